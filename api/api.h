@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_API_H
+#define IPCLAB_API_API_H
+
+/*
+ * The HTTP interface. Runs in threads of its own; everything it knows of the daemon is daemon/service.h.
+ */
+
+#include <stdint.h>
+
+struct service;
+struct api;
+
+struct api_options {
+        struct service *service;
+        int unix_fd;        /* listening AF_UNIX socket, or -1; api owns it from here on */
+        int tcp_fd;         /* listening TCP socket on loopback, or -1; api owns it */
+        const char *token;  /* bearer token that writes over TCP need */
+        const char *web_dir;
+        const char *extra_hosts; /* comma-separated Host values accepted besides 127.0.0.1, localhost and [::1] with the port; may be NULL */
+};
+
+/* Serves until api_stop(). 0 or negative errno. */
+int api_start(const struct api_options *o, struct api **ret);
+/* Ends event streams, finishes what is under way (5 s at most), joins the threads. NULL-safe. */
+void api_stop(struct api *a);
+
+#endif

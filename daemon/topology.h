@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_TOPOLOGY_H
+#define IPCLAB_DAEMON_TOPOLOGY_H
+
+/*
+ * The machine's nodes, CPUs, caches and distances, read once from /sys and /proc below a settable root, so that trees
+ * captured on other machines are test data. Never assumes that node ids or CPU ids are contiguous. Immutable once read:
+ * any thread may look.
+ *
+ * Source: Documentation/ABI/stable/sysfs-devices-node, .../sysfs-devices-system-cpu; cpuset(7) for the allowed sets.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct topology_cpu {
+        int id;
+        bool online;
+        bool allowed; /* in this process's cpuset (Cpus_allowed_list) */
+        int node;     /* -1: none */
+        int package;
+        int core; /* unique within the package */
+        int *siblings; /* CPUs of the same core, itself included, ascending */
+        size_t n_siblings;
+};
+
+struct topology_node {
+        int id;
+        int *cpus; /* online and allowed, in topology order: one per core first, then the SMT siblings */
+        size_t n_cpus;
+        bool has_memory;
+        bool memory_allowed; /* Mems_allowed_list */
+        uint64_t memory_bytes, memory_free_bytes;
+        uint32_t *distances; /* to nodes[i], same order as topology.nodes */
+};
+
+struct topology_cache {
+        int level;
+        char type[16]; /* "Data", "Instruction", "Unified" */
+        uint64_t size_bytes;
+        uint32_t line_bytes;
+        int *cpus; /* that share it */
+        size_t n_cpus;
+};
+
+struct topology {
+        struct topology_cpu *cpus; /* ascending id, online and offline */
+        size_t n_cpus;
+        struct topology_node *nodes; /* online ones, ascending id */
+        size_t n_nodes;
+        struct topology_cache *caches; /* each once */
+        size_t n_caches;
+        int numa_balancing; /* -1: this kernel has none; else 0, 1, 2 */
+};
+
+/* root: "" for this machine, else a captured tree. 0; -errno with the path at fault in the log. */
+int topology_read(const char *root, struct topology **ret);
+void topology_free(struct topology *t);
+const struct topology_cpu *topology_find_cpu(const struct topology *t, int id);
+const struct topology_node *topology_find_node(const struct topology *t, int id);
+/* As GET /topology; malloc()ed. */
+int topology_to_json(const struct topology *t, char **ret);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_HISTOGRAM_H
+#define IPCLAB_SCHEMA_HISTOGRAM_H
+
+/*
+ * Latency histogram: log-linear, HdrHistogram's layout with lowest value 1 ns, highest 100 s and two significant
+ * digits (256 sub-buckets, 128 per further octave), so a value is known to 1/128 (0.79 %) at worst. Counts only ever grow: the
+ * agent's worker records, its leader takes snapshots and subtracts the one before, and nobody locks. It stands in
+ * schema/ because agent and daemon must agree on it bit by bit.
+ *
+ * Source: HdrHistogram's documented bucket layout and V2 encoding (ZigZag LEB128 counts, negative = run of zeros).
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTOGRAM_LOWEST_NS UINT64_C(1)
+#define HISTOGRAM_HIGHEST_NS UINT64_C(100000000000)
+#define HISTOGRAM_DIGITS 2
+#define HISTOGRAM_SUB_BUCKETS 256u
+#define HISTOGRAM_HALF 128u
+#define HISTOGRAM_HALF_MAGNITUDE 7u
+#define HISTOGRAM_BUCKETS 30u /* 256 << 29 > 1e11 */
+#define HISTOGRAM_COUNTS ((HISTOGRAM_BUCKETS + 1u) * HISTOGRAM_HALF)
+
+struct histogram {
+        uint64_t counts[HISTOGRAM_COUNTS];
+        uint64_t sum_ns; /* exact, for the mean */
+};
+
+/* Bucket of a value; values above the highest go to the highest's bucket, 0 to 1's. Hot: inline. */
+static inline uint32_t histogram_index(uint64_t ns) {
+        if (ns > HISTOGRAM_HIGHEST_NS)
+                ns = HISTOGRAM_HIGHEST_NS;
+        /* magnitude above the linear part; `| 255` keeps small values in bucket 0 */
+        uint32_t bucket = 56u - (uint32_t) __builtin_clzll(ns | (HISTOGRAM_SUB_BUCKETS - 1));
+        uint32_t sub = (uint32_t) (ns >> bucket);
+        return (bucket << HISTOGRAM_HALF_MAGNITUDE) + sub;
+}
+
+/* One writer, any number of snapshot takers: plain relaxed stores, no read-modify-write on the bus. */
+static inline void histogram_record(struct histogram *h, uint64_t ns) {
+        uint64_t *c = &h->counts[histogram_index(ns)];
+        __atomic_store_n(c, __atomic_load_n(c, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&h->sum_ns, __atomic_load_n(&h->sum_ns, __ATOMIC_RELAXED) + ns, __ATOMIC_RELAXED);
+}
+
+uint64_t histogram_bucket_lowest(uint32_t index);  /* lowest value of a bucket */
+uint64_t histogram_bucket_highest(uint32_t index); /* highest value of a bucket */
+uint64_t histogram_bucket_middle(uint32_t index);
+
+void histogram_snapshot(struct histogram *dst, const struct histogram *live);
+void histogram_add(struct histogram *into, const struct histogram *h);
+/* dst = later - earlier; both from the same live histogram. */
+void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier);
+uint64_t histogram_total(const struct histogram *h);
+
+struct latency_summary {
+        uint64_t count, min, p50, p90, p99, p99_9, max; /* ns; percentiles are bucket middles */
+        double mean;                                    /* ns, from the exact sum */
+};
+/* Returns 0, or -ENODATA for an empty histogram. */
+int histogram_summarize(const struct histogram *h, struct latency_summary *ret);
+/* Value at quantile 0 … 1 (nearest rank); 0 for an empty histogram. */
+uint64_t histogram_quantile(const struct histogram *h, double q);
+
+/* HdrHistogram V2 encoding, uncompressed (cookie 0x1c849303 | 0x10). malloc()ed; -ENOMEM. The exact sum does not
+ * travel in it: carry sum_ns beside it. */
+int histogram_encode(const struct histogram *h, uint8_t **ret, size_t *ret_length);
+/* Accepts only this layout (2 digits, 1 … 100 s). -EBADMSG on anything else. sum_ns is estimated from the bucket middles. */
+int histogram_decode(const uint8_t *data, size_t length, struct histogram *ret);
+/* The log format's form: V2 compressed (zlib) and base64, as HdrHistogram's tools read it. NUL-terminated. */
+int histogram_export(const struct histogram *h, char **ret);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_JSON_H
+#define IPCLAB_SCHEMA_JSON_H
+
+/*
+ * JSON as ipclab reads and writes it.
+ *
+ * Reading is strict (RFC 8259 and more): valid UTF-8, no duplicate keys, no trailing bytes, at most
+ * JSON_DEPTH_MAX levels, integers only within +-(2^53 - 1) so that none is rounded. The tree behind `struct json`
+ * is cJSON's; json.c is the only file that knows that. Larger integers travel as decimal strings.
+ *
+ * Writing is a sticky-error builder with exact 64-bit integers: call freely, look at the result once, in
+ * json_writer_steal().
+ */
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JSON_DEPTH_MAX 32
+#define JSON_POINTER_MAX 256
+#define JSON_INTEGER_MAX INT64_C(9007199254740991)
+
+struct json; /* one value of a parsed tree; a child belongs to its root */
+
+struct json_error {
+        char pointer[JSON_POINTER_MAX]; /* RFC 6901 pointer of the value at fault; "" for the whole text */
+        char detail[256];               /* a sentence for a person */
+        size_t offset;                  /* byte offset in the text */
+};
+
+enum json_type { JSON_NULL, JSON_BOOL, JSON_INTEGER, JSON_REAL, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+/* Parses `length` bytes of `text`. Returns 0 and a root that json_free() frees; -EINVAL with *ret_error filled
+ * (when not NULL) on a text that is not strictly JSON; -ENOMEM. */
+int json_parse(const char *text, size_t length, struct json **ret, struct json_error *ret_error);
+void json_free(struct json *root); /* NULL-safe; roots only */
+
+enum json_type json_type(const struct json *value);
+
+/* Objects and arrays. Keys are case-sensitive. NULL when there is no such member. */
+const struct json *json_get(const struct json *object, const char *key);
+const struct json *json_first(const struct json *container); /* first child or NULL */
+const struct json *json_next(const struct json *child);
+const char *json_key(const struct json *child); /* member name inside its object, else NULL */
+size_t json_length(const struct json *container);
+
+/* Values. Return 0, or -EINVAL (wrong type), -ERANGE (does not fit); *ret is written only on success. */
+int json_as_string(const struct json *value, const char **ret);
+int json_as_bool(const struct json *value, bool *ret);
+int json_as_i64(const struct json *value, int64_t *ret);
+int json_as_double(const struct json *value, double *ret);   /* integers too */
+int json_as_u64_text(const struct json *value, uint64_t *ret); /* decimal string "18446744073709551615" */
+
+/* The value as compact JSON text, malloc()ed; NULL when memory ran out. */
+char *json_print(const struct json *value);
+
+/* Writer. Commas are placed by the writer. */
+struct json_writer {
+        char *text;
+        size_t length, size;
+        int error; /* first error, 0 so far */
+        uint32_t depth;
+        bool comma;
+};
+
+void json_writer_init(struct json_writer *w);
+void json_writer_deinit(struct json_writer *w); /* safe after steal */
+/* Returns 0 and hands the NUL-terminated text over (free() it), or the first error. */
+int json_writer_steal(struct json_writer *w, char **ret, size_t *ret_length);
+
+void json_object_begin(struct json_writer *w);
+void json_object_end(struct json_writer *w);
+void json_array_begin(struct json_writer *w);
+void json_array_end(struct json_writer *w);
+void json_put_key(struct json_writer *w, const char *key);
+void json_put_string(struct json_writer *w, const char *s); /* NULL writes null; invalid UTF-8 becomes U+FFFD */
+void json_put_string_n(struct json_writer *w, const char *s, size_t n);
+void json_put_i64(struct json_writer *w, int64_t v);
+void json_put_u64(struct json_writer *w, uint64_t v);
+void json_put_u64_text(struct json_writer *w, uint64_t v); /* as a decimal string */
+void json_put_double(struct json_writer *w, double v);     /* shortest that reads back the same; NaN and inf: null */
+void json_put_bool(struct json_writer *w, bool v);
+void json_put_null(struct json_writer *w);
+void json_put_raw(struct json_writer *w, const char *json); /* text that is JSON already; NULL writes null */
+
+/* Member in one call: key, then value. */
+void json_member_string(struct json_writer *w, const char *key, const char *s);
+void json_member_i64(struct json_writer *w, const char *key, int64_t v);
+void json_member_u64(struct json_writer *w, const char *key, uint64_t v);
+void json_member_u64_text(struct json_writer *w, const char *key, uint64_t v);
+void json_member_double(struct json_writer *w, const char *key, double v);
+void json_member_bool(struct json_writer *w, const char *key, bool v);
+void json_member_null(struct json_writer *w, const char *key);
+void json_member_raw(struct json_writer *w, const char *key, const char *json);
+
+#endif

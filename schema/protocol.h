@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_PROTOCOL_H
+#define IPCLAB_SCHEMA_PROTOCOL_H
+
+/*
+ * What ipclabd and ipclab-agent say to each other: one JSON object per packet of a SOCK_SEQPACKET pair, each with
+ * "v" (PROTOCOL_VERSION) and "type". 64-bit integers travel as decimal strings. An unknown type, a missing member
+ * or another version is -EBADMSG, and ends the run.
+ *
+ *      agent                     daemon
+ *      hello           ->
+ *                      <-        setup
+ *      ready           ->                    placement checked, transport set up
+ *                      <-        start       both are ready: the barrier
+ *      alive …         ->                    at least once a second while no sample is due
+ *      sample …        ->                    a second of a thread, as soon as it is over
+ *      report          ->                    the window is over, both ends have agreed on the message count
+ *                      <-        (closes)    the agent exits 0
+ *      error           ->                    at any time: the agent gives up, and says why
+ *
+ * An agent is started with the descriptors below and no arguments but its role. It needs no path: whatever it names
+ * lies in RUN_DIR_FD.
+ */
+
+#include "schema/histogram.h"
+#include "schema/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROTOCOL_VERSION 1
+#define PROTOCOL_PACKET_MAX (128u * 1024u)
+
+/* Descriptors that an agent inherits. */
+#define AGENT_CONTROL_FD 3 /* SOCK_SEQPACKET to the daemon */
+#define AGENT_PEER_FD 4    /* SOCK_SEQPACKET to the run's other agent: rendezvous (SCM_RIGHTS), end of window */
+#define AGENT_RUN_DIR_FD 5 /* O_PATH directory of this run, writable by the agent, removed by the daemon */
+
+#define AGENT_CPUS_MAX 1024u
+
+enum message_type {
+        MESSAGE_HELLO,
+        MESSAGE_SETUP,
+        MESSAGE_READY,
+        MESSAGE_START,
+        MESSAGE_ALIVE,
+        MESSAGE_SAMPLE,
+        MESSAGE_REPORT,
+        MESSAGE_ERROR,
+};
+
+struct message_hello {
+        int64_t pid;
+};
+
+/* Where this agent runs, resolved: the daemon has set the same before exec, the agent verifies it. */
+struct agent_placement {
+        int32_t *cpus; /* CPU of thread i is cpus[i % n_cpus]; n_cpus 0: not pinned (placement default) */
+        size_t n_cpus;
+        int32_t *leader_cpus; /* where the leader thread shall run; n 0: anywhere the agent may */
+        size_t n_leader_cpus;
+        enum memory_policy memory;
+        struct node_set memory_nodes;
+};
+
+struct message_setup {
+        enum end end;
+        struct point point; /* its placement is not sent: agent_placement is */
+        enum verify verify;
+        uint64_t duration_ns; /* 0 when messages ends the window */
+        uint64_t messages;    /* per thread; 0 when duration does */
+        uint64_t warmup_ns;
+        uint64_t interval_ns; /* of the samples; 0: no samples (for measuring what they cost) */
+        uint64_t stall_ns;    /* no progress for so long is an error in a run that counts messages */
+        double rate;          /* messages per second per thread, 0 = closed loop */
+        struct transport_options options;
+        struct agent_placement placement;
+};
+
+/* The agent's own JSON objects, passed through as text.
+ *
+ * proof, taken after set-up (ready) and again at the end (report):
+ *      {"affinity": [0], "policy": "bind", "policy_nodes": [0],
+ *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0]}],
+ *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 16}, "absent": 0}]}
+ *      what is "buffer", "stack", "ring"; nodes counts pages by node (move_pages(2)); a machine whose kernel cannot
+ *      tell has "nodes": null and "reason".
+ * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
+ */
+struct message_ready {
+        char *proof;
+        char *effective;
+};
+
+struct message_start {
+        uint64_t start_ns; /* CLOCK_MONOTONIC: warm-up begins for both ends at this instant */
+};
+
+/* "warmup", "window", "draining" */
+struct message_alive {
+        char phase[16];
+};
+
+struct message_sample {
+        uint32_t thread;
+        uint32_t second;      /* index in the window, from 0 */
+        uint64_t interval_ns; /* true length */
+        uint64_t messages;
+        uint64_t bytes;
+        struct histogram *latency; /* NULL where the workload has none; travels as V2 encoding, base64 */
+        char *counters;            /* JSON object or NULL */
+};
+
+/* Totals of the window, all threads. */
+struct message_report {
+        uint64_t window_ns; /* this end's own window */
+        uint64_t messages;
+        uint64_t bytes;
+        char *proof;     /* JSON: placement at the end */
+        char *effective; /* JSON: what was really in force: sizes, modes, clock cost */
+        char *counters;  /* JSON: partial sends and receives, switches, faults, migrations … */
+};
+
+struct message_error {
+        int error;         /* errno, 0 when it has none */
+        char detail[400];  /* names the thing, the limit, the value */
+};
+
+struct message {
+        enum message_type type;
+        union {
+                struct message_hello hello;
+                struct message_setup setup;
+                struct message_ready ready;
+                struct message_start start;
+                struct message_alive alive;
+                struct message_sample sample;
+                struct message_report report;
+                struct message_error error;
+        };
+};
+
+/* malloc()ed packet text. 0; -ENOMEM; -EMSGSIZE above PROTOCOL_PACKET_MAX. */
+int message_encode(const struct message *m, char **ret, size_t *ret_length);
+/* 0 and a message for message_deinit(); -EBADMSG with a sentence in ret_detail (may be NULL, 200 bytes); -ENOMEM. */
+int message_decode(const char *text, size_t length, struct message *ret, char *ret_detail);
+void message_deinit(struct message *m);
+
+/* One packet over the socket, with a deadline on CLOCK_MONOTONIC (0 = do not wait). 0; -ETIMEDOUT, -EAGAIN;
+ * -ECONNRESET when the other side is gone; -EBADMSG; errno. */
+int message_send(int fd, const struct message *m, uint64_t deadline_ns);
+int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_TERMS_H
+#define IPCLAB_SCHEMA_TERMS_H
+
+/*
+ * The closed vocabularies of ipclab: every word that a spec, the protocol or a result may use, with what each
+ * transport can do. Plain data; no room keeps a second list.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum workload { WORKLOAD_STREAM, WORKLOAD_PINGPONG, WORKLOAD_SYSCALL, WORKLOAD_CONTEXT_SWITCH, WORKLOAD_COUNT };
+
+enum transport {
+        TRANSPORT_PIPE,
+        TRANSPORT_FIFO,
+        TRANSPORT_UNIX_STREAM,
+        TRANSPORT_UNIX_DGRAM,
+        TRANSPORT_UNIX_SEQPACKET,
+        TRANSPORT_TCP,
+        TRANSPORT_SHM_POSIX,
+        TRANSPORT_SHM_SYSV,
+        TRANSPORT_MMAP_FILE,
+        TRANSPORT_MMAP_ANONYMOUS,
+        TRANSPORT_FILE,
+        TRANSPORT_MSGQ_SYSV,
+        TRANSPORT_MSGQ_POSIX,
+        TRANSPORT_COUNT,
+};
+
+enum copy_mode { COPY_TWO, COPY_ONE, COPY_ZERO, COPY_COUNT };
+enum engine { ENGINE_SYSCALL, ENGINE_IO_URING, ENGINE_COUNT };
+enum wait_mode { WAIT_BLOCK, WAIT_SPIN, WAIT_HYBRID, WAIT_COUNT };
+enum verify { VERIFY_NONE, VERIFY_TOUCH, VERIFY_CHECKSUM, VERIFY_COUNT };
+enum memory_policy { MEMORY_DEFAULT, MEMORY_BIND, MEMORY_PREFERRED, MEMORY_INTERLEAVE, MEMORY_LOCAL, MEMORY_COUNT };
+enum placement_kind {
+        PLACEMENT_DEFAULT,
+        PLACEMENT_SAME_CPU,
+        PLACEMENT_SAME_CORE,
+        PLACEMENT_SAME_NODE,
+        PLACEMENT_CROSS_NODE,
+        PLACEMENT_EXPLICIT, /* an object per role; has no word of its own */
+        PLACEMENT_COUNT,
+};
+
+/* The two ends of a run. Every role maps to one of them: first = sender, initiator, server; second = receiver,
+ * responder, client. */
+enum end { END_FIRST, END_SECOND, END_COUNT };
+
+/* Bits of transport_term.copy_modes and .engines: 1u << enum value. */
+struct transport_term {
+        const char *name;
+        const char *title;        /* for a person: "named pipe" */
+        const char *unavailable;  /* NULL when this build has it; else why it has not */
+        unsigned copy_modes;      /* modes that have a meaning here; two-copy always */
+        unsigned engines;         /* io_uring only for file descriptors */
+        unsigned workloads;       /* stream, pingpong */
+        bool waits;               /* has a wait mode (shared memory) */
+        bool message_bound;       /* a message has a limit of the mechanism's own (datagrams, queues) */
+};
+
+extern const struct transport_term transport_terms[TRANSPORT_COUNT];
+
+/* Names; a value out of range is a programming error and gives NULL. */
+const char *workload_name(enum workload v);
+const char *transport_name(enum transport v);
+const char *copy_mode_name(enum copy_mode v);
+const char *engine_name(enum engine v);
+const char *wait_mode_name(enum wait_mode v);
+const char *verify_name(enum verify v);
+const char *memory_policy_name(enum memory_policy v);
+const char *placement_kind_name(enum placement_kind v); /* "explicit" for PLACEMENT_EXPLICIT */
+
+/* Words to values: 0 or -EINVAL; *ret only on success. */
+int workload_from_name(const char *name, enum workload *ret);
+int transport_from_name(const char *name, enum transport *ret);
+int copy_mode_from_name(const char *name, enum copy_mode *ret);
+int engine_from_name(const char *name, enum engine *ret);
+int wait_mode_from_name(const char *name, enum wait_mode *ret);
+int verify_from_name(const char *name, enum verify *ret);
+int memory_policy_from_name(const char *name, enum memory_policy *ret);
+int placement_kind_from_name(const char *name, enum placement_kind *ret);
+
+/* NULL when this build runs the workload; else why not. */
+const char *workload_unavailable(enum workload v);
+
+/* "sender", "receiver", "initiator", "responder", "server", "client". */
+const char *role_name(enum workload w, enum transport t, enum end end);
+/* Which end a role word names; 0 or -EINVAL. */
+int role_from_name(const char *name, enum end *ret);
+/* How many agents a run of this workload has: 2, or 1 (syscall, context-switch). */
+unsigned workload_agents(enum workload w);
+
+#endif
