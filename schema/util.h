@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_UTIL_H
+#define IPCLAB_SCHEMA_UTIL_H
+
+/* The few lines that every room needs: scope clean-up, the clock, growing arrays' overflow check. Header only. */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NSEC_PER_SEC UINT64_C(1000000000)
+#define NSEC_PER_MSEC UINT64_C(1000000)
+#define NSEC_PER_USEC UINT64_C(1000)
+
+#define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _cleanup_free_ _cleanup_(util_freep)
+#define _cleanup_close_ _cleanup_(util_closep)
+#define _cleanup_fclose_ _cleanup_(util_fclosep)
+
+static inline void util_freep(void *p) {
+        free(*(void **) p);
+}
+
+/* Closes and keeps errno; -1 is ignored. Returns -1 so that `fd = util_close(fd)` reads well. */
+static inline int util_close(int fd) {
+        if (fd >= 0) {
+                int saved = errno;
+                (void) close(fd); /* nothing to do about EIO here; EINTR closes on Linux */
+                errno = saved;
+        }
+        return -1;
+}
+
+static inline void util_closep(int *fd) {
+        *fd = util_close(*fd);
+}
+
+static inline void util_fclosep(FILE **f) {
+        if (*f)
+                (void) fclose(*f);
+}
+
+/* Takes the pointer that p points to and leaves NULL: for handing a cleaned-up local over. */
+#define util_steal(p)                                                                                                  \
+        __extension__({                                                                                                \
+                __typeof__(*(p)) _v = *(p);                                                                            \
+                *(p) = NULL;                                                                                           \
+                _v;                                                                                                    \
+        })
+
+static inline int util_steal_fd(int *fd) {
+        int v = *fd;
+        *fd = -1;
+        return v;
+}
+
+/* CLOCK_MONOTONIC in ns; cannot fail on Linux. */
+static inline uint64_t util_now_ns(void) {
+        struct timespec ts;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+}
+
+/* CLOCK_REALTIME in ms since the epoch. */
+static inline int64_t util_now_ms(void) {
+        struct timespec ts;
+        clock_gettime(CLOCK_REALTIME, &ts);
+        return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+#endif
