@@ -18,10 +18,10 @@ struct topology_cpu {
         int id;
         bool online;
         bool allowed; /* in this process's cpuset (Cpus_allowed_list) */
-        int node;     /* -1: none */
-        int package;
-        int core; /* unique within the package */
-        int *siblings; /* CPUs of the same core, itself included, ascending */
+        int node;     /* -1: none, or offline */
+        int package;  /* -1: unknown, or offline */
+        int core;     /* unique within the package; -1: unknown, or offline */
+        int *siblings; /* online CPUs of the same core, itself included, ascending; none when offline */
         size_t n_siblings;
 };
 
@@ -51,6 +51,7 @@ struct topology {
         size_t n_nodes;
         struct topology_cache *caches; /* each once */
         size_t n_caches;
+        bool numa;          /* false: a kernel without NUMA, shown as one node 0; it has no memory policies either */
         int numa_balancing; /* -1: this kernel has none; else 0, 1, 2 */
 };
 

@@ -58,6 +58,7 @@ struct message_hello {
 struct agent_placement {
         int32_t *cpus; /* CPU of thread i is cpus[i % n_cpus]; n_cpus 0: not pinned (placement default) */
         size_t n_cpus;
+        bool roam; /* every thread may run on any of cpus, as under numactl --cpunodebind: {"node": 0} without "cpu" */
         int32_t *leader_cpus; /* where the leader thread shall run; n 0: anywhere the agent may */
         size_t n_leader_cpus;
         enum memory_policy memory;
@@ -80,7 +81,8 @@ struct message_setup {
 
 /* The agent's own JSON objects, passed through as text.
  *
- * proof, taken after set-up (ready) and again at the end (report):
+ * proof, taken after set-up (ready) and again at the end (report); "affinity" on top is what the process was started
+ * with, "policy" a memory_policy word, "policy_nodes" its nodes (none for default and local):
  *      {"affinity": [0], "policy": "bind", "policy_nodes": [0],
  *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0]}],
  *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 16}, "absent": 0}]}
