@@ -60,7 +60,8 @@ int service_results(struct service *s, int64_t experiment_id,
                     int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
- * of the three is non-NULL per call. experiment_id 0: every experiment (and no samples). */
+ * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no
+ * samples). 404 when there is no such experiment (any more). */
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
                                  const struct sample_record *sample),

@@ -12,6 +12,10 @@
 #include "daemon/records.h"
 #include "schema/spec.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 struct store;
 
 /* Opens (creating and migrating as needed) DIR/ipclab.db and holds a lock on it: -EBUSY when another daemon has it,
@@ -29,12 +33,12 @@ struct new_experiment {
         uint64_t seed;
         const uint32_t *order;
         uint64_t estimate_ns;        /* planned length of one run */
-        const char *idempotency_key; /* NULL: none */
-        const char *idempotency_hash;
+        const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
 };
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
-/* -ENOENT when the key is new; *ret_hash is malloc()ed. */
-int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_hash);
+/* The experiment that was posted with this key, and its body (malloc()ed); -ENOENT when the key is new. A key goes
+ * with its experiment. */
+int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json);
 
 /* The oldest experiment's next queued run (by position), or -ENOENT: nothing to do. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
@@ -62,15 +66,65 @@ struct recovery {
 int store_recover(struct store *s, struct recovery *ret);
 
 /* Queued runs become cancelled, and the experiment with them unless a run of it is running (*ret_running_run its id,
- * else 0: the caller stops it and finishes it as cancelled). -EALREADY when the experiment has ended. */
+ * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). -EALREADY when the
+ * experiment has ended. */
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run);
-int store_delete_experiment(struct store *s, int64_t id); /* -EBUSY while running */
+/* -EBUSY while running. The samples are removed later, by store_tidy(). */
+int store_delete_experiment(struct store *s, int64_t id);
 
-/* A batch in one transaction. change is assigned here. */
+/* A batch in one transaction. change is assigned here. -ENOENT when one's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);
 
-/* Reads: as the service functions of the same name; `now_ms` for the ETA. */
-int store_experiment(struct store *s, int64_t id, struct experiment_record *ret);
+/* One bounded step of housekeeping (some milliseconds): removes samples of deleted experiments, gives their pages
+ * back to the file system, shortens the write-ahead log. 1: there is more to do; 0: done; negative errno. */
+int store_tidy(struct store *s);
+
+/* Reads. now_ms is of CLOCK_REALTIME, for the ETA. */
+const char *store_dir(const struct store *s);
+int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experiment_record *ret);
 int store_run(struct store *s, int64_t id, struct run_record *ret);
+
+/* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. */
+int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+                      int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
+int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
+               struct run_record **ret, size_t *ret_n);
+int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
+                  struct sample_record **ret, size_t *ret_n);
+void store_experiments_free(struct experiment_record *experiments, size_t n);
+void store_runs_free(struct run_record *runs, size_t n);
+void store_samples_free(struct sample_record *samples, size_t n);
+
+/* A point with what its runs have to say: the raw material of a result row. */
+struct point_run {
+        enum state state;
+        char *result_json, *flags_json, *error;
+};
+struct point_record {
+        char *point_json;
+        struct point_run *runs; /* by position */
+        size_t n_runs;
+};
+int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                 struct point_record **ret, size_t *ret_n);
+void store_points_free(struct point_record *points, size_t n);
+
+/* What changed after a number, oldest first; exactly one pointer of each is set. experiment_id 0: every experiment and
+ * the runs that have been started, no samples. */
+struct change_record {
+        struct experiment_record *experiment;
+        struct run_record *run;
+        struct sample_record *sample;
+};
+int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, uint32_t limit, int64_t now_ms,
+                  struct change_record **ret, size_t *ret_n);
+void store_changes_free(struct change_record *changes, size_t n);
+int store_last_change(struct store *s, int64_t *ret);
+
+struct store_totals {
+        uint32_t experiments_queued;
+        uint64_t runs_done, runs_failed, samples, database_bytes;
+};
+int store_totals(struct store *s, struct store_totals *ret);
 
 #endif

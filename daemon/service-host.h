@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_SERVICE_HOST_H
+#define IPCLAB_DAEMON_SERVICE_HOST_H
+
+/*
+ * The service as the rest of the daemon sees it: made by main, told by the scheduler what happens. Everything here
+ * belongs to the main thread; what other threads may call is in daemon/service.h.
+ */
+
+#include "daemon/service.h"
+#include "daemon/store.h"
+#include "daemon/topology.h"
+
+#include <systemd/sd-event.h>
+
+/* What the service asks of its host, on the main thread, after the commit. */
+struct service_hooks {
+        void (*submitted)(void *userdata);                      /* there is something new in the queue */
+        void (*cancel_running)(void *userdata, int64_t run_id); /* stop this run, finish it as cancelled */
+        void *userdata;
+        const struct topology *topology; /* must outlive the service */
+        const char *root;                /* "" or a captured tree; copied */
+};
+
+/* The calling thread becomes the service's main thread; `store` is its writing connection and stays the caller's. */
+int service_new(struct service **ret, sd_event *event, struct store *store, const struct service_hooks *hooks);
+/* From here on every call that waits or comes is answered with 503. To be called before api_stop(). Idempotent. */
+void service_stop(struct service *s);
+/* After api_stop(): nobody calls any more. NULL-safe; stops too. */
+void service_free(struct service *s);
+
+/* The scheduler has committed a change of this experiment: wakes its subscribers. */
+void service_changed(struct service *s, int64_t experiment_id);
+/* What is running now; 0, 0, 0 when nothing is. Housekeeping of the database waits for the latter. */
+void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id, int64_t started_at_ms);
+
+#endif
