@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Listening sockets. Owns the unix socket's file: its mode and group are the daemon's access control, so it is created
+ * closed to everybody and opened up when it is complete. A socket file that nobody answers on is what a killed daemon
+ * left, and is replaced; one that answers is somebody's. Called by main.
+ */
+
+#include "daemon/listen.h"
+
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+
+#define DETAIL_MAX 300u
+#define BACKLOG 128
+
+static int fail(char *detail, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int fail(char *detail, int error, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        (void) vsnprintf(detail, DETAIL_MAX, format, ap);
+        va_end(ap);
+        return error;
+}
+
+/* Whether somebody accepts on the address: 0 yes, -ECONNREFUSED no, other errno. */
+static int probe(const struct sockaddr_un *address) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        if (connect(fd, (const struct sockaddr *) address, sizeof(*address)) == 0 || errno == EAGAIN)
+                return 0; /* EAGAIN: its backlog is full */
+        return -errno;
+}
+
+static int remove_stale(const struct sockaddr_un *address, char *detail) {
+        struct stat st;
+        const char *path = address->sun_path;
+        if (lstat(path, &st) < 0)
+                return errno == ENOENT ? 0 : fail(detail, -errno, "%s: %s", path, strerrordesc_np(errno));
+        if (!S_ISSOCK(st.st_mode))
+                return fail(detail, -EEXIST, "%s is there and not a socket: it is left alone", path);
+        int r = probe(address);
+        if (r == 0)
+                return fail(detail, -EADDRINUSE, "somebody answers on %s: another ipclabd is running", path);
+        if (r != -ECONNREFUSED)
+                return fail(detail, r, "cannot tell whether anybody answers on %s: %s", path, strerrordesc_np(-r));
+        if (unlink(path) < 0 && errno != ENOENT)
+                return fail(detail, -errno, "cannot remove the stale socket %s: %s", path, strerrordesc_np(errno));
+        return 0;
+}
+
+static gid_t find_group(const char *name) {
+        struct group *g = getgrnam(name); /* NOLINT(concurrency-mt-unsafe): main thread, before the others */
+        if (g)
+                return g->gr_gid;
+        log_notice("group %s does not exist: the socket belongs to the daemon's own group", name);
+        return (gid_t) -1;
+}
+
+static int make_parent(const char *path, char *detail) {
+        char parent[sizeof(((struct sockaddr_un *) 0)->sun_path)];
+        (void) snprintf(parent, sizeof(parent), "%s", path);
+        char *slash = strrchr(parent, '/');
+        if (!slash || slash == parent)
+                return 0;
+        *slash = 0;
+        if (mkdir(parent, 0755) < 0 && errno != EEXIST)
+                return fail(detail, -errno, "cannot make %s: %s", parent, strerrordesc_np(errno));
+        return 0;
+}
+
+static int open_unix(const struct config *c, int *ret, char *detail) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        if (strlen(c->socket_path) >= sizeof(address.sun_path))
+                return fail(detail, -ENAMETOOLONG, "socket path %.160s is longer than %zu bytes", c->socket_path,
+                            sizeof(address.sun_path) - 1);
+        strcpy(address.sun_path, c->socket_path);
+        int r = make_parent(c->socket_path, detail);
+        if (r == 0)
+                r = remove_stale(&address, detail);
+        if (r < 0)
+                return r;
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return fail(detail, -errno, "cannot make a unix socket: %s", strerrordesc_np(errno));
+        mode_t old = umask(0177);
+        r = bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
+        umask(old);
+        if (r < 0)
+                return fail(detail, r, "cannot bind %s: %s", c->socket_path, strerrordesc_np(-r));
+        gid_t group = find_group(c->socket_group);
+        if (group != (gid_t) -1 && lchown(c->socket_path, (uid_t) -1, group) < 0)
+                log_notice("cannot give %s to group %s: %s", c->socket_path, c->socket_group, strerrordesc_np(errno));
+        if (chmod(c->socket_path, 0660) < 0 || listen(fd, BACKLOG) < 0) {
+                r = -errno;
+                (void) unlink(c->socket_path);
+                return fail(detail, r, "cannot open %s: %s", c->socket_path, strerrordesc_np(-r));
+        }
+        *ret = util_steal_fd(&fd);
+        return 0;
+}
+
+static int open_tcp(const struct config *c, int *ret, char *detail) {
+        char host[64];
+        uint16_t port;
+        if (config_parse_listen(c->listen, host, &port) < 0)
+                return fail(detail, -EINVAL, "cannot listen on %s", c->listen);
+        struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+        struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+        bool six = inet_pton(AF_INET, host, &v4.sin_addr) != 1;
+        if (six && inet_pton(AF_INET6, host, &v6.sin6_addr) != 1)
+                return fail(detail, -EINVAL, "cannot listen on %s", c->listen);
+        const struct sockaddr *address = six ? (const struct sockaddr *) &v6 : (const struct sockaddr *) &v4;
+        socklen_t length = six ? sizeof(v6) : sizeof(v4);
+
+        _cleanup_close_ int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int one = 1;
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+            bind(fd, address, length) < 0 || listen(fd, BACKLOG) < 0)
+                return fail(detail, -errno, "cannot listen on %s: %s", c->listen, strerrordesc_np(errno));
+        *ret = util_steal_fd(&fd);
+        return 0;
+}
+
+/* Where a bound TCP socket really is; refuses one that strangers could reach. */
+static int describe_tcp(int fd, char **ret_url, char *detail) {
+        union {
+                struct sockaddr sa;
+                struct sockaddr_in v4;
+                struct sockaddr_in6 v6;
+        } a;
+        socklen_t length = sizeof(a);
+        char host[INET6_ADDRSTRLEN];
+        if (getsockname(fd, &a.sa, &length) < 0)
+                return fail(detail, -errno, "cannot tell where the TCP socket is bound: %s", strerrordesc_np(errno));
+        bool six = a.sa.sa_family == AF_INET6;
+        bool loopback = six ? IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr)
+                            : a.sa.sa_family == AF_INET && ntohl(a.v4.sin_addr.s_addr) >> 24 == 127;
+        if (!loopback)
+                return fail(detail, -EADDRNOTAVAIL,
+                            "the TCP socket from systemd is not bound to a loopback address: "
+                            "ipclabd answers this machine only");
+        (void) inet_ntop(a.sa.sa_family, six ? (void *) &a.v6.sin6_addr : (void *) &a.v4.sin_addr, host, sizeof(host));
+        if (asprintf(ret_url, six ? "http://[%s]:%u/" : "http://%s:%u/", host,
+                     ntohs(six ? a.v6.sin6_port : a.v4.sin_port)) < 0) {
+                *ret_url = NULL;
+                return fail(detail, -ENOMEM, "out of memory");
+        }
+        return 0;
+}
+
+/* Sockets that systemd passed on, told apart by family. Source: sd_listen_fds(3). */
+static int take_activated(struct listeners *l, char *detail) {
+        int n = sd_listen_fds(1);
+        if (n < 0)
+                return fail(detail, n, "cannot take the sockets from systemd: %s", strerrordesc_np(-n));
+        for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++) {
+                int *slot = NULL;
+                if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) > 0)
+                        slot = &l->unix_fd;
+                else if (sd_is_socket(fd, AF_INET, SOCK_STREAM, 1) > 0 ||
+                         sd_is_socket(fd, AF_INET6, SOCK_STREAM, 1) > 0)
+                        slot = &l->tcp_fd;
+                if (!slot)
+                        return fail(detail, -EINVAL, "descriptor %d from systemd is not a listening stream socket", fd);
+                if (*slot >= 0)
+                        return fail(detail, -EINVAL, "systemd passed two sockets of one kind; one unix and one TCP do");
+                if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+                        return fail(detail, -errno, "descriptor %d from systemd: %s", fd, strerrordesc_np(errno));
+                *slot = fd;
+        }
+        return 0;
+}
+
+static int name_unix(const struct config *c, struct listeners *l, char *detail) {
+        struct sockaddr_un a;
+        socklen_t length = sizeof(a);
+        const char *path = c->socket_path;
+        if (!l->made_unix && getsockname(l->unix_fd, (struct sockaddr *) &a, &length) == 0 &&
+            length > offsetof(struct sockaddr_un, sun_path) && a.sun_path[0] == '/')
+                path = a.sun_path;
+        l->socket_path = strdup(path);
+        return l->socket_path ? 0 : fail(detail, -ENOMEM, "out of memory");
+}
+
+int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail) {
+        struct listeners l = {.unix_fd = -1, .tcp_fd = -1};
+        int r = take_activated(&l, ret_detail);
+        if (r == 0 && l.unix_fd < 0) {
+                r = open_unix(c, &l.unix_fd, ret_detail);
+                l.made_unix = r == 0;
+        }
+        if (r == 0)
+                r = name_unix(c, &l, ret_detail);
+        bool want_tcp = strcmp(c->listen, "none") != 0;
+        if (r == 0 && l.tcp_fd >= 0 && !want_tcp) {
+                log_notice("listen = none: the TCP socket from systemd is closed");
+                l.tcp_fd = util_close(l.tcp_fd);
+        }
+        if (r == 0 && l.tcp_fd < 0 && want_tcp)
+                r = open_tcp(c, &l.tcp_fd, ret_detail);
+        if (r == 0 && l.tcp_fd >= 0)
+                r = describe_tcp(l.tcp_fd, &l.url, ret_detail);
+        if (r < 0) {
+                listeners_close(&l);
+                return r;
+        }
+        *ret = l;
+        return 0;
+}
+
+void listeners_close(struct listeners *l) {
+        if (l->made_unix && l->socket_path)
+                (void) unlink(l->socket_path);
+        free(l->socket_path);
+        free(l->url);
+        util_close(l->unix_fd);
+        util_close(l->tcp_fd);
+        *l = (struct listeners){.unix_fd = -1, .tcp_fd = -1};
+}

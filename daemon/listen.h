@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_LISTEN_H
+#define IPCLAB_DAEMON_LISTEN_H
+
+/* The daemon's listening sockets: handed over by systemd, or made here. */
+
+#include "daemon/config.h"
+
+struct listeners {
+        int unix_fd;       /* -1: none */
+        int tcp_fd;        /* -1: none */
+        char *socket_path; /* NULL when there is no unix socket */
+        char *url;         /* "http://127.0.0.1:8620/", NULL without TCP; the real port */
+        bool made_unix;    /* ours to remove, not systemd's */
+};
+
+/* 0, or a negative errno with a sentence in ret_detail[300]: -EADDRINUSE when somebody answers on the socket. */
+int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail);
+/* Closes what is still open (set a descriptor that somebody else owns now to -1) and removes the socket file. */
+void listeners_close(struct listeners *l);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Log lines. Owns the level and the decision where lines go, made once in log_open(): into the journal with their
+ * fields when stderr is the journal's stream, else to stderr with a time. Called from every thread of the daemon; one
+ * line is one write(2), so that lines of two threads never mix.
+ */
+
+#include "daemon/log.h"
+
+#include "schema/util.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-journal.h>
+
+static int log_max_level = LOG_INFO;
+static bool log_to_journal;
+
+static const char *const level_names[] = {"emergency", "alert",  "critical", "error",
+                                          "warning",   "notice", "info",     "debug"};
+
+/* JOURNAL_STREAM holds "device:inode" of the socket that systemd connected; a redirected stderr does not match.
+ * Source: systemd.exec(5). */
+static bool stderr_is_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM"); /* NOLINT(concurrency-mt-unsafe): before any thread exists */
+        if (!stream)
+                return false;
+        unsigned long long device = 0, inode = 0;
+        char end = 0;
+        struct stat st;
+        if (sscanf(stream, "%llu:%llu%c", &device, &inode, &end) != 2) /* NOLINT(cert-err34-c): ours or nothing */
+                return false;
+        return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+void log_open(int level) {
+        log_max_level = level;
+        log_to_journal = stderr_is_journal();
+}
+
+int log_level_from_name(const char *name, int *ret) {
+        for (size_t i = LOG_ERR; i < ELEMENTS(level_names); i++)
+                if (strcmp(name, level_names[i]) == 0) {
+                        *ret = (int) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static void write_stderr(int level, const char *message) {
+        char line[2200];
+        struct timespec ts;
+        struct tm tm;
+        clock_gettime(CLOCK_REALTIME, &ts);
+        gmtime_r(&ts.tv_sec, &tm);
+        char when[32];
+        if (strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
+                when[0] = 0;
+        int n = snprintf(line, sizeof(line), "%s.%03ldZ %-7s %s\n", when, ts.tv_nsec / 1000000, level_names[level],
+                         message);
+        if (n < 0)
+                return;
+        size_t length = (size_t) n < sizeof(line) ? (size_t) n : sizeof(line) - 1;
+        line[length - 1] = '\n';
+        ssize_t written = write(STDERR_FILENO, line, length);
+        (void) written; /* a log that cannot be written has nowhere to say so */
+}
+
+void log_write(int level, const char *file, int line, const char *format, ...) {
+        if (level > log_max_level || level < 0 || level >= (int) ELEMENTS(level_names))
+                return;
+        int saved = errno;
+        char message[2048];
+        va_list ap;
+        va_start(ap, format);
+        int n = vsnprintf(message, sizeof(message), format, ap);
+        va_end(ap);
+        if (n >= 0) {
+                /* A message is one line: what a client or an agent wrote must not start a line of its own. */
+                for (char *c = message; *c; c++)
+                        if ((unsigned char) *c < 0x20 || *c == 0x7f)
+                                *c = ' ';
+                if (!log_to_journal || sd_journal_send("MESSAGE=%s", message, "PRIORITY=%i", level, "CODE_FILE=%s",
+                                                       file, "CODE_LINE=%i", line, NULL) < 0)
+                        write_stderr(level, message);
+        }
+        errno = saved;
+}
