@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# What the commands in tools/ share: talking to the person, installing what is missing, building. Sourced with bash;
+# `root` is the checkout. Nothing here asks a question or needs a terminal. Whatever is long-winded goes to a log
+# in .cache/ and is shown only when it fails.
+
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cache=$root/.cache
+venv=$cache/venv
+
+# Words are either a package, looked up with dpkg, or command=package: that command will do, wherever it comes from.
+# shellcheck disable=SC2034 # read by those who source this file
+packages_run=(gcc libc6-dev meson=meson ninja=ninja-build pkg-config=pkgconf python3=python3 curl=curl ca-certificates
+              libcjson-dev libmicrohttpd-dev libnuma-dev liburing-dev libsqlite3-dev libsystemd-dev zlib1g-dev npm=npm)
+# shellcheck disable=SC2034
+packages_test=(python3-venv clang=clang libclang-rt-14-dev chromium=chromium chromedriver=chromium-driver)
+# shellcheck disable=SC2034
+packages_lint=(python3-venv clang=clang clang-format=clang-format clang-tidy=clang-tidy shellcheck=shellcheck)
+
+say() {
+        printf '%s\n' "$*"
+}
+
+die() {
+        printf '%s: %s\n' "${0##*/}" "$*" >&2
+        exit 1
+}
+
+# quietly NAME COMMAND…: output to .cache/NAME.log; when it fails, the log's end and where the rest is.
+quietly() {
+        local log=$cache/$1.log
+        shift
+        mkdir -p "$cache"
+        if ! "$@" >"$log" 2>&1 </dev/null; then
+                tail -n 40 "$log" >&2
+                printf '%s: failed: %s\n  (the whole log: %s)\n' "${0##*/}" "$*" "$log" >&2
+                return 1
+        fi
+}
+
+# The words of "$@" that are not installed, as package names, one a line. Starts dpkg-query once.
+packages_missing() {
+        local word installed
+        installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${@##*=}" 2>/dev/null) || true
+        for word in "$@"; do
+                if [[ $word == *=* ]]; then
+                        command -v "${word%%=*}" >/dev/null || printf '%s\n' "${word#*=}"
+                else
+                        [[ $'\n'$installed$'\n' == *$'\n'"installed $word"$'\n'* ]] || printf '%s\n' "$word"
+                fi
+        done
+}
+
+# need_packages WORD…: installs what is missing; no network and no privilege when nothing is.
+need_packages() {
+        local missing as_root=()
+        mapfile -t missing < <(packages_missing "$@")
+        [[ ${#missing[@]} -gt 0 ]] || return 0
+        command -v apt-get >/dev/null || die "this is no Debian; install what gives you: ${missing[*]}"
+        if [[ $EUID -ne 0 ]]; then
+                command -v sudo >/dev/null || die "there is no sudo; as root: apt-get install ${missing[*]}"
+                as_root=(sudo)
+                # Without a terminal a question for the password could never be answered.
+                if ! sudo -n true 2>/dev/null; then
+                        [[ -t 1 ]] || die "sudo asks for a password, and there is no terminal; as root: apt-get install ${missing[*]}"
+                        sudo -v || die "sudo did not let us in; as root: apt-get install ${missing[*]}"
+                fi
+        fi
+        say "Installing ${#missing[@]} packages and what they depend on: ${missing[*]}"
+        local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300
+                   -o Acquire::Retries=3)
+        quietly apt-update "${apt[@]}" update
+        quietly apt-install "${apt[@]}" install --no-install-recommends "${missing[@]}"
+}
+
+# Installs web/'s locked packages, unless the lock file is the one that was installed last.
+need_web() {
+        local stamp=$root/web/node_modules/.ipclab-lock
+        cmp -s "$root/web/package-lock.json" "$stamp" && return 0
+        say "Installing the dashboard's packages (npm ci)"
+        quietly npm npm --prefix "$root/web" ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier
+        cp "$root/web/package-lock.json" "$stamp"
+}
+
+# need_python FILE: a virtual environment with that file's pinned requirements, unless they were installed before.
+need_python() {
+        local stamp=$venv/installed-${1//\//-}
+        cmp -s "$1" "$stamp" && return 0
+        say "Installing Python packages into .cache/venv"
+        [[ -x $venv/bin/pip ]] || quietly venv python3 -m venv "$venv"
+        quietly pip "$venv/bin/pip" install --disable-pip-version-check -r "$1"
+        cp "$1" "$stamp"
+}
+
+# build DIRECTORY [MESON OPTION…]: configures once, then brings it up to date. CC is honoured.
+build() {
+        local directory=$1 name=${1##*/}
+        shift
+        if [[ ! -f $directory/build.ninja ]]; then
+                quietly "$name-setup" meson setup "$directory" "$root" "$@"
+        fi
+        quietly "$name" ninja -C "$directory"
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Adds up what the suites of tools/test reported: a line per suite, each skip with its reason, the sum at the end.
+
+Reads meson's testlog.json (a unit test program counts its cases itself, see tests/unit/check.h) and pytest's JUnit XML.
+"""
+
+import json
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+
+
+class Tally:
+    def __init__(self):
+        self.passed = 0
+        self.failures = []  # names
+        self.skips = []  # (name, reason)
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failures += other.failures
+        self.skips += other.skips
+
+    def __str__(self):
+        return f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
+
+
+def unit_cases(name, output):
+    """What a unit test program printed: "ok   case", "FAIL case", "SKIP case" after "skipped: reason"."""
+    tally, reason = Tally(), "no reason given"
+    for line in output.splitlines():
+        word, _, case = line.partition(" ")
+        if line.startswith("skipped: "):
+            reason = line.removeprefix("skipped: ")
+        elif word == "ok":
+            tally.passed += 1
+        elif word == "FAIL":
+            tally.failures.append(f"{name}: {case.strip()}")
+        elif word == "SKIP":
+            tally.skips.append((f"{name}: {case.strip()}", reason))
+            reason = "no reason given"
+    return tally
+
+
+def read_meson(path):
+    """testlog.json: an object a line. A program without counts of its own counts as one test."""
+    sum_ = Tally()
+    for line in path.read_text().splitlines():
+        test = json.loads(line)
+        name, output = test["name"], test.get("stdout", "")
+        tally = unit_cases(name, output) if COUNTS.search(output) else Tally()
+        if test["result"] in ("OK", "EXPECTEDFAIL"):
+            tally.passed += not (tally.passed or tally.skips)
+        elif test["result"] == "SKIP":
+            if not tally.skips:
+                tally.skips.append((name, (output.strip().splitlines() or ["no reason given"])[-1]))
+        elif not tally.failures:  # crashed, timed out, or a sanitizer spoke at exit
+            tally.failures.append(f"{name}: {test['result'].lower()}, exit status {test['returncode']}")
+        sum_.add(tally)
+    return sum_
+
+
+def read_junit(path):
+    tally = Tally()
+    for case in ElementTree.parse(path).iter("testcase"):
+        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            tally.failures.append(name)
+        elif skipped is not None:
+            tally.skips.append((name, skipped.get("message") or "no reason given"))
+        else:
+            tally.passed += 1
+    return tally
+
+
+def read_suite(path):
+    """A suite that left no readable result has failed as a whole; one without a single test is no pass either."""
+    try:
+        tally = read_junit(path) if path.suffix == ".xml" else read_meson(path)
+    except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
+        tally = Tally()
+        tally.failures.append(f"no result of this suite: {error}")
+    if not (tally.passed or tally.failures or tally.skips):
+        tally.failures.append("this suite has no test")
+    return tally
+
+
+def main(arguments):
+    """Arguments: NAME=PATH per suite; PATH ends in .xml (JUnit), .json (meson) or .failed (its text is the reason)."""
+    total = Tally()
+    for argument in arguments:
+        name, _, path = argument.partition("=")
+        if path.endswith(".failed"):
+            tally = Tally()
+            tally.failures.append(Path(path).read_text().strip())
+        else:
+            tally = read_suite(Path(path))
+        print(f"{name + ':':12}{tally}")
+        for failure in tally.failures:
+            print(f"    failed   {failure}")
+        for case, reason in tally.skips:
+            print(f"    skipped  {case}: {reason}")
+        total.add(tally)
+    print(total)
+    return 1 if total.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
