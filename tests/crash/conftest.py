@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+import pytest
+from harness import Daemon, become_subreaper, ipc_objects, wait_for
+
+
+@pytest.fixture(scope="session", autouse=True)
+def subreaper():
+    become_subreaper()
+
+
+@pytest.fixture
+def daemon():
+    """A running daemon; at the end, nothing of it may be left, whatever the test did to it."""
+    before = ipc_objects()
+    d = Daemon()
+    try:
+        d.start()
+        yield d
+        if d.process.poll() is None:
+            assert d.terminate() == 0, d.log_tail()
+        wait_for(lambda: not d.left_processes(), 2, f"the end of {d.left_processes()}")
+        assert d.left_in_runtime() == []
+        assert ipc_objects() - before == set()
+    finally:
+        d.remove()

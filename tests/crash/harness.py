@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""An ipclabd of the tests' own that can be shot at, and the looks from outside at what it left behind.
+
+What is left is never asked of the daemon itself: processes come from /proc, files and cgroups from their directories.
+The test process is made a subreaper, so that every orphan of a killed daemon becomes its child, and none can hide.
+"""
+
+import contextlib
+import ctypes
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", Path(__file__).parents[2] / "build"))
+FINAL = ("done", "failed", "cancelled")
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper():
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def wait_for(condition, seconds, what):
+    """Its first true value; fails when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s in vain for {what}")
+        time.sleep(0.01)
+
+
+def process_table():
+    """pid -> (parent, state, command) of every process."""
+    table = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                text = Path("/proc", entry, "stat").read_text()
+                command, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+                table[int(entry)] = (int(rest[1]), rest[0], command)
+    return table
+
+
+def descendants(pid):
+    """pid -> (state, command) of everything below pid; zombies that are our own to reap are reaped and left out."""
+    table, found, level = process_table(), {}, {pid}
+    while level:
+        level = {child for child, (parent, _, _) in table.items() if parent in level}
+        found.update({child: table[child][1:] for child in level})
+    return found
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Daemon:
+    def __init__(self):
+        self.base = Path(tempfile.mkdtemp(prefix="ipclab-crash-"))
+        self.base.chmod(0o755)
+        self.socket = str(self.base / "socket")
+        self.runtime = self.base / "run"
+        self.state = self.base / "state"
+        self.process = None
+        self.log = (self.base / "log").open("ab")
+
+    # its life
+
+    def start(self):
+        command = [
+            BUILD / "daemon/ipclabd",
+            f"--state-dir={self.state}",
+            f"--runtime-dir={self.runtime}",
+            f"--socket={self.socket}",
+            "--listen=none",
+            f"--token-file={self.base / 'token'}",
+            f"--agent-path={BUILD / 'agent/ipclab-agent'}",
+            "--log-level=debug",
+        ]
+        if os.geteuid() == 0:
+            command.append("--agent-user=nobody")
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        wait_for(self.answers, 10, "the daemon to answer")
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"ipclabd ended with {self.process.returncode}:\n{self.log_tail()}")
+        try:
+            return self.request("GET", "/health")[0] == 200
+        except OSError:
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self, seconds=10):
+        self.process.terminate()
+        return self.process.wait(seconds)
+
+    def remove(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        for pid in self.left_processes():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        self.log.close()
+        shutil.rmtree(self.base)
+
+    def log_tail(self):
+        return "\n".join((self.base / "log").read_text(errors="replace").splitlines()[-30:])
+
+    # its API
+
+    def request(self, method, target, body=None, headers=None, timeout=20):
+        """(status, parsed body or None); OSError when there is no (whole) answer."""
+        connection = UnixConnection(self.socket, timeout)
+        try:
+            headers = dict(headers or {})
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+                body = json.dumps(body)
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            text = response.read()
+            return response.status, json.loads(text) if text else None
+        except (http.client.HTTPException, ValueError) as error:
+            raise OSError(f"broken answer: {error!r}") from error
+        finally:
+            connection.close()
+
+    def get(self, target):
+        status, body = self.request("GET", target)
+        assert status == 200, f"GET {target}: {status} {body}"
+        return body
+
+    def items(self, target):
+        joint, cursor, found = "&" if "?" in target else "?", None, []
+        while True:
+            page = self.get(target + (f"{joint}cursor={cursor}" if cursor is not None else ""))
+            found += page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return found
+
+    def post(self, spec, key=None):
+        status, body = self.request("POST", "/experiments", spec, {"Idempotency-Key": key} if key else None)
+        assert status in (200, 201), f"POST {spec}: {status} {body}"
+        return body
+
+    def experiment(self, identity):
+        return self.get(f"/experiments/{identity}")
+
+    def runs(self, identity):
+        return self.items(f"/experiments/{identity}/runs")
+
+    def wait_final(self, identity, seconds):
+        return wait_for(lambda: (e := self.experiment(identity))["state"] in FINAL and e, seconds,
+                        f"experiment {identity} to end")
+
+    def wait_running(self, identity, seconds=10):
+        """A run of the experiment that is running and whose agents are both there."""
+        def look():
+            return len(self.agents()) == 2 and [r for r in self.runs(identity) if r["state"] == "running"]
+        return wait_for(look, seconds, f"a run of experiment {identity} to be running")[0]
+
+    # from outside
+
+    def agents(self):
+        """role -> pid of the agents that run now."""
+        found = {}
+        for pid, (state, command) in descendants(self.process.pid).items():
+            with contextlib.suppress(OSError, IndexError):
+                if state != "Z" and command.startswith("ipclab-agent"):
+                    found[Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")[1].decode()] = pid
+        return found
+
+    def left_processes(self):
+        """Descendants of the test that are no living daemon's, as pid -> (state, command); our zombies are reaped."""
+        mine = {self.process.pid} | descendants(self.process.pid).keys() if self.process.poll() is None else set()
+        left = {}
+        for pid, (state, command) in descendants(os.getpid()).items():
+            if pid in mine:
+                continue
+            if state == "Z":
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+            else:
+                left[pid] = (state, command)
+        return left
+
+    def left_in_runtime(self):
+        return [str(p) for p in self.runtime.rglob("*") if p.name != Path(self.socket).name] if self.runtime.exists() else []
+
+
+def ipc_objects():
+    """Everything that outlives a process when nobody removes it: SysV and POSIX objects, cgroups, files in /dev/shm."""
+    found = set()
+    for kind in ("msg", "sem", "shm"):
+        lines = Path("/proc/sysvipc", kind).read_text().splitlines()[1:]
+        found |= {f"{kind} {' '.join(line.split()[:2])}" for line in lines}
+    for directory in ("/dev/shm", "/dev/mqueue"):
+        with contextlib.suppress(OSError):
+            found |= {f"{directory}/{n}" for n in os.listdir(directory) if not n.startswith((".org.chromium", "sem.mp-"))}
+    for directory, names, _ in os.walk("/sys/fs/cgroup"):
+        found |= {f"{directory}/{name}" for name in names if "ipclab" in name or name.startswith("run-")}
+    return found

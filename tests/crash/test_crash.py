@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""kill -9 at any moment: nothing acknowledged is lost or done twice, and nothing is left behind.
+
+The moments come from a seed, which is printed and can be given as IPCLAB_SEED.
+"""
+
+import os
+import random
+import signal
+import sqlite3
+import threading
+import time
+from itertools import pairwise
+
+import pytest
+from harness import FINAL, wait_for
+
+KILLS = 50
+SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.2, "warmup_seconds": 0, "repetitions": 2}
+ATTEMPTS_MAX = 3
+
+
+class Poster(threading.Thread):
+    """Posts short experiments as long as it may, each until it is acknowledged, and remembers every answer.
+
+    A post without an answer is posted again with its Idempotency-Key: whether the first one had been committed or
+    not, there must be one experiment in the end.
+    """
+
+    def __init__(self, daemon, rng):
+        super().__init__(daemon=True)
+        self.target, self.rng = daemon, rng
+        self.posted = []  # (id, name) in the order of their acknowledgement
+        self.cancelled, self.deleted = set(), set()
+        self.stopping = threading.Event()
+        self.error = None
+
+    def insist(self, action):
+        """Repeats what met a dead daemon; a refusal is an answer, and returned."""
+        while True:
+            try:
+                return action()
+            except OSError:
+                time.sleep(0.02)
+
+    def waiting(self):
+        return len(self.insist(lambda: self.target.get("/experiments?state=queued"))["items"])
+
+    def post(self, number):
+        name = f"crash {number}"
+        spec = SHORT | {"name": name, "transport": self.rng.choice(["pipe", "fifo"])}
+        created = self.insist(lambda: self.target.post(spec, key=f"key-{number}"))
+        assert created["name"] == name
+        self.posted.append((created["id"], name))
+        return created["id"]
+
+    def withdraw(self, identity, delete):
+        """Cancels, and perhaps deletes; what was acknowledged has to hold."""
+        status, body = self.insist(lambda: self.target.request("POST", f"/experiments/{identity}/cancel"))
+        assert status < 300 or status == 409, body  # 409: it had ended, or a first try was not answered but done
+        if status < 300:
+            self.cancelled.add(identity)
+        if delete:
+            status, body = self.insist(lambda: self.target.request("DELETE", f"/experiments/{identity}"))
+            assert status < 300 or status in (404, 409), body
+            if status in (200, 202, 204, 404):
+                self.deleted.add(identity)
+
+    def run(self):
+        try:
+            number = 0
+            while not self.stopping.is_set():
+                if self.waiting() < 4:
+                    number += 1
+                    identity = self.post(number)
+                    if number % 7 == 0:
+                        self.withdraw(identity, delete=number % 14 == 0)
+                time.sleep(self.rng.uniform(0, 0.1))
+        except BaseException as error:  # the test's thread tells
+            self.error = error
+
+
+def shoot(daemon, target):
+    """Kills the target -9; a daemon is started again, after everything below it has gone by itself."""
+    if target == "daemon":
+        daemon.kill()
+        wait_for(lambda: not daemon.left_processes(), 2, f"the end of {daemon.left_processes()}")
+        daemon.start()
+        return
+    agent = wait_for(lambda: daemon.agents().get(target), 20, f"a {target}")
+    try:
+        os.kill(agent, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has just finished: the moment was after the end
+
+
+def check_samples(daemon, run):
+    """The samples of a done run are those of one attempt: each second once, and their sum is the result."""
+    samples = [s for s in daemon.items(f"/runs/{run['id']}/samples") if s["agent"] == "receiver"]
+    seconds = [s["second"] for s in samples]
+    assert seconds == list(range(len(seconds))), run
+    assert sum(s["messages"] for s in samples) == run["result"]["messages"], run
+    assert sum(s["bytes"] for s in samples) == run["result"]["bytes"], run
+
+
+def check_runs(daemon, experiment):
+    runs = daemon.runs(experiment["id"])
+    progress = experiment["progress"]
+    assert len(runs) == progress["runs_total"] == 2
+    assert [r["state"] for r in runs].count("done") == progress["runs_done"]
+    assert [r["state"] for r in runs].count("failed") == progress["runs_failed"]
+    for run in runs:
+        assert run["attempt"] <= ATTEMPTS_MAX
+        if run["state"] == "done":
+            check_samples(daemon, run)
+        elif run["state"] == "failed":
+            assert run["error"], run
+            assert run["result"] is None, run
+        else:
+            assert run["state"] == "cancelled", run
+
+
+def check_database(daemon):
+    database = sqlite3.connect(f"file:{daemon.state / 'ipclab.db'}?mode=ro", uri=True)
+    try:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
+    finally:
+        database.close()
+
+
+def test_kill_at_random_moments(daemon):
+    seed = int(os.environ.get("IPCLAB_SEED", random.SystemRandom().randrange(1 << 32)))
+    print(f"IPCLAB_SEED={seed}")
+    rng = random.Random(seed)
+    poster = Poster(daemon, random.Random(seed + 1))
+    poster.start()
+    targets = ["daemon"] * (KILLS * 3 // 5) + ["sender", "receiver"] * (KILLS // 5)
+    rng.shuffle(targets)
+    for target in targets:
+        time.sleep(rng.uniform(0, 0.8))
+        shoot(daemon, target)
+        assert poster.error is None, poster.error
+    poster.stopping.set()
+    poster.join(30)
+    assert not poster.is_alive()
+    assert poster.error is None, poster.error
+
+    identities = [identity for identity, _ in poster.posted]
+    assert len(identities) >= KILLS // 2, "too few experiments for the kills to have met any"
+    assert all(a < b for a, b in pairwise(identities)), "ids are not strictly increasing"
+    wait_for(lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")), 120, "the queue to run empty")
+    stored = {e["id"]: e for e in daemon.items("/experiments")}
+    assert stored.keys() == set(identities) - poster.deleted
+    for identity, name in poster.posted:
+        if identity in poster.deleted:
+            continue
+        experiment = daemon.experiment(identity)
+        assert experiment["name"] == name
+        assert experiment["state"] == "cancelled" or identity not in poster.cancelled, experiment
+        check_runs(daemon, experiment)
+
+    states = [e["state"] for e in stored.values()]
+    assert states.count("done") > 0
+    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+    assert daemon.terminate() == 0
+    check_database(daemon)
+
+
+def test_three_crashes_in_one_run_are_enough(daemon):
+    identity = daemon.post(SHORT | {"duration_seconds": 60, "repetitions": 1})["id"]
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        assert daemon.wait_running(identity)["attempt"] == attempt
+        daemon.kill()
+        daemon.start()
+    experiment = daemon.wait_final(identity, 5)
+    (run,) = daemon.runs(identity)
+    assert (experiment["state"], run["state"], run["attempt"]) == ("failed", "failed", ATTEMPTS_MAX)
+    assert "attempt" in run["error"]
+    assert experiment["error"]
+    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+@pytest.mark.parametrize("transport", ["pipe", "fifo"])
+def test_a_killed_agent_fails_its_run_at_once(daemon, role, transport):
+    identity = daemon.post(SHORT | {"transport": transport, "duration_seconds": 30, "repetitions": 1})["id"]
+    daemon.wait_running(identity)
+    os.kill(daemon.agents()[role], signal.SIGKILL)
+    experiment = daemon.wait_final(identity, 4)
+    assert experiment["state"] == "failed"
+    assert role in experiment["error"]
+    assert daemon.agents() == {}
+    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+def test_a_stopped_agent_fails_its_run_within_two_seconds_of_its_deadline(daemon, role):
+    seconds = 2
+    identity = daemon.post(SHORT | {"duration_seconds": seconds, "repetitions": 1})["id"]
+    daemon.wait_running(identity)
+    began = time.monotonic()
+    os.kill(daemon.agents()[role], signal.SIGSTOP)
+    experiment = daemon.wait_final(identity, seconds + 4)
+    assert time.monotonic() - began <= seconds + 2.5  # half a second for two agents to start
+    assert experiment["state"] == "failed"
+    assert experiment["error"]
+    wait_for(lambda: not daemon.agents(), 1, "the stopped agent to be gone")
+    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+
+
+def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
+    identity = daemon.post(SHORT | {"duration_seconds": 3, "repetitions": 1})["id"]
+    for _ in range(ATTEMPTS_MAX + 1):  # more often than a crash would be forgiven
+        daemon.wait_running(identity)
+        assert daemon.terminate() == 0
+        assert daemon.left_processes() == {}
+        assert daemon.left_in_runtime() == []
+        daemon.start()
+    assert daemon.wait_final(identity, 20)["state"] == "done"
+    (run,) = daemon.runs(identity)
+    assert run["attempt"] == 1
+    check_samples(daemon, run)
