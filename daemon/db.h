@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_DB_H
+#define IPCLAB_DAEMON_DB_H
+
+/*
+ * SQLite as the store uses it. db.c is the only file that knows the library: its pragmas, its traps and its result
+ * codes end here. One struct db is one connection and belongs to one thread at a time.
+ *
+ * Errors are negative errnos, logged in SQLite's words where they occur: -ENOSPC disk full, -EBUSY locked past the
+ * timeout, -EBADMSG not (or no longer) a database, or a column that is not what was asked for, -EEXIST a constraint,
+ * -EROFS, -ENOMEM, -EIO for the rest.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct db;
+
+enum db_mode {
+        DB_WRITER, /* creates what is missing, owns the checkpoints: one per database */
+        DB_READER, /* cannot change anything, never checkpoints */
+};
+
+/* dir must be an absolute path without symbolic links (realpath(3)); a link in the place of the file is refused. */
+int db_open(struct db **ret, const char *path, enum db_mode mode);
+void db_close(struct db *db); /* NULL-safe; the writer checkpoints */
+
+/* Values to bind, in the order of the statement's parameters. Text and blobs must live until the statement ends. */
+enum db_type { DB_TYPE_NULL, DB_TYPE_INTEGER, DB_TYPE_TEXT, DB_TYPE_BLOB };
+struct db_value {
+        enum db_type type;
+        int64_t integer;
+        const void *data; /* NULL binds NULL */
+        size_t length;
+};
+#define DB_INT(v) ((struct db_value){.type = DB_TYPE_INTEGER, .integer = (int64_t) (v)})
+#define DB_TEXT(v) ((struct db_value){.type = DB_TYPE_TEXT, .data = (v)})
+#define DB_BLOB(v, n) ((struct db_value){.type = DB_TYPE_BLOB, .data = (v), .length = (n)})
+#define DB_NULL() ((struct db_value){.type = DB_TYPE_NULL})
+
+#define DB_VALUES(...)                                                                                                 \
+        (const struct db_value[]){__VA_ARGS__}, sizeof((const struct db_value[]){__VA_ARGS__}) / sizeof(struct db_value)
+
+/* A statement under way. Statements are prepared once per connection and text. Always ends with db_query_end(). */
+struct db_query {
+        struct db *db;
+        struct db_statement *statement;
+        int error; /* the first one, sticky: columns are read without looking, then this once */
+};
+#define _cleanup_query_ __attribute__((cleanup(db_query_end)))
+
+int db_select_values(struct db *db, struct db_query *ret, const char *sql, const struct db_value *values, size_t n);
+#define db_select(db, ret, sql, ...) db_select_values(db, ret, sql, DB_VALUES(__VA_ARGS__))
+#define db_select_all(db, ret, sql) db_select_values(db, ret, sql, NULL, 0)
+int db_step(struct db_query *q);       /* 1: a row; 0: no more; negative errno */
+void db_query_end(struct db_query *q); /* a zeroed struct is fine */
+
+/* Columns of the row, from 0. A wrong type is -EBADMSG in q->error; what they return then is empty. */
+bool db_column_is_null(struct db_query *q, int column);
+int64_t db_column_i64(struct db_query *q, int column); /* NULL is 0 */
+uint32_t db_column_u32(struct db_query *q, int column);
+char *db_column_text(struct db_query *q, int column);                           /* malloc()ed; NULL for NULL */
+const char *db_column_peek(struct db_query *q, int column);                     /* until the next step */
+const void *db_column_blob(struct db_query *q, int column, size_t *ret_length); /* until the next step */
+
+/* A statement without rows. */
+int db_run_values(struct db *db, const char *sql, const struct db_value *values, size_t n);
+#define db_run(db, sql, ...) db_run_values(db, sql, DB_VALUES(__VA_ARGS__))
+int db_run_script(struct db *db, const char *sql); /* several statements, nothing bound */
+/* One integer from one row: -ENOENT without a row. */
+int db_get_values(struct db *db, int64_t *ret, const char *sql, const struct db_value *values, size_t n);
+#define db_get(db, ret, sql, ...) db_get_values(db, ret, sql, DB_VALUES(__VA_ARGS__))
+#define db_get_one(db, ret, sql) db_get_values(db, ret, sql, NULL, 0)
+
+uint64_t db_changed_rows(struct db *db); /* of the last statement */
+int64_t db_last_id(struct db *db);
+
+/* A transaction that is rolled back when it leaves the scope uncommitted. */
+struct db_transaction {
+        struct db *db; /* NULL: not open */
+};
+#define _cleanup_transaction_ __attribute__((cleanup(db_transaction_end)))
+
+int db_begin_write(struct db *db, struct db_transaction *ret); /* takes the write lock now */
+int db_begin_read(struct db *db, struct db_transaction *ret);  /* one snapshot for several selects */
+int db_commit(struct db_transaction *t);                       /* 0: it is on the disk */
+void db_transaction_end(struct db_transaction *t);
+
+/* Moves the write-ahead log into the database and empties its file, unless a reader is in the way: then -EBUSY at
+ * once. */
+int db_checkpoint(struct db *db);
+
+#endif
