@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The records' vocabulary and their end of life. Plain data without behaviour: the store fills them, the api prints them, and
- * whoever holds one frees it here.
+ * The records' vocabulary and their end of life. Plain data without behaviour: the store fills them, the api prints
+ * them, and whoever holds one frees it here.
  */
 
 #include "daemon/records.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 
 static const char *const state_names[STATE_COUNT] = {
-        [STATE_QUEUED] = "queued",       [STATE_RUNNING] = "running",     [STATE_DONE] = "done",
-        [STATE_FAILED] = "failed",       [STATE_CANCELLED] = "cancelled", [STATE_INTERRUPTED] = "interrupted",
+        [STATE_QUEUED] = "queued", [STATE_RUNNING] = "running",     [STATE_DONE] = "done",
+        [STATE_FAILED] = "failed", [STATE_CANCELLED] = "cancelled", [STATE_INTERRUPTED] = "interrupted",
 };
 
 const char *state_name(enum state s) {
