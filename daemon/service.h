@@ -77,15 +77,17 @@ int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(voi
 void service_unsubscribe(struct subscription *sub); /* NULL-safe */
 
 /* JSON documents about this build and host, malloc()ed. */
-int service_presets_json(struct service *s, char **ret, struct refusal *r);     /* {"items": [{"name","title","description","spec"}]} */
-int service_transports_json(struct service *s, char **ret, struct refusal *r);  /* {"items": [...]}: support and limits */
+int service_presets_json(struct service *s, char **ret,
+                         struct refusal *r); /* {"items": [{"name","title","description","spec"}]} */
+int service_transports_json(struct service *s, char **ret,
+                            struct refusal *r); /* {"items": [...]}: support and limits */
 int service_topology_json(struct service *s, char **ret, struct refusal *r);
 int service_environment_json(struct service *s, char **ret, struct refusal *r); /* taken now */
 
 struct service_health {
         bool ok;
-        const char *version;  /* static */
-        char problem[256];    /* why not ok */
+        const char *version; /* static */
+        char problem[256];   /* why not ok */
         int64_t uptime_seconds;
         int64_t running_experiment, running_run; /* 0: idle */
         uint32_t experiments_queued;

@@ -3,10 +3,10 @@
 #define IPCLAB_DAEMON_STORE_H
 
 /*
- * Experiments, runs and samples on disk: SQLite, WAL, synchronous=FULL. One struct store is one connection: the daemon's main
- * thread has the only one that writes, readers open their own with store_open_reader(). A function that changes
- * something is one transaction, and has committed when it returns 0. Errors are negative errnos (-EIO for what SQLite
- * reports without one; logged with SQLite's words), -ENOENT for a row that is not there.
+ * Experiments, runs and samples on disk: SQLite, WAL, synchronous=FULL. One struct store is one connection: the
+ * daemon's main thread has the only one that writes, readers open their own with store_open_reader(). A function that
+ * changes something is one transaction, and has committed when it returns 0. Errors are negative errnos (-EIO for what
+ * SQLite reports without one; logged with SQLite's words), -ENOENT for a row that is not there.
  */
 
 #include "daemon/records.h"
@@ -87,8 +87,8 @@ int store_run(struct store *s, int64_t id, struct run_record *ret);
 /* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. */
 int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
-int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
-               struct run_record **ret, size_t *ret_n);
+int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
+               size_t *ret_n);
 int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                   struct sample_record **ret, size_t *ret_n);
 void store_experiments_free(struct experiment_record *experiments, size_t n);
