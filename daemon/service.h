@@ -76,13 +76,12 @@ int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(voi
                       struct subscription **ret);
 void service_unsubscribe(struct subscription *sub); /* NULL-safe */
 
-/* JSON documents about this build and host, malloc()ed. */
-int service_presets_json(struct service *s, char **ret,
-                         struct refusal *r); /* {"items": [{"name","title","description","spec"}]} */
-int service_transports_json(struct service *s, char **ret,
-                            struct refusal *r); /* {"items": [...]}: support and limits */
+/* JSON documents about this build and host, malloc()ed. presets: {"items": [{"name", "title", "description", "spec"}]};
+ * transports: {"items": […]}, support and limits; environment: taken now. */
+int service_presets_json(struct service *s, char **ret, struct refusal *r);
+int service_transports_json(struct service *s, char **ret, struct refusal *r);
 int service_topology_json(struct service *s, char **ret, struct refusal *r);
-int service_environment_json(struct service *s, char **ret, struct refusal *r); /* taken now */
+int service_environment_json(struct service *s, char **ret, struct refusal *r);
 
 struct service_health {
         bool ok;
