@@ -4,9 +4,9 @@
 
 /*
  * Latency histogram: log-linear, HdrHistogram's layout with lowest value 1 ns, highest 100 s and two significant
- * digits (256 sub-buckets, 128 per further octave), so a value is known to 1/128 (0.79 %) at worst. Counts only ever grow: the
- * agent's worker records, its leader takes snapshots and subtracts the one before, and nobody locks. It stands in
- * schema/ because agent and daemon must agree on it bit by bit.
+ * digits (256 sub-buckets, 128 per further octave), so a value is known to 1/128 (0.79 %) at worst. Counts only ever
+ * grow: the agent's worker records, its leader takes snapshots and subtracts the one before, and nobody locks. It
+ * stands in schema/ because agent and daemon must agree on it bit by bit.
  *
  * Source: HdrHistogram's documented bucket layout and V2 encoding (ZigZag LEB128 counts, negative = run of zeros).
  */
@@ -28,7 +28,7 @@ struct histogram {
         uint64_t sum_ns; /* exact, for the mean */
 };
 
-/* Bucket of a value; values above the highest go to the highest's bucket, 0 to 1's. Hot: inline. */
+/* Bucket of a value; values above the highest go to the highest's bucket. Hot: inline. */
 static inline uint32_t histogram_index(uint64_t ns) {
         if (ns > HISTOGRAM_HIGHEST_NS)
                 ns = HISTOGRAM_HIGHEST_NS;
@@ -67,7 +67,8 @@ uint64_t histogram_quantile(const struct histogram *h, double q);
 /* HdrHistogram V2 encoding, uncompressed (cookie 0x1c849303 | 0x10). malloc()ed; -ENOMEM. The exact sum does not
  * travel in it: carry sum_ns beside it. */
 int histogram_encode(const struct histogram *h, uint8_t **ret, size_t *ret_length);
-/* Accepts only this layout (2 digits, 1 … 100 s). -EBADMSG on anything else. sum_ns is estimated from the bucket middles. */
+/* Accepts only this layout (2 digits, 1 ns … 100 s) and counts whose total and sum fit in 64 bits; -EBADMSG on
+ * anything else; -ENOMEM. sum_ns is estimated from the bucket middles. */
 int histogram_decode(const uint8_t *data, size_t length, struct histogram *ret);
 /* The log format's form: V2 compressed (zlib) and base64, as HdrHistogram's tools read it. NUL-terminated. */
 int histogram_export(const struct histogram *h, char **ret);

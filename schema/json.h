@@ -50,7 +50,7 @@ size_t json_length(const struct json *container);
 int json_as_string(const struct json *value, const char **ret);
 int json_as_bool(const struct json *value, bool *ret);
 int json_as_i64(const struct json *value, int64_t *ret);
-int json_as_double(const struct json *value, double *ret);   /* integers too */
+int json_as_double(const struct json *value, double *ret);     /* integers too */
 int json_as_u64_text(const struct json *value, uint64_t *ret); /* decimal string "18446744073709551615" */
 
 /* The value as compact JSON text, malloc()ed; NULL when memory ran out. */

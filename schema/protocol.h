@@ -125,8 +125,8 @@ struct message_report {
 };
 
 struct message_error {
-        int error;         /* errno, 0 when it has none */
-        char detail[400];  /* names the thing, the limit, the value */
+        int error;        /* errno, 0 when it has none */
+        char detail[400]; /* names the thing, the limit, the value */
 };
 
 struct message {
@@ -142,6 +142,8 @@ struct message {
                 struct message_error error;
         };
 };
+
+const char *message_type_name(enum message_type type); /* "hello" …; NULL out of range */
 
 /* malloc()ed packet text. 0; -ENOMEM; -EMSGSIZE above PROTOCOL_PACKET_MAX. */
 int message_encode(const struct message *m, char **ret, size_t *ret_length);

@@ -10,20 +10,20 @@
 #include <stdbool.h>
 
 struct refusal {
-        int status;         /* HTTP status: 400 not JSON, 404, 409, 422 JSON but not acceptable, 503 … */
-        char code[48];      /* stable slug: "unknown-field", "limit-exceeded", "not-available", "invalid-json" … */
-        char pointer[256];  /* RFC 6901 pointer of the field at fault, "" when there is none */
-        char detail[512];   /* a sentence: the thing, the limit, the value */
-        char limit[96];     /* name of the limit, "" when there is none: "fs.mqueue.msgsize_max" */
+        int status;        /* HTTP status: 400 not JSON, 404, 409, 422 JSON but not acceptable, 503 … */
+        char code[48];     /* stable slug: "unknown-field", "limit-exceeded", "not-available", "invalid-json" … */
+        char pointer[256]; /* RFC 6901 pointer of the field at fault, "" when there is none */
+        char detail[512];  /* a sentence: the thing, the limit, the value */
+        char limit[96];    /* name of the limit, "" when there is none: "fs.mqueue.msgsize_max" */
         char limit_value[64];
-        char value[96];     /* what was asked */
+        char value[96]; /* what was asked */
 };
 
 /* Fills *r (formatting detail) and returns -EINVAL, so that `return refuse(…)` reads well. limit, limit_value and
  * value start empty; refuse_limit() sets them. */
 int refuse(struct refusal *r, int status, const char *code, const char *pointer, const char *format, ...)
         __attribute__((format(printf, 5, 6)));
-int refuse_limit(struct refusal *r, const char *pointer, const char *limit, const char *limit_value,
-                 const char *value, const char *format, ...) __attribute__((format(printf, 6, 7)));
+int refuse_limit(struct refusal *r, const char *pointer, const char *limit, const char *limit_value, const char *value,
+                 const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 #endif

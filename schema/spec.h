@@ -23,6 +23,12 @@
 #define SPEC_POINTS_MAX 4096u
 #define SPEC_RUNS_MAX 16384u
 #define SPEC_NODES_MAX 1024u /* highest node id + 1 */
+#define SPEC_CPUS_MAX 8192u  /* highest CPU id + 1 */
+#define SPEC_SEED_MAX UINT64_C(9007199254740991)
+#define SPEC_REPETITIONS_MAX 1000u
+#define SPEC_RATE_MAX 1e9
+#define SPEC_PIPE_SIZE_MIN UINT64_C(4096)
+#define SPEC_PIPE_SIZE_MAX (UINT64_C(1) << 30)
 #define SPEC_DURATION_MAX_NS (UINT64_C(86400) * 1000000000)
 #define SPEC_COUNT_MAX UINT64_C(9007199254740991) /* 2^53 - 1, messages and bytes */
 
@@ -136,12 +142,13 @@ void point_list_deinit(struct point_list *list);
  * entries. */
 void spec_shuffle(uint64_t seed, size_t n_points, uint32_t repetitions, uint32_t *order);
 
-/* The point as the API shows it: only the fields that mean something for it. malloc()ed JSON object; NULL = no memory. */
+/* The point as the API shows it: only the fields that mean something for it. malloc()ed JSON object; NULL = no memory.
+ */
 char *point_to_json(const struct point *p);
 /* Back from point_to_json(); -EINVAL when it is not one. */
 int point_from_json(const char *text, size_t length, struct point *ret);
 
-/* Messages that end the window, from messages or bytes; 0 when time does. */
+/* Messages of all threads together that end the window, from messages or bytes; 0 when time does. */
 uint64_t window_end_messages(const struct window_end *e, const struct point *p);
 
 static inline bool node_set_has(const struct node_set *s, unsigned node) {

@@ -49,16 +49,20 @@ enum placement_kind {
  * responder, client. */
 enum end { END_FIRST, END_SECOND, END_COUNT };
 
-/* Bits of transport_term.copy_modes and .engines: 1u << enum value. */
+/*
+ * One transport. The sets are bits, 1u << enum value. "ever_" is what the mechanism allows at all: a field whose
+ * ever-set is empty has no meaning here and makes no axis; a value outside a non-empty one is impossible, whatever
+ * the build. The plain sets are what this build does: a new capability is a bit moved from one to the other.
+ */
 struct transport_term {
         const char *name;
-        const char *title;        /* for a person: "named pipe" */
-        const char *unavailable;  /* NULL when this build has it; else why it has not */
-        unsigned copy_modes;      /* modes that have a meaning here; two-copy always */
-        unsigned engines;         /* io_uring only for file descriptors */
-        unsigned workloads;       /* stream, pingpong */
-        bool waits;               /* has a wait mode (shared memory) */
-        bool message_bound;       /* a message has a limit of the mechanism's own (datagrams, queues) */
+        const char *title;       /* for a person: "named pipe" */
+        const char *unavailable; /* NULL when this build has it; else why it has not */
+        unsigned copy_modes, ever_copy_modes;
+        unsigned engines, ever_engines; /* io_uring only for file descriptors */
+        unsigned waits, ever_waits;     /* shared memory only */
+        unsigned workloads;             /* that this build runs over it, of those that move data */
+        bool message_bound;             /* a message has a limit of the mechanism's own (datagrams, queues) */
 };
 
 extern const struct transport_term transport_terms[TRANSPORT_COUNT];
@@ -86,7 +90,14 @@ int placement_kind_from_name(const char *name, enum placement_kind *ret);
 /* NULL when this build runs the workload; else why not. */
 const char *workload_unavailable(enum workload v);
 
-/* "sender", "receiver", "initiator", "responder", "server", "client". */
+/* Which fields of a point mean something for this workload over this transport. */
+bool workload_has_transport(enum workload w); /* and with it message_size and threads */
+bool point_has_copy_mode(enum workload w, enum transport t);
+bool point_has_engine(enum workload w, enum transport t);
+bool point_has_wait(enum workload w, enum transport t);
+
+/* "sender", "receiver", "initiator", "responder", "server", "client". The one agent of a workload without a
+ * transport is its "initiator", at either end. */
 const char *role_name(enum workload w, enum transport t, enum end end);
 /* Which end a role word names; 0 or -EINVAL. */
 int role_from_name(const char *name, enum end *ret);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Messages between daemon and agent as packets: encoding, and the socket's two verbs with their deadlines. Decoding,
+ * which must trust nothing, is protocol-decode.c. Called by the runner and by the agent's leader.
+ */
+
+#include "schema/protocol.h"
+
+#include "schema/base64.h"
+#include "schema/spec-internal.h"
+#include "schema/util.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static void put_cpus(struct json_writer *w, const char *key, const int32_t *cpus, size_t n) {
+        json_put_key(w, key);
+        json_array_begin(w);
+        for (size_t i = 0; i < n; i++)
+                json_put_i64(w, cpus[i]);
+        json_array_end(w);
+}
+
+static void put_placement(struct json_writer *w, const struct agent_placement *p) {
+        json_put_key(w, "placement");
+        json_object_begin(w);
+        put_cpus(w, "cpus", p->cpus, p->n_cpus);
+        put_cpus(w, "leader_cpus", p->leader_cpus, p->n_leader_cpus);
+        json_member_string(w, "memory", memory_policy_name(p->memory));
+        json_put_key(w, "memory_nodes");
+        json_array_begin(w);
+        for (unsigned node = 0; node < SPEC_NODES_MAX; node++)
+                if (node_set_has(&p->memory_nodes, node))
+                        json_put_u64(w, node);
+        json_array_end(w);
+        json_object_end(w);
+}
+
+static void put_setup(struct json_writer *w, const struct message_setup *s) {
+        json_member_string(w, "end", s->end == END_FIRST ? "first" : "second");
+        json_put_key(w, "point");
+        json_object_begin(w);
+        point_put(w, &s->point, false);
+        json_object_end(w);
+        json_member_string(w, "verify", verify_name(s->verify));
+        json_member_u64_text(w, "duration_ns", s->duration_ns);
+        json_member_u64_text(w, "messages", s->messages);
+        json_member_u64_text(w, "warmup_ns", s->warmup_ns);
+        json_member_u64_text(w, "interval_ns", s->interval_ns);
+        json_member_u64_text(w, "stall_ns", s->stall_ns);
+        json_member_double(w, "rate", s->rate);
+        json_put_key(w, "options");
+        json_object_begin(w);
+        json_member_u64_text(w, "pipe_size", s->options.pipe_size);
+        json_object_end(w);
+        put_placement(w, &s->placement);
+}
+
+/* The V2 encoding as base64, with the exact sum beside it; null where there is no latency. */
+static int put_latency(struct json_writer *w, const struct histogram *h) {
+        _cleanup_free_ uint8_t *data = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+
+        if (!h) {
+                json_member_null(w, "latency");
+                return 0;
+        }
+        int r = histogram_encode(h, &data, &length);
+        if (r == 0)
+                r = base64_encode(data, length, &text);
+        if (r < 0)
+                return r;
+        json_put_key(w, "latency");
+        json_object_begin(w);
+        json_member_string(w, "v2", text);
+        json_member_u64_text(w, "sum_ns", h->sum_ns);
+        json_object_end(w);
+        return 0;
+}
+
+static int put_sample(struct json_writer *w, const struct message_sample *s) {
+        json_member_u64(w, "thread", s->thread);
+        json_member_u64(w, "second", s->second);
+        json_member_u64_text(w, "interval_ns", s->interval_ns);
+        json_member_u64_text(w, "messages", s->messages);
+        json_member_u64_text(w, "bytes", s->bytes);
+        json_member_raw(w, "counters", s->counters);
+        return put_latency(w, s->latency);
+}
+
+static void put_report(struct json_writer *w, const struct message_report *r) {
+        json_member_u64_text(w, "window_ns", r->window_ns);
+        json_member_u64_text(w, "messages", r->messages);
+        json_member_u64_text(w, "bytes", r->bytes);
+        json_member_raw(w, "proof", r->proof);
+        json_member_raw(w, "effective", r->effective);
+        json_member_raw(w, "counters", r->counters);
+}
+
+static int put_body(struct json_writer *w, const struct message *m) {
+        switch (m->type) {
+        case MESSAGE_HELLO:
+                json_member_i64(w, "pid", m->hello.pid);
+                return 0;
+        case MESSAGE_SETUP:
+                put_setup(w, &m->setup);
+                return 0;
+        case MESSAGE_READY:
+                json_member_raw(w, "proof", m->ready.proof);
+                json_member_raw(w, "effective", m->ready.effective);
+                return 0;
+        case MESSAGE_START:
+                json_member_u64_text(w, "start_ns", m->start.start_ns);
+                return 0;
+        case MESSAGE_ALIVE:
+                json_member_string(w, "phase", m->alive.phase);
+                return 0;
+        case MESSAGE_SAMPLE:
+                return put_sample(w, &m->sample);
+        case MESSAGE_REPORT:
+                put_report(w, &m->report);
+                return 0;
+        case MESSAGE_ERROR:
+                json_member_i64(w, "error", m->error.error);
+                json_member_string(w, "detail", m->error.detail);
+                return 0;
+        }
+        return -EINVAL;
+}
+
+int message_encode(const struct message *m, char **ret, size_t *ret_length) {
+        struct json_writer w;
+        char *text = NULL;
+        size_t length;
+
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_i64(&w, "v", PROTOCOL_VERSION);
+        json_member_string(&w, "type", message_type_name(m->type));
+        int r = put_body(&w, m);
+        json_object_end(&w);
+        if (r == 0)
+                r = json_writer_steal(&w, &text, &length);
+        json_writer_deinit(&w);
+        if (r < 0)
+                return r;
+        if (length > PROTOCOL_PACKET_MAX) {
+                free(text);
+                return -EMSGSIZE;
+        }
+        *ret = text;
+        *ret_length = length;
+        return 0;
+}
+
+/* Waits until the socket can be read or written, or the deadline has come. */
+static int wait_for(int fd, short events, uint64_t deadline_ns) {
+        for (;;) {
+                uint64_t now = util_now_ns();
+                if (now >= deadline_ns)
+                        return -ETIMEDOUT;
+                uint64_t left = deadline_ns - now;
+                struct timespec timeout = {.tv_sec = (time_t) (left / NSEC_PER_SEC),
+                                           .tv_nsec = (long) (left % NSEC_PER_SEC)};
+                struct pollfd p = {.fd = fd, .events = events};
+                int n = ppoll(&p, 1, &timeout, NULL);
+                if (n > 0)
+                        return 0; /* errors too: the call that follows says which */
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+        }
+}
+
+int message_send(int fd, const struct message *m, uint64_t deadline_ns) {
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+
+        int r = message_encode(m, &text, &length);
+        if (r < 0)
+                return r;
+        for (;;) {
+                ssize_t n = send(fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+                if (n >= 0)
+                        return 0; /* a packet goes as a whole */
+                if (errno == EPIPE || errno == ECONNRESET)
+                        return -ECONNRESET;
+                if (errno == EINTR)
+                        continue;
+                if (errno != EAGAIN)
+                        return -errno;
+                if (deadline_ns == 0)
+                        return -EAGAIN;
+                r = wait_for(fd, POLLOUT, deadline_ns);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail) {
+        _cleanup_free_ char *text = malloc(PROTOCOL_PACKET_MAX);
+        if (!text)
+                return -ENOMEM;
+        for (;;) {
+                ssize_t n = recv(fd, text, PROTOCOL_PACKET_MAX, MSG_DONTWAIT | MSG_TRUNC);
+                if (n > (ssize_t) PROTOCOL_PACKET_MAX) {
+                        if (ret_detail)
+                                snprintf(ret_detail, 200, "a packet of %zd bytes, at most %u are allowed", n,
+                                         PROTOCOL_PACKET_MAX);
+                        return -EBADMSG;
+                }
+                if (n > 0)
+                        return message_decode(text, (size_t) n, ret, ret_detail);
+                if (n == 0 || errno == ECONNRESET)
+                        return -ECONNRESET;
+                if (errno == EINTR)
+                        continue;
+                if (errno != EAGAIN)
+                        return -errno;
+                if (deadline_ns == 0)
+                        return -EAGAIN;
+                int r = wait_for(fd, POLLIN, deadline_ns);
+                if (r < 0)
+                        return r;
+        }
+}

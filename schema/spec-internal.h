@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_SPEC_INTERNAL_H
+#define IPCLAB_SCHEMA_SPEC_INTERNAL_H
+
+/* What the spec-*.c files and protocol.c share, and nobody else. */
+
+#include "schema/json.h"
+#include "schema/spec.h"
+
+/* A placement that says nothing: the default, each end at -1. */
+void placement_init(struct placement *p);
+bool placement_equal(const struct placement *a, const struct placement *b);
+/* A word or an object per role. 0; -EINVAL with *r filled. Whether the roles fit a workload is not asked here. */
+int placement_parse(const struct json *value, const char *pointer, struct placement *ret, struct refusal *r);
+/* Whether each role named in a placement object is one of this workload over this transport; if not, *ret_role. */
+bool placement_roles_fit(const struct json *value, enum workload w, enum transport t, const char **ret_role);
+void placement_put(struct json_writer *w, const struct placement *p, enum workload workload, enum transport transport);
+
+/* The members of a point, inside an object that is open; and back: -EINVAL unless the object has exactly these. */
+void point_put(struct json_writer *w, const struct point *p, bool with_placement);
+int point_take(const struct json *object, bool with_placement, struct point *ret);
+
+/* Appends "/key" or "/index" to a pointer. */
+void pointer_key(char pointer[JSON_POINTER_MAX], const char *parent, const char *key);
+void pointer_index(char pointer[JSON_POINTER_MAX], const char *parent, size_t index);
+
+#endif

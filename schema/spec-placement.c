@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The placement of a spec or point: a word, or an object per role with CPU, node and memory policy. Called by the spec
+ * parser, by point_from_json() and the writers of both.
+ */
+
+#include "schema/spec-internal.h"
+
+#include "schema/util.h"
+
+#include <string.h>
+
+void placement_init(struct placement *p) {
+        memset(p, 0, sizeof(*p)); /* placements are compared as bytes */
+        p->kind = PLACEMENT_DEFAULT;
+        for (unsigned i = 0; i < END_COUNT; i++)
+                p->ends[i] = (struct end_placement){.node = -1, .cpu = -1, .memory = MEMORY_DEFAULT};
+}
+
+static bool end_equal(const struct end_placement *a, const struct end_placement *b) {
+        return a->node == b->node && a->cpu == b->cpu && a->memory == b->memory &&
+               memcmp(&a->memory_nodes, &b->memory_nodes, sizeof(a->memory_nodes)) == 0;
+}
+
+bool placement_equal(const struct placement *a, const struct placement *b) {
+        return a->kind == b->kind && end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
+               end_equal(&a->ends[END_SECOND], &b->ends[END_SECOND]);
+}
+
+/* A node or CPU number below `limit`. */
+static int take_number(const struct json *v, const char *pointer, const char *what, unsigned limit, int *ret,
+                       struct refusal *r) {
+        int64_t number;
+        if (json_as_i64(v, &number) < 0)
+                return refuse(r, 422, "wrong-type", pointer, "a %s is an integer", what);
+        if (number < 0 || number >= limit) {
+                char value[32], most[32];
+                snprintf(value, sizeof(value), "%" PRId64, number);
+                snprintf(most, sizeof(most), "%u", limit - 1);
+                return refuse_limit(r, pointer, what, most, value, "a %s is 0 … %s, not %s", what, most, value);
+        }
+        *ret = (int) number;
+        return 0;
+}
+
+static int take_nodes(const struct json *list, const char *pointer, struct node_set *ret, struct refusal *r) {
+        size_t i = 0;
+        if (json_type(list) != JSON_ARRAY || !json_first(list))
+                return refuse(r, 422, "wrong-type", pointer, "nodes is a list of node numbers, at least one");
+        for (const struct json *v = json_first(list); v; v = json_next(v), i++) {
+                char here[JSON_POINTER_MAX];
+                int node;
+                pointer_index(here, pointer, i);
+                if (take_number(v, here, "node", SPEC_NODES_MAX, &node, r) < 0)
+                        return -EINVAL;
+                if (node_set_has(ret, (unsigned) node))
+                        return refuse(r, 422, "duplicate-value", here, "node %d stands twice in the list", node);
+                node_set_add(ret, (unsigned) node);
+        }
+        return 0;
+}
+
+static int check_nodes(enum memory_policy policy, size_t n, const char *pointer, struct refusal *r) {
+        const char *name = memory_policy_name(policy);
+        switch (policy) {
+        case MEMORY_BIND:
+        case MEMORY_INTERLEAVE:
+                return n > 0 ? 0 : refuse(r, 422, "missing-field", pointer, "memory policy %s needs nodes", name);
+        case MEMORY_PREFERRED:
+                return n == 1 ? 0
+                              : refuse(r, 422, "wrong-combination", pointer,
+                                       "memory policy preferred needs nodes with exactly one node, not %zu", n);
+        default:
+                return n == 0 ? 0
+                              : refuse(r, 422, "wrong-combination", pointer, "memory policy %s takes no nodes", name);
+        }
+}
+
+static int take_memory(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {
+        const char *word;
+        size_t n = 0;
+
+        if (json_type(v) != JSON_OBJECT)
+                return refuse(r, 422, "wrong-type", pointer, "memory is an object with policy and nodes");
+        for (const struct json *m = json_first(v); m; m = json_next(m)) {
+                char here[JSON_POINTER_MAX];
+                pointer_key(here, pointer, json_key(m));
+                if (strcmp(json_key(m), "nodes") == 0) {
+                        if (take_nodes(m, here, &ret->memory_nodes, r) < 0)
+                                return -EINVAL;
+                        n = json_length(m);
+                } else if (strcmp(json_key(m), "policy") != 0)
+                        return refuse(r, 422, "unknown-field", here, "memory has policy and nodes, no such field");
+        }
+
+        const struct json *policy = json_get(v, "policy");
+        if (!policy)
+                return refuse(r, 422, "missing-field", pointer, "memory needs a policy");
+        char here[JSON_POINTER_MAX];
+        pointer_key(here, pointer, "policy");
+        if (json_as_string(policy, &word) < 0 || memory_policy_from_name(word, &ret->memory) < 0)
+                return refuse(r, 422, "unknown-value", here,
+                              "a memory policy is one of default, bind, preferred, interleave, local");
+        return check_nodes(ret->memory, n, pointer, r);
+}
+
+static int take_end(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {
+        if (json_type(v) != JSON_OBJECT || !json_first(v))
+                return refuse(r, 422, "wrong-type", pointer,
+                              "a role's placement is an object with at least one of node, cpu and memory");
+        for (const struct json *m = json_first(v); m; m = json_next(m)) {
+                char here[JSON_POINTER_MAX];
+                const char *key = json_key(m);
+                int x;
+                pointer_key(here, pointer, key);
+                if (strcmp(key, "node") == 0)
+                        x = take_number(m, here, "node", SPEC_NODES_MAX, &ret->node, r);
+                else if (strcmp(key, "cpu") == 0)
+                        x = take_number(m, here, "cpu", SPEC_CPUS_MAX, &ret->cpu, r);
+                else if (strcmp(key, "memory") == 0)
+                        x = take_memory(m, here, ret, r);
+                else
+                        x = refuse(r, 422, "unknown-field", here,
+                                   "a role's placement has node, cpu and memory, no such field");
+                if (x < 0)
+                        return x;
+        }
+        return 0;
+}
+
+static int parse_word(const char *word, const char *pointer, struct placement *p, struct refusal *r) {
+        if (placement_kind_from_name(word, &p->kind) == 0)
+                return 0;
+        if (strcmp(word, "all-node-pairs") == 0 || strcmp(word, "all-cpu-pairs") == 0)
+                return refuse(r, 422, "not-available", pointer,
+                              "placement %s is not available: this build does not span pairs of nodes or CPUs yet",
+                              word);
+        return refuse(r, 422, "unknown-value", pointer,
+                      "a placement is default, same-cpu, same-core, same-node, cross-node, or an object per role");
+}
+
+int placement_parse(const struct json *v, const char *pointer, struct placement *ret, struct refusal *r) {
+        struct placement p;
+        bool seen[END_COUNT] = {false};
+        const char *word;
+
+        placement_init(&p);
+        if (json_as_string(v, &word) == 0) {
+                if (parse_word(word, pointer, &p, r) < 0)
+                        return -EINVAL;
+                *ret = p;
+                return 0;
+        }
+        if (json_type(v) != JSON_OBJECT || !json_first(v))
+                return refuse(r, 422, "wrong-type", pointer,
+                              "a placement is a word or an object with a member per role");
+
+        p.kind = PLACEMENT_EXPLICIT;
+        for (const struct json *m = json_first(v); m; m = json_next(m)) {
+                char here[JSON_POINTER_MAX];
+                enum end end;
+                pointer_key(here, pointer, json_key(m));
+                if (role_from_name(json_key(m), &end) < 0)
+                        return refuse(r, 422, "unknown-field", here,
+                                      "a role is sender, receiver, initiator, responder, server or client");
+                if (seen[end])
+                        return refuse(r, 422, "wrong-combination", here, "another role here means the same end");
+                seen[end] = true;
+                if (take_end(m, here, &p.ends[end], r) < 0)
+                        return -EINVAL;
+        }
+        *ret = p;
+        return 0;
+}
+
+bool placement_roles_fit(const struct json *v, enum workload w, enum transport t, const char **ret_role) {
+        if (json_type(v) != JSON_OBJECT)
+                return true;
+        for (const struct json *m = json_first(v); m; m = json_next(m)) {
+                enum end end;
+                if (role_from_name(json_key(m), &end) < 0 || (unsigned) end >= workload_agents(w) ||
+                    strcmp(json_key(m), role_name(w, t, end)) != 0) {
+                        *ret_role = json_key(m);
+                        return false;
+                }
+        }
+        return true;
+}
+
+static bool end_is_empty(const struct end_placement *e) {
+        return e->node < 0 && e->cpu < 0 && e->memory == MEMORY_DEFAULT;
+}
+
+static void put_end(struct json_writer *w, const struct end_placement *e) {
+        json_object_begin(w);
+        if (e->node >= 0)
+                json_member_i64(w, "node", e->node);
+        if (e->cpu >= 0)
+                json_member_i64(w, "cpu", e->cpu);
+        if (e->memory != MEMORY_DEFAULT || end_is_empty(e)) {
+                bool any = false;
+                json_put_key(w, "memory");
+                json_object_begin(w);
+                json_member_string(w, "policy", memory_policy_name(e->memory));
+                for (unsigned node = 0; node < SPEC_NODES_MAX; node++) {
+                        if (!node_set_has(&e->memory_nodes, node))
+                                continue;
+                        if (!any) {
+                                json_put_key(w, "nodes");
+                                json_array_begin(w);
+                                any = true;
+                        }
+                        json_put_u64(w, node);
+                }
+                if (any)
+                        json_array_end(w);
+                json_object_end(w);
+        }
+        json_object_end(w);
+}
+
+void placement_put(struct json_writer *w, const struct placement *p, enum workload workload, enum transport transport) {
+        if (p->kind != PLACEMENT_EXPLICIT) {
+                json_put_string(w, placement_kind_name(p->kind));
+                return;
+        }
+        bool none = end_is_empty(&p->ends[END_FIRST]) && end_is_empty(&p->ends[END_SECOND]);
+        json_object_begin(w);
+        for (unsigned i = 0; i < END_COUNT; i++) /* an end that says nothing is left out, unless neither says a thing */
+                if (!end_is_empty(&p->ends[i]) || (none && i == END_FIRST)) {
+                        json_put_key(w, role_name(workload, transport, (enum end) i));
+                        put_end(w, &p->ends[i]);
+                }
+        json_object_end(w);
+}

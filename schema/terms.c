@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The tables behind the vocabularies. Owns no state. A capability that arrives changes a line here: the transport
+ * loses its `unavailable`, or a bit joins its set.
+ */
+
+#include "schema/terms.h"
+
+#include "schema/util.h"
+
+#include <string.h>
+
+#define BIT(v) (1u << (v))
+#define MOVES_DATA (BIT(WORKLOAD_STREAM) | BIT(WORKLOAD_PINGPONG))
+#define COPIES_ALL (BIT(COPY_TWO) | BIT(COPY_ONE) | BIT(COPY_ZERO))
+#define ENGINES_ALL (BIT(ENGINE_SYSCALL) | BIT(ENGINE_IO_URING))
+#define WAITS_ALL (BIT(WAIT_BLOCK) | BIT(WAIT_SPIN) | BIT(WAIT_HYBRID))
+
+const struct transport_term transport_terms[TRANSPORT_COUNT] = {
+        [TRANSPORT_PIPE] = {.name = "pipe",
+                            .title = "pipe",
+                            .workloads = MOVES_DATA,
+                            .copy_modes = BIT(COPY_TWO),
+                            .ever_copy_modes = COPIES_ALL,
+                            .engines = BIT(ENGINE_SYSCALL),
+                            .ever_engines = ENGINES_ALL},
+        [TRANSPORT_FIFO] = {.name = "fifo",
+                            .title = "named pipe",
+                            .workloads = MOVES_DATA,
+                            .copy_modes = BIT(COPY_TWO),
+                            .ever_copy_modes = COPIES_ALL,
+                            .engines = BIT(ENGINE_SYSCALL),
+                            .ever_engines = ENGINES_ALL},
+        [TRANSPORT_UNIX_STREAM] = {.name = "unix-stream",
+                                   .title = "Unix stream socket",
+                                   .unavailable = "this build does not measure Unix stream sockets yet",
+                                   .ever_copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
+                                   .ever_engines = ENGINES_ALL},
+        [TRANSPORT_UNIX_DGRAM] = {.name = "unix-dgram",
+                                  .title = "Unix datagram socket",
+                                  .unavailable = "this build does not measure Unix datagram sockets yet",
+                                  .ever_copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
+                                  .ever_engines = ENGINES_ALL,
+                                  .message_bound = true},
+        [TRANSPORT_UNIX_SEQPACKET] = {.name = "unix-seqpacket",
+                                      .title = "Unix sequenced-packet socket",
+                                      .unavailable = "this build does not measure Unix sequenced-packet sockets yet",
+                                      .ever_copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
+                                      .ever_engines = ENGINES_ALL,
+                                      .message_bound = true},
+        [TRANSPORT_TCP] = {.name = "tcp",
+                           .title = "TCP on loopback",
+                           .unavailable = "this build does not measure TCP yet",
+                           .ever_copy_modes = COPIES_ALL,
+                           .ever_engines = ENGINES_ALL},
+        [TRANSPORT_SHM_POSIX] = {.name = "shm-posix",
+                                 .title = "POSIX shared memory",
+                                 .unavailable = "this build does not measure POSIX shared memory yet",
+                                 .ever_waits = WAITS_ALL},
+        [TRANSPORT_SHM_SYSV] = {.name = "shm-sysv",
+                                .title = "System V shared memory",
+                                .unavailable = "this build does not measure System V shared memory yet",
+                                .ever_waits = WAITS_ALL},
+        [TRANSPORT_MMAP_FILE] = {.name = "mmap-file",
+                                 .title = "shared mapping of a file",
+                                 .unavailable = "this build does not measure shared mappings of files yet",
+                                 .ever_waits = WAITS_ALL},
+        [TRANSPORT_MMAP_ANONYMOUS] = {.name = "mmap-anonymous",
+                                      .title = "shared anonymous mapping",
+                                      .unavailable = "this build does not measure shared anonymous mappings yet",
+                                      .ever_waits = WAITS_ALL},
+        [TRANSPORT_FILE] = {.name = "file",
+                            .title = "plain file",
+                            .unavailable = "this build does not measure plain files yet",
+                            .ever_engines = ENGINES_ALL},
+        [TRANSPORT_MSGQ_SYSV] = {.name = "msgq-sysv",
+                                 .title = "System V message queue",
+                                 .unavailable = "this build does not measure System V message queues yet",
+                                 .message_bound = true},
+        [TRANSPORT_MSGQ_POSIX] = {.name = "msgq-posix",
+                                  .title = "POSIX message queue",
+                                  .unavailable = "this build does not measure POSIX message queues yet",
+                                  .message_bound = true},
+};
+
+static const char *const workloads[WORKLOAD_COUNT] = {
+        [WORKLOAD_STREAM] = "stream",
+        [WORKLOAD_PINGPONG] = "pingpong",
+        [WORKLOAD_SYSCALL] = "syscall",
+        [WORKLOAD_CONTEXT_SWITCH] = "context-switch",
+};
+static const char *const workloads_unavailable[WORKLOAD_COUNT] = {
+        [WORKLOAD_SYSCALL] = "this build does not measure system calls yet",
+        [WORKLOAD_CONTEXT_SWITCH] = "this build does not measure context switches yet",
+};
+static const char *const copy_modes[COPY_COUNT] = {
+        [COPY_TWO] = "two-copy", [COPY_ONE] = "one-copy", [COPY_ZERO] = "zero-copy"};
+static const char *const engines[ENGINE_COUNT] = {[ENGINE_SYSCALL] = "syscall", [ENGINE_IO_URING] = "io_uring"};
+static const char *const wait_modes[WAIT_COUNT] = {
+        [WAIT_BLOCK] = "block", [WAIT_SPIN] = "spin", [WAIT_HYBRID] = "hybrid"};
+static const char *const verifies[VERIFY_COUNT] = {
+        [VERIFY_NONE] = "none", [VERIFY_TOUCH] = "touch", [VERIFY_CHECKSUM] = "checksum"};
+static const char *const memory_policies[MEMORY_COUNT] = {
+        [MEMORY_DEFAULT] = "default",       [MEMORY_BIND] = "bind",   [MEMORY_PREFERRED] = "preferred",
+        [MEMORY_INTERLEAVE] = "interleave", [MEMORY_LOCAL] = "local",
+};
+static const char *const placement_kinds[PLACEMENT_COUNT] = {
+        [PLACEMENT_DEFAULT] = "default",     [PLACEMENT_SAME_CPU] = "same-cpu",     [PLACEMENT_SAME_CORE] = "same-core",
+        [PLACEMENT_SAME_NODE] = "same-node", [PLACEMENT_CROSS_NODE] = "cross-node", [PLACEMENT_EXPLICIT] = "explicit",
+};
+
+static const char *lookup(const char *const *names, size_t n, unsigned value) {
+        return value < n ? names[value] : NULL;
+}
+
+static int find(const char *const *names, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(names[i], name) == 0)
+                        return (int) i;
+        return -EINVAL;
+}
+
+/* The two directions of one vocabulary. */
+#define VOCABULARY(word, type, table, n)                                                                               \
+        const char *word##_name(enum type v) {                                                                         \
+                return lookup(table, n, (unsigned) v);                                                                 \
+        }                                                                                                              \
+        int word##_from_name(const char *name, enum type *ret) {                                                       \
+                int i = find(table, n, name);                                                                          \
+                if (i < 0)                                                                                             \
+                        return i;                                                                                      \
+                *ret = (enum type) i;                                                                                  \
+                return 0;                                                                                              \
+        }
+
+VOCABULARY(workload, workload, workloads, WORKLOAD_COUNT)
+VOCABULARY(copy_mode, copy_mode, copy_modes, COPY_COUNT)
+VOCABULARY(engine, engine, engines, ENGINE_COUNT)
+VOCABULARY(wait_mode, wait_mode, wait_modes, WAIT_COUNT)
+VOCABULARY(verify, verify, verifies, VERIFY_COUNT)
+VOCABULARY(memory_policy, memory_policy, memory_policies, MEMORY_COUNT)
+
+const char *placement_kind_name(enum placement_kind v) {
+        return lookup(placement_kinds, PLACEMENT_COUNT, (unsigned) v);
+}
+
+int placement_kind_from_name(const char *name, enum placement_kind *ret) {
+        /* "explicit" is shown and never read: an explicit placement is an object */
+        int i = find(placement_kinds, PLACEMENT_EXPLICIT, name);
+        if (i < 0)
+                return i;
+        *ret = (enum placement_kind) i;
+        return 0;
+}
+
+const char *transport_name(enum transport v) {
+        return (unsigned) v < TRANSPORT_COUNT ? transport_terms[v].name : NULL;
+}
+
+int transport_from_name(const char *name, enum transport *ret) {
+        for (unsigned i = 0; i < TRANSPORT_COUNT; i++)
+                if (strcmp(transport_terms[i].name, name) == 0) {
+                        *ret = (enum transport) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+const char *workload_unavailable(enum workload v) {
+        return lookup(workloads_unavailable, WORKLOAD_COUNT, (unsigned) v);
+}
+
+bool workload_has_transport(enum workload w) {
+        return w == WORKLOAD_STREAM || w == WORKLOAD_PINGPONG;
+}
+
+bool point_has_copy_mode(enum workload w, enum transport t) {
+        return workload_has_transport(w) && transport_terms[t].ever_copy_modes != 0;
+}
+
+bool point_has_engine(enum workload w, enum transport t) {
+        return workload_has_transport(w) && transport_terms[t].ever_engines != 0;
+}
+
+bool point_has_wait(enum workload w, enum transport t) {
+        return workload_has_transport(w) && transport_terms[t].ever_waits != 0;
+}
+
+const char *role_name(enum workload w, enum transport t, enum end end) {
+        if (!workload_has_transport(w))
+                return "initiator";
+        if (t == TRANSPORT_TCP)
+                return end == END_FIRST ? "server" : "client";
+        if (w == WORKLOAD_STREAM)
+                return end == END_FIRST ? "sender" : "receiver";
+        return end == END_FIRST ? "initiator" : "responder";
+}
+
+int role_from_name(const char *name, enum end *ret) {
+        static const char *const first[] = {"sender", "initiator", "server"};
+        static const char *const second[] = {"receiver", "responder", "client"};
+
+        if (find(first, ELEMENTS(first), name) >= 0)
+                *ret = END_FIRST;
+        else if (find(second, ELEMENTS(second), name) >= 0)
+                *ret = END_SECOND;
+        else
+                return -EINVAL;
+        return 0;
+}
+
+unsigned workload_agents(enum workload w) {
+        return workload_has_transport(w) ? 2 : 1;
+}

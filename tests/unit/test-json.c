@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The strict reader, held against what RFC 8259 refuses and cJSON would let pass, and the writer. */
+
+#include "schema/json.h"
+
+#include "check.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+
+struct bad {
+        const char *text;
+        size_t length; /* 0: strlen */
+        const char *pointer;
+        const char *detail; /* a part of it */
+        size_t offset;
+};
+
+static const struct bad bad[] = {
+        {"", 0, "", "ends where a value", 0},
+        {"  ", 0, "", "ends where a value", 2},
+        {"{", 0, "", "ends where a key", 1},
+        {"[1,2", 0, "/1", "a comma or ]", 4},
+        {"[1,]", 0, "/1", "a value", 3},
+        {"{\"a\":1,}", 0, "", "a key", 7},
+        {"{\"a\" 1}", 0, "/a", "a colon", 5},
+        {"{a:1}", 0, "", "a key", 1},
+        {"[1 2]", 0, "/0", "a comma", 3},
+        {"[1}", 0, "/0", "a comma", 2},
+        {"{} x", 0, "", "more after", 3},
+        {"{}{}", 0, "", "more after", 2},
+        {"1 ", 3, "", "more after", 2}, /* a NUL behind the value */
+        {"nul", 0, "", "a value", 0},
+        {"True", 0, "", "a value", 0},
+        {"NaN", 0, "", "a value", 0},
+        {"\xef\xbb\xbf{}", 0, "", "a value", 0},
+        {"'a'", 0, "", "a value", 0},
+        {"[01]", 0, "/0", "leading zero", 1},
+        {"[-01]", 0, "/0", "leading zero", 1},
+        {"-", 0, "", "a digit", 1},
+        {"+1", 0, "", "a value", 0},
+        {".5", 0, "", "a value", 0},
+        {"1.", 0, "", "a digit", 2},
+        {"1e", 0, "", "a digit", 2},
+        {"1e+", 0, "", "a digit", 3},
+        {"0x10", 0, "", "more after", 1},
+        {"{\"a\":{\"b\":[0,1e400]}}", 0, "/a/b/1", "too large", 13},
+        {"-1e400", 0, "", "too large", 0},
+        {"9007199254740992", 0, "", "2^53", 0},
+        {"[9007199254740993]", 0, "/0", "2^53", 1},
+        {"-9007199254740992", 0, "", "2^53", 0},
+        {"18446744073709551616", 0, "", "2^53", 0},
+        {"0.0000000000000000000000000000000000000000000000000000000000001", 0, "", "characters", 0},
+        {"\"a\nb\"", 0, "", "control character 0x0a", 2},
+        {"\"a\0b\"", 5, "", "control character 0x00", 2},
+        {"\"abc", 0, "", "no end", 0},
+        {"\"abc\\", 0, "", "escape", 4},
+        {"\"\\x41\"", 0, "", "escape", 1},
+        {"\"\\u12g4\"", 0, "", "hexadecimal", 1},
+        {"\"\\u12", 0, "", "hexadecimal", 1},
+        {"\"\\u0000\"", 0, "", "NUL", 1},
+        {"\"\\ud800\"", 0, "", "surrogate", 1},
+        {"\"\\ud800\\u0041\"", 0, "", "surrogate", 1},
+        {"\"\\udc00\"", 0, "", "surrogate", 1},
+        {"\"\x80\"", 0, "", "UTF-8", 1},
+        {"\"\xc0\xaf\"", 0, "", "UTF-8", 1},
+        {"\"\xe0\x9f\xbf\"", 0, "", "UTF-8", 1},
+        {"\"\xed\xa0\x80\"", 0, "", "UTF-8", 1},
+        {"\"\xf0\x8f\xbf\xbf\"", 0, "", "UTF-8", 1},
+        {"\"\xf4\x90\x80\x80\"", 0, "", "UTF-8", 1},
+        {"\"\xe2\x82\"", 0, "", "UTF-8", 1},
+        {"{\"\xff\":1}", 0, "", "UTF-8", 2},
+        {"{\"a\":1,\"b\":2,\"a\":3}", 0, "/a", "twice", 13},
+        {"{\"a\":1,\"\\u0061\":3}", 0, "/a", "twice", 7},
+        {"{\"x\":[0,{\"k\":1,\"l\":{\"k\":1},\"k\":2}]}", 0, "/x/1/k", "twice", 27},
+        {"{\"\":1,\"\":2}", 0, "/", "twice", 6},
+        {"{\"a/b~c\":[01]}", 0, "/a~1b~0c/0", "leading zero", 10},
+};
+
+static void bad_texts(void) {
+        for (size_t i = 0; i < ELEMENTS(bad); i++) {
+                struct json *root = NULL;
+                struct json_error e;
+                size_t length = bad[i].length ? bad[i].length : strlen(bad[i].text);
+                int r = json_parse(bad[i].text, length, &root, &e);
+                if (r != -EINVAL || root)
+                        CHECK_FAIL("accepted: %s", bad[i].text);
+                if (strcmp(e.pointer, bad[i].pointer) != 0 || !strstr(e.detail, bad[i].detail) ||
+                    e.offset != bad[i].offset)
+                        CHECK_FAIL("%s: pointer \"%s\", offset %zu, detail \"%s\"", bad[i].text, e.pointer, e.offset,
+                                   e.detail);
+        }
+}
+
+/* Text and what printing its tree gives. */
+static const char *const good[][2] = {
+        {" null ", "null"},
+        {"true", "true"},
+        {"[ ]", "[]"},
+        {"{\n}", "{}"},
+        {"{\"a\":1,\"A\":2,\"b\":{\"a\":3}}", "{\"a\":1,\"A\":2,\"b\":{\"a\":3}}"},
+        {"[9007199254740991,-9007199254740991,0,-0,2147483648]", "[9007199254740991,-9007199254740991,0,0,2147483648]"},
+        {"[0.1,1e3,4096.0,1E-7,1e300,0.5]", "[0.1,1000,4096,1e-07,1e+300,0.5]"},
+        {"\"\\u00e4\\ud83d\\ude00\\n\\/\"", "\"\xc3\xa4\xf0\x9f\x98\x80\\n/\""},
+        {"[[],{},[{}]]", "[[],{},[{}]]"},
+        {"\"\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80\"", "\"\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80\""},
+};
+
+static void good_texts(void) {
+        for (size_t i = 0; i < ELEMENTS(good); i++) {
+                struct json *root = NULL;
+                struct json_error e = {.offset = 0};
+                int r = json_parse(good[i][0], strlen(good[i][0]), &root, &e);
+                if (r < 0)
+                        CHECK_FAIL("refused: %s: %s", good[i][0], e.detail);
+                char *text = json_print(root);
+                bool same = text && strcmp(text, good[i][1]) == 0;
+                if (!same)
+                        fprintf(stderr, "printed %s\n", text ? text : "(null)");
+                free(text);
+                json_free(root);
+                CHECK(same);
+        }
+}
+
+static void nothing_behind_the_end_is_read(void) {
+        /* the buffer ends with the number: no byte after it may be looked at */
+        static const char number[] = {'1', '2', '3'};
+        struct json *root = NULL;
+        int64_t v = 0;
+        CHECK_INT(json_parse(number, 2, &root, NULL), 0);
+        CHECK_INT(json_as_i64(root, &v), 0);
+        json_free(root);
+        CHECK_INT(v, 12);
+}
+
+static void depth(void) {
+        char text[2 * JSON_DEPTH_MAX + 3];
+        struct json *root = NULL;
+        struct json_error e;
+
+        memset(text, '[', JSON_DEPTH_MAX);
+        memset(text + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
+        CHECK_INT(json_parse(text, 2 * JSON_DEPTH_MAX, &root, NULL), 0);
+        json_free(root);
+        root = NULL;
+
+        memset(text, '[', JSON_DEPTH_MAX + 1);
+        memset(text + JSON_DEPTH_MAX + 1, ']', JSON_DEPTH_MAX + 1);
+        CHECK_INT(json_parse(text, 2 * JSON_DEPTH_MAX + 2, &root, &e), -EINVAL);
+        CHECK(strstr(e.detail, "32 levels"));
+        CHECK_UINT(e.offset, JSON_DEPTH_MAX);
+}
+
+static void long_keys_give_a_bounded_pointer(void) {
+        char text[2000] = "{\"";
+        struct json *root = NULL;
+        struct json_error e;
+        for (int i = 0; i < 400; i++)
+                strcat(text, "\xc3\xa4");
+        strcat(text, "\":01}");
+        CHECK_INT(json_parse(text, strlen(text), &root, &e), -EINVAL);
+        CHECK_UINT(strlen(e.pointer), 255); /* "/" and 127 whole characters */
+        CHECK(strstr(e.detail, "leading zero"));
+}
+
+/* Many keys stay fast, and the one that stands twice is found among them. */
+static void many_keys(void) {
+        size_t n = 0, size = 2000000;
+        char *text = malloc(size);
+        struct json *root = NULL;
+        struct json_error e;
+
+        CHECK(text);
+        text[n++] = '{';
+        for (int i = 0; i < 60000; i++)
+                n += (size_t) sprintf(text + n, "\"k%d\":0,", i);
+        n += (size_t) sprintf(text + n, "\"k777\":0}");
+        int r = json_parse(text, n, &root, &e);
+        free(text);
+        CHECK_INT(r, -EINVAL);
+        CHECK_STRING(e.pointer, "/k777");
+}
+
+static void reading(void) {
+        static const char text[] = "{\"s\":\"x\",\"i\":42,\"neg\":-7,\"r\":1.5,\"big\":1e17,\"t\":true,\"n\":null,"
+                                   "\"u\":\"18446744073709551615\",\"over\":\"18446744073709551616\",\"l\":[1,2,3]}";
+        struct json *root = NULL;
+        const char *s = NULL;
+        int64_t i = 0;
+        double d = 0;
+        bool b = false;
+        uint64_t u = 0;
+
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        CHECK(json_type(root) == JSON_OBJECT);
+        CHECK_UINT(json_length(root), 10);
+        CHECK(!json_get(root, "S"));
+        CHECK(!json_get(json_get(root, "l"), "x"));
+        CHECK_INT(json_as_string(json_get(root, "s"), &s), 0);
+        CHECK_STRING(s, "x");
+        CHECK_INT(json_as_i64(json_get(root, "i"), &i), 0);
+        CHECK_INT(i, 42);
+        CHECK_INT(json_as_i64(json_get(root, "neg"), &i), 0);
+        CHECK_INT(i, -7);
+        CHECK_INT(json_as_i64(json_get(root, "r"), &i), -EINVAL);
+        CHECK_INT(json_as_i64(json_get(root, "big"), &i), -ERANGE);
+        CHECK_INT(json_as_i64(json_get(root, "s"), &i), -EINVAL);
+        CHECK_INT(json_as_i64(json_get(root, "absent"), &i), -EINVAL);
+        CHECK_INT(i, -7);
+        CHECK_INT(json_as_double(json_get(root, "i"), &d), 0);
+        CHECK(d == 42.0);
+        CHECK_INT(json_as_bool(json_get(root, "t"), &b), 0);
+        CHECK(b);
+        CHECK_INT(json_as_bool(json_get(root, "i"), &b), -EINVAL);
+        CHECK_INT(json_as_u64_text(json_get(root, "u"), &u), 0);
+        CHECK_UINT(u, UINT64_MAX);
+        CHECK_INT(json_as_u64_text(json_get(root, "over"), &u), -ERANGE);
+        CHECK_INT(json_as_u64_text(json_get(root, "s"), &u), -EINVAL);
+        CHECK_INT(json_as_u64_text(json_get(root, "i"), &u), -EINVAL);
+        CHECK_STRING(json_key(json_first(root)), "s");
+        const struct json *list = json_get(root, "l");
+        CHECK_UINT(json_length(list), 3);
+        CHECK(!json_key(json_first(list)));
+        CHECK(!json_next(json_next(json_next(json_first(list)))));
+        json_free(root);
+}
+
+static void u64_text_has_one_form(void) {
+        static const char *const forms[] = {"\"\"",   "\"01\"", "\"+1\"",  "\"-1\"",
+                                            "\" 1\"", "\"1 \"", "\"1.0\"", "\"0x1\""};
+        for (size_t i = 0; i < ELEMENTS(forms); i++) {
+                struct json *root = NULL;
+                uint64_t u;
+                CHECK_INT(json_parse(forms[i], strlen(forms[i]), &root, NULL), 0);
+                int r = json_as_u64_text(root, &u);
+                json_free(root);
+                CHECK_INT(r, -EINVAL);
+        }
+}
+
+static void writing(void) {
+        struct json_writer w;
+        char *text = NULL;
+        size_t length = 0;
+
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_u64(&w, "u", UINT64_MAX);
+        json_member_i64(&w, "i", INT64_MIN);
+        json_member_u64_text(&w, "t", UINT64_MAX);
+        json_member_string(&w, "q\"k", "a\"\\\n\r\t\x01\x7f/");
+        json_member_string(&w, "none", NULL);
+        json_member_string(&w, "bad", "x\xff\xc3y\xe2\x82");
+        json_put_key(&w, "l");
+        json_array_begin(&w);
+        json_put_bool(&w, true);
+        json_put_null(&w);
+        json_put_string_n(&w, "abc", 2);
+        json_array_begin(&w);
+        json_array_end(&w);
+        json_array_end(&w);
+        json_member_raw(&w, "raw", "{\"x\":[]}");
+        json_member_raw(&w, "noraw", NULL);
+        json_member_double(&w, "nan", NAN);
+        json_member_double(&w, "inf", -INFINITY);
+        json_member_bool(&w, "b", false);
+        json_object_end(&w);
+        CHECK_INT(json_writer_steal(&w, &text, &length), 0);
+        json_writer_deinit(&w);
+        CHECK_STRING(text, "{\"u\":18446744073709551615,\"i\":-9223372036854775808,\"t\":\"18446744073709551615\","
+                           "\"q\\\"k\":\"a\\\"\\\\\\n\\r\\t\\u0001\\u007f/\",\"none\":null,"
+                           "\"bad\":\"x\xef\xbf\xbd\xef\xbf\xbdy\xef\xbf\xbd\xef\xbf\xbd\",\"l\":[true,null,\"ab\",[]],"
+                           "\"raw\":{\"x\":[]},\"noraw\":null,\"nan\":null,\"inf\":null,\"b\":false}");
+        CHECK_UINT(length, strlen(text));
+        free(text);
+}
+
+static void doubles_read_back(void) {
+        static const double values[] = {0, 0.1, 1.0 / 3, 1e22, 123456789012345680.0, 5e-324, DBL_MAX, -2.5, 100};
+        for (size_t i = 0; i < ELEMENTS(values); i++) {
+                struct json_writer w;
+                char *text = NULL;
+                size_t length = 0;
+                json_writer_init(&w);
+                json_put_double(&w, values[i]);
+                CHECK_INT(json_writer_steal(&w, &text, &length), 0);
+                double back = strtod(text, NULL);
+                free(text);
+                CHECK(back == values[i]);
+        }
+}
+
+static void unbalanced_writing_is_an_error(void) {
+        struct json_writer w;
+        char *text = NULL;
+        size_t length;
+
+        json_writer_init(&w);
+        json_object_begin(&w);
+        CHECK_INT(json_writer_steal(&w, &text, &length), -EINVAL);
+        json_writer_deinit(&w);
+        json_array_end(&w);
+        CHECK_INT(json_writer_steal(&w, &text, &length), -EINVAL);
+        json_writer_deinit(&w);
+        CHECK_INT(json_writer_steal(&w, &text, &length), -EINVAL); /* nothing was written */
+        json_writer_deinit(&w);
+        CHECK(!text);
+}
+
+int main(void) {
+        RUN(bad_texts);
+        RUN(good_texts);
+        RUN(nothing_behind_the_end_is_read);
+        RUN(depth);
+        RUN(long_keys_give_a_bounded_pointer);
+        RUN(many_keys);
+        RUN(reading);
+        RUN(u64_text_has_one_form);
+        RUN(writing);
+        RUN(doubles_read_back);
+        RUN(unbalanced_writing_is_an_error);
+        return check_end();
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The vocabularies are closed, each word has one value, and the sets of a transport contradict neither each other nor
+ * its availability. */
+
+#include "schema/terms.h"
+
+#include "check.h"
+#include "schema/util.h"
+
+#include <errno.h>
+
+#define ROUND_TRIP(word, type, count)                                                                                  \
+        static void word##_words(void) {                                                                               \
+                for (unsigned i = 0; i < (count); i++) {                                                               \
+                        enum type v = (enum type) 0;                                                                   \
+                        const char *name = word##_name((enum type) i);                                                 \
+                        CHECK(name);                                                                                   \
+                        CHECK_INT(word##_from_name(name, &v), 0);                                                      \
+                        CHECK_UINT(v, i);                                                                              \
+                }                                                                                                      \
+                enum type kept = (enum type) 0;                                                                        \
+                CHECK_INT(word##_from_name("", &kept), -EINVAL);                                                       \
+                CHECK_INT(word##_from_name("Pipe", &kept), -EINVAL);                                                   \
+        }
+
+ROUND_TRIP(workload, workload, WORKLOAD_COUNT)
+ROUND_TRIP(transport, transport, TRANSPORT_COUNT)
+ROUND_TRIP(copy_mode, copy_mode, COPY_COUNT)
+ROUND_TRIP(engine, engine, ENGINE_COUNT)
+ROUND_TRIP(wait_mode, wait_mode, WAIT_COUNT)
+ROUND_TRIP(verify, verify, VERIFY_COUNT)
+ROUND_TRIP(memory_policy, memory_policy, MEMORY_COUNT)
+ROUND_TRIP(placement_kind, placement_kind, PLACEMENT_EXPLICIT)
+
+static void explicit_is_not_a_word(void) {
+        enum placement_kind v;
+        CHECK_STRING(placement_kind_name(PLACEMENT_EXPLICIT), "explicit");
+        CHECK_INT(placement_kind_from_name("explicit", &v), -EINVAL);
+        CHECK(!placement_kind_name(PLACEMENT_COUNT));
+        CHECK(!transport_name(TRANSPORT_COUNT));
+        CHECK(!workload_name(WORKLOAD_COUNT));
+}
+
+static void transport_table(void) {
+        for (unsigned i = 0; i < TRANSPORT_COUNT; i++) {
+                const struct transport_term *t = &transport_terms[i];
+                CHECK(t->title && t->title[0]);
+                CHECK((t->copy_modes & ~t->ever_copy_modes) == 0);
+                CHECK((t->engines & ~t->ever_engines) == 0);
+                CHECK((t->waits & ~t->ever_waits) == 0);
+                if (t->unavailable) {
+                        CHECK(strlen(t->unavailable) > 10);
+                        CHECK_UINT(t->copy_modes | t->engines | t->waits | t->workloads, 0);
+                } else {
+                        CHECK(t->workloads);
+                        CHECK(!t->ever_copy_modes || t->copy_modes & 1u << COPY_TWO);
+                        CHECK(!t->ever_engines || t->engines & 1u << ENGINE_SYSCALL);
+                        CHECK(!t->ever_waits || t->waits & 1u << WAIT_BLOCK);
+                }
+        }
+        CHECK(!transport_terms[TRANSPORT_PIPE].unavailable);
+        CHECK(!transport_terms[TRANSPORT_FIFO].unavailable);
+        CHECK(!workload_unavailable(WORKLOAD_STREAM));
+        CHECK(!workload_unavailable(WORKLOAD_PINGPONG));
+}
+
+static void meaning_of_fields(void) {
+        CHECK(point_has_copy_mode(WORKLOAD_STREAM, TRANSPORT_PIPE));
+        CHECK(point_has_copy_mode(WORKLOAD_STREAM, TRANSPORT_UNIX_STREAM));
+        CHECK(!(transport_terms[TRANSPORT_UNIX_STREAM].ever_copy_modes & 1u << COPY_ZERO));
+        CHECK(!point_has_copy_mode(WORKLOAD_STREAM, TRANSPORT_SHM_POSIX));
+        CHECK(!point_has_copy_mode(WORKLOAD_SYSCALL, TRANSPORT_PIPE));
+        CHECK(point_has_engine(WORKLOAD_PINGPONG, TRANSPORT_FILE));
+        CHECK(!point_has_engine(WORKLOAD_PINGPONG, TRANSPORT_MSGQ_SYSV));
+        CHECK(point_has_wait(WORKLOAD_STREAM, TRANSPORT_MMAP_ANONYMOUS));
+        CHECK(!point_has_wait(WORKLOAD_STREAM, TRANSPORT_FIFO));
+        CHECK(!workload_has_transport(WORKLOAD_CONTEXT_SWITCH));
+}
+
+static void roles(void) {
+        static const struct {
+                enum workload w;
+                enum transport t;
+                const char *first, *second;
+        } table[] = {
+                {WORKLOAD_STREAM, TRANSPORT_PIPE, "sender", "receiver"},
+                {WORKLOAD_PINGPONG, TRANSPORT_FIFO, "initiator", "responder"},
+                {WORKLOAD_STREAM, TRANSPORT_TCP, "server", "client"},
+                {WORKLOAD_PINGPONG, TRANSPORT_TCP, "server", "client"},
+        };
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                enum end end = END_COUNT;
+                CHECK_STRING(role_name(table[i].w, table[i].t, END_FIRST), table[i].first);
+                CHECK_STRING(role_name(table[i].w, table[i].t, END_SECOND), table[i].second);
+                CHECK_INT(role_from_name(table[i].first, &end), 0);
+                CHECK_INT(end, END_FIRST);
+                CHECK_INT(role_from_name(table[i].second, &end), 0);
+                CHECK_INT(end, END_SECOND);
+                CHECK_INT(role_from_name("writer", &end), -EINVAL);
+                CHECK_UINT(workload_agents(table[i].w), 2);
+        }
+        CHECK_UINT(workload_agents(WORKLOAD_SYSCALL), 1);
+}
+
+int main(void) {
+        RUN(workload_words);
+        RUN(transport_words);
+        RUN(copy_mode_words);
+        RUN(engine_words);
+        RUN(wait_mode_words);
+        RUN(verify_words);
+        RUN(memory_policy_words);
+        RUN(placement_kind_words);
+        RUN(explicit_is_not_a_word);
+        RUN(transport_table);
+        RUN(meaning_of_fields);
+        RUN(roles);
+        return check_end();
+}
