@@ -177,7 +177,8 @@ def follow(client, identity):
     progress = Progress(client.get(target))
     last_id = None
     while progress.experiment["state"] not in FINAL:
-        for last_id, event, data in client.events(target + "/events", last_id):
+        for event_id, event, data in client.events(target + "/events", last_id):
+            last_id = event_id
             progress.take(event, data)
             progress.show()
             if progress.experiment["state"] in FINAL:
@@ -240,7 +241,10 @@ def show_table(rows):
     widths = [max(len(header[i]), *(len(line[i]) for line, _ in cells)) for i in range(len(header))]
 
     def render(line, flags):
-        columns = [c.ljust(w) if i < 2 or 2 < i <= left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths))]
+        columns = [
+            cell.ljust(width) if i < 2 or 2 < i <= left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
         return ("  ".join(columns) + ("  " + flags if flags else "")).rstrip()
 
     flagged = any(flags for _, flags in cells)

@@ -8,8 +8,8 @@ Reads meson's testlog.json (a unit test program counts its cases itself, see tes
 import json
 import re
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 

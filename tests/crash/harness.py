@@ -92,7 +92,7 @@ class Daemon:
             f"--socket={self.socket}",
             "--listen=none",
             f"--token-file={self.base / 'token'}",
-            f"--agent-path={BUILD / 'agent/ipclab-agent'}",
+            f"--agent={BUILD / 'agent/ipclab-agent'}",
             "--log-level=debug",
         ]
         if os.geteuid() == 0:
@@ -213,7 +213,7 @@ class Daemon:
         return left
 
     def left_in_runtime(self):
-        return [str(p) for p in self.runtime.rglob("*") if p.name != Path(self.socket).name] if self.runtime.exists() else []
+        return [str(path) for path in self.runtime.rglob("*")]
 
 
 def ipc_objects():
@@ -224,7 +224,8 @@ def ipc_objects():
         found |= {f"{kind} {' '.join(line.split()[:2])}" for line in lines}
     for directory in ("/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
-            found |= {f"{directory}/{n}" for n in os.listdir(directory) if not n.startswith((".org.chromium", "sem.mp-"))}
+            names = [name for name in os.listdir(directory) if not name.startswith(".org.chromium")]
+            found |= {f"{directory}/{name}" for name in names}
     for directory, names, _ in os.walk("/sys/fs/cgroup"):
         found |= {f"{directory}/{name}" for name in names if "ipclab" in name or name.startswith("run-")}
     return found

@@ -4,6 +4,7 @@
 The moments come from a seed, which is printed and can be given as IPCLAB_SEED.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -88,10 +89,8 @@ def shoot(daemon, target):
         daemon.start()
         return
     agent = wait_for(lambda: daemon.agents().get(target), 20, f"a {target}")
-    try:
+    with contextlib.suppress(ProcessLookupError):  # it has just finished: the moment was after the end
         os.kill(agent, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it has just finished: the moment was after the end
 
 
 def check_samples(daemon, run):
