@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""A QEMU guest with a NUMA topology of the test's choice, and a root shell in it.
+
+The guest is software-emulated (tcg): it needs no /dev/kvm and no privilege. Its whole system is the initial RAM disk
+that make-root builds, with further files appended as a second archive; the shell talks over a Unix socket that is
+the guest's second serial line. Killing the guest is a power cut: what it had not written to its disk is lost.
+"""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+QEMU = "qemu-system-x86_64"
+
+
+@dataclass
+class Node:
+    """One NUMA node: its CPUs (a count, from the guest's next free one) and its memory in MiB; either may be 0."""
+
+    cpus: int
+    memory: int
+
+
+@dataclass
+class Machine:
+    nodes: list[Node]
+    distances: dict[tuple[int, int], int] = field(default_factory=dict)
+    threads_per_core: int = 1
+
+    def arguments(self) -> list[str]:
+        cpus = sum(node.cpus for node in self.nodes)
+        memory = sum(node.memory for node in self.nodes)
+        args = ["-m", f"{memory}M", "-smp", f"{cpus},threads={self.threads_per_core}"]
+        first = 0
+        for number, node in enumerate(self.nodes):
+            numa = f"node,nodeid={number}"
+            if node.cpus:
+                numa += f",cpus={first}-{first + node.cpus - 1}"
+                first += node.cpus
+            if node.memory:
+                args += ["-object", f"memory-backend-ram,id=m{number},size={node.memory}M"]
+                numa += f",memdev=m{number}"
+            args += ["-numa", numa]
+        for source in range(len(self.nodes)):
+            for target in range(source + 1, len(self.nodes)):
+                distance = self.distances.get((source, target), 21)
+                args += ["-numa", f"dist,src={source},dst={target},val={distance}"]
+        return args
+
+
+class GuestError(Exception):
+    pass
+
+
+def why_not() -> str | None:
+    """None where guests can be had; else the reason."""
+    for tool in (QEMU, "mmdebstrap", "cpio"):
+        if not shutil.which(tool):
+            return f"{tool} is not installed"
+    if os.geteuid() != 0:
+        return "building the guests' root needs root"
+    return None
+
+
+class Guest:
+    def __init__(self, root: Path, machine: Machine, files: dict[str, Path] | None = None, disk: Path | None = None):
+        """root: make-root's output. files: path in the guest -> file of the host, appended to the RAM disk."""
+        self.root = root
+        self.machine = machine
+        self.disk = disk
+        self.dir = Path(tempfile.mkdtemp(prefix="ipclab-vm-"))
+        self.process: subprocess.Popen[bytes] | None = None
+        self.shell: socket.socket | None = None
+        self.count = 0
+        self.initrd = self._initrd(files or {})
+
+    def _initrd(self, files: dict[str, Path]) -> Path:
+        if not files:
+            return self.root / "root.cpio"
+        extra = self.dir / "extra"
+        for name, source in files.items():
+            target = extra / name.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        initrd = self.dir / "initrd.cpio"
+        shutil.copyfile(self.root / "root.cpio", initrd)
+        names = "\n".join(str(p.relative_to(extra)) for p in sorted(extra.rglob("*")))
+        archive = subprocess.run(
+            ["cpio", "-o", "-H", "newc", "--quiet"], cwd=extra, input=names.encode(), stdout=subprocess.PIPE, check=True
+        ).stdout
+        with initrd.open("ab") as out:
+            out.write(archive)
+        return initrd
+
+    def start(self, timeout: float = 120) -> None:
+        line = self.dir / "shell.sock"
+        line.unlink(missing_ok=True)
+        command = [
+            QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", *self.machine.arguments(),
+            "-kernel", str(self.root / "vmlinuz"), "-initrd", str(self.initrd),
+            "-append", "console=ttyS0 rdinit=/lib/systemd/systemd quiet panic=-1",
+            "-display", "none", "-monitor", "none", "-no-reboot", "-nic", "none",
+            "-serial", f"file:{self.dir / 'console.log'}", "-serial", f"unix:{line},server=on,wait=off",
+        ]  # fmt: skip
+        if self.disk:
+            command += ["-drive", f"file={self.disk},if=virtio,format=raw,cache=writethrough"]
+        with (self.dir / "qemu.log").open("wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + timeout
+        try:
+            self.shell = self._connect(line, deadline)
+            self._wait_for_shell(deadline)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _connect(self, line: Path, deadline: float) -> socket.socket:
+        while True:
+            shell = socket.socket(socket.AF_UNIX)
+            try:
+                shell.connect(str(line))
+                return shell
+            except OSError:
+                shell.close()
+                self._check(deadline, "QEMU did not open its serial line")
+                time.sleep(0.1)
+
+    def _check(self, deadline: float, what: str) -> None:
+        assert self.process
+        if self.process.poll() is not None:
+            raise GuestError(f"QEMU ended with {self.process.returncode}: {(self.dir / 'qemu.log').read_text()}")
+        if time.monotonic() > deadline:
+            console = (self.dir / "console.log").read_text(errors="replace")[-2000:]
+            raise GuestError(f"{what} in time; the console's end: {console}")
+
+    def _wait_for_shell(self, deadline: float) -> None:
+        assert self.shell
+        self.shell.sendall(b"stty -echo -onlcr cols 1000; echo shell-$((40+2))\n")
+        self._read_until(rb"shell-42\r?\n", deadline)
+
+    def _read_until(self, pattern: bytes, deadline: float) -> bytes:
+        assert self.shell
+        data = b""
+        while not (match := re.search(pattern, data)):
+            self._check(deadline, f"the guest's shell did not answer (so far: {data[-500:]!r})")
+            self.shell.settimeout(1)
+            try:
+                part = self.shell.recv(65536)
+            except TimeoutError:
+                continue
+            if not part:
+                raise GuestError("the guest closed its serial line")
+            data += part
+        return data[: match.end()]
+
+    def run(self, command: str, timeout: float = 60, check: bool = True) -> str:
+        """Runs a shell command in the guest and returns its output (both streams); with check it must exit 0."""
+        assert self.shell
+        self.count += 1
+        mark = f"done-{self.count}"
+        # The mark is put together by the shell, so that an echo of the command could not be taken for it.
+        self.shell.sendall(f"{{ {command}\n}} </dev/null 2>&1; echo \"done\"-{self.count}=$?\n".encode())
+        data = self._read_until(rb"%s=\d+\r?\n" % mark.encode(), time.monotonic() + timeout)
+        output, _, status = data.decode(errors="replace").rpartition(f"{mark}=")
+        if check and int(status) != 0:
+            raise GuestError(f"`{command}` exited {int(status)} in the guest:\n{output}")
+        return output
+
+    def kill(self) -> None:
+        """The power cut."""
+        if self.shell:
+            self.shell.close()
+            self.shell = None
+        if self.process:
+            self.process.kill()
+            self.process.wait(10)
+            self.process = None
+
+    def close(self) -> None:
+        self.kill()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def make_disk(path: Path, megabytes: int = 256) -> Path:
+    with path.open("wb") as disk:
+        disk.truncate(megabytes << 20)
+    subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", str(path)], check=True)
+    return path
