@@ -47,7 +47,7 @@ def main(build, stamps):
     root, build, stamps = Path(__file__).resolve().parent.parent, Path(build).resolve(), Path(stamps)
     stamps.mkdir(parents=True, exist_ok=True)
     version = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True).stdout
-    common = version + (root / ".clang-tidy").read_bytes()
+    common = version + b"".join(path.read_bytes() for path in (root / ".clang-tidy", root / "tests/.clang-tidy"))
     deps = ninja_deps(build)
     todo = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
