@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_AGENT_H
+#define IPCLAB_AGENT_AGENT_H
+
+/*
+ * The agent as its modules share it.
+ *
+ * Threads: the main thread is the worker of thread 0, so that what /proc says of the process is what is measured;
+ * further workers have threads of their own; the leader (leader.c) has another, off the measured CPUs where there are
+ * others. Workers run nothing but their loop (loops.h). The leader speaks with the daemon and with the other agent,
+ * takes snapshots of the workers' counters, and starts and stops them.
+ */
+
+#include "agent/failure.h"
+#include "agent/proof.h"
+#include "agent/sampler.h"
+#include "agent/transport.h"
+#include "agent/worker.h"
+#include "agent/workload.h"
+#include "schema/protocol.h"
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Exit codes beside 0: the run went wrong (the daemon was told), bad usage, the daemon is gone. */
+#define AGENT_EXIT_FAILED 1
+#define AGENT_EXIT_USAGE 2
+#define AGENT_EXIT_ORPHANED 3
+
+struct agent {
+        enum end end;
+        const char *role, *peer_role;
+        int control_fd, peer_fd, run_dir_fd;
+        int event_fd; /* written by a worker that has come to rest */
+
+        struct cpumask affinity; /* of the process as it was started */
+        struct message_setup setup;
+        const struct transport_ops *transport;
+        const struct workload_ops *workload;
+        void *transport_data; /* the transport's own, for the whole agent */
+
+        struct worker *workers;
+        uint32_t n_workers;
+        uint32_t busy;       /* workers not at rest; atomic */
+        sem_t workers_ready; /* posted once the threads can be started */
+
+        const char *phase;      /* of the alive messages; NULL before the start */
+        uint64_t spoke_ns;      /* when the daemon last heard of us */
+        bool peer_done;         /* nothing more is expected of the other agent: it may go */
+        uint64_t clock_cost_ns; /* of the pair of clock reads round a message; 0: not measured here */
+        struct window window;
+        struct failure failure; /* the leader's */
+};
+
+#endif

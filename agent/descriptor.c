@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What happens when a read or write did not move a whole message: parts, interruptions, descriptors that are not ready,
+ * a peer that is gone. Called from the hot functions in descriptor.h, in the worker's thread.
+ */
+
+#include "agent/descriptor.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+
+#define POLL_MS 100 /* how often a worker that waits for a descriptor looks at its limit */
+
+/* 0: try again; else what the caller returns. `moved` bytes of the message have gone so far. */
+static int after_error(struct worker *w, int fd, short events, size_t moved, const char *what) {
+        int error = errno;
+        switch (error) {
+        case EINTR:
+                worker_count(&w->eintr);
+                return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
+        case EAGAIN: {
+                worker_count(&w->eagain);
+                struct pollfd p = {.fd = fd, .events = events};
+                (void) poll(&p, 1, POLL_MS); /* whatever it says, the next call says it better */
+                return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
+        }
+        case EPIPE:
+        case ECONNRESET:
+                return failure_set(&w->failure, error,
+                                   "peer %s closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s",
+                                   w->agent->peer_role, w->index, w->messages, strerror(error));
+        default:
+                return failure_set(&w->failure, error, "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,
+                                   w->index, w->messages, strerror(error));
+        }
+}
+
+int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
+        size_t sent = 0;
+        for (;;) {
+                if (n >= 0) {
+                        sent += (size_t) n;
+                        if (sent == w->size)
+                                return 0;
+                        worker_count(&w->partial_sends);
+                } else {
+                        int r = after_error(w, w->send_fd, POLLOUT, sent, "write");
+                        if (r)
+                                return r;
+                }
+                n = descriptor_write(w->send_fd, message + sent, w->size - sent);
+        }
+}
+
+int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n) {
+        size_t got = 0;
+        for (;;) {
+                if (n > 0) {
+                        got += (size_t) n;
+                        if (got == w->size)
+                                return 0;
+                        worker_count(&w->partial_receives);
+                } else if (n == 0) {
+                        return failure_set(&w->failure, EPIPE,
+                                           "peer %s closed the channel of thread %" PRIu32
+                                           " after %zu of %zu bytes of message "
+                                           "%" PRIu64,
+                                           w->agent->peer_role, w->index, got, w->size, w->messages);
+                } else {
+                        int r = after_error(w, w->receive_fd, POLLIN, got, "read");
+                        if (r)
+                                return r;
+                }
+                n = descriptor_read(w->receive_fd, message + got, w->size - got);
+        }
+}

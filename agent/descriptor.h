@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_DESCRIPTOR_H
+#define IPCLAB_AGENT_DESCRIPTOR_H
+
+/*
+ * Messages over byte-stream descriptors by read(2) and write(2): the hot functions of pipes, FIFOs and whatever else is
+ * a blocking stream. What comes in parts is completed and counted; the cold side is descriptor.c.
+ *
+ * The calls go through syscall(2): glibc's read() and write() are cancellation points, which in a program with threads
+ * costs two locked instructions per call that a hand-written single-threaded loop does not pay.
+ */
+
+#include "agent/loops.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline ssize_t descriptor_write(int fd, const void *data, size_t length) {
+        return syscall(SYS_write, fd, data, length);
+}
+
+static inline ssize_t descriptor_read(int fd, void *data, size_t length) {
+        return syscall(SYS_read, fd, data, length);
+}
+
+/* Go on after a first call that returned n (-1: errno) instead of the whole message. */
+int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n);
+int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n);
+
+LOOP_INLINE int descriptor_send(struct worker *w, unsigned char *message) {
+        ssize_t n = descriptor_write(w->send_fd, message, w->size);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
+                return descriptor_send_rest(w, message, n);
+        return 0;
+}
+
+LOOP_INLINE int descriptor_receive(struct worker *w, unsigned char **ret) {
+        *ret = w->buffer;
+        ssize_t n = descriptor_read(w->receive_fd, w->buffer, w->size);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
+                return descriptor_receive_rest(w, w->buffer, n);
+        return 0;
+}
+
+#define DESCRIPTOR_CHANNEL                                                                                             \
+        {                                                                                                              \
+                .acquire = loop_acquire_buffer, .send = descriptor_send, .receive = descriptor_receive,                \
+                .release = loop_release_nothing                                                                        \
+        }
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_LOOPS_H
+#define IPCLAB_AGENT_LOOPS_H
+
+/*
+ * The hot loops, once for every transport. A transport writes up to four inline functions and calls
+ * TRANSPORT_LOOPS(prefix, channel): the compiler makes each role's loop from them, one per kind of verification, with
+ * no indirect call and no branch on anything that is constant in it.
+ *
+ * Per message a loop does what the hand-written one does, and: one load of the limit, one store of the counter. A timed
+ * initiator also reads the clock twice and counts in the histogram.
+ */
+
+#include "agent/agent.h"
+#include "agent/pattern.h"
+#include "schema/histogram.h"
+#include "schema/util.h"
+
+#include <errno.h>
+
+/*
+ * A transport's hot functions. All return 0, WORKER_STOP (worker_over() came true before the first byte of a message)
+ * or a negative errno with w->failure set.
+ *
+ *      acquire    where the next message is to be written, w->size bytes. May wait (a ring that is full).
+ *      send       the message that acquire gave, whole.
+ *      receive    the next message, whole; *ret is where it lies.
+ *      release    the reader is done with the message that receive gave.
+ *
+ * loop_acquire_buffer and loop_release_nothing are for transports that copy through w->buffer.
+ */
+struct channel {
+        int (*acquire)(struct worker *w, unsigned char **ret);
+        int (*send)(struct worker *w, unsigned char *message);
+        int (*receive)(struct worker *w, unsigned char **ret);
+        void (*release)(struct worker *w, unsigned char *message);
+};
+
+#define LOOP_INLINE static inline __attribute__((always_inline))
+#define LOOP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+LOOP_INLINE int loop_acquire_buffer(struct worker *w, unsigned char **ret) {
+        *ret = w->buffer;
+        return 0;
+}
+
+LOOP_INLINE void loop_release_nothing(struct worker *w, unsigned char *message) {
+        (void) w;
+        (void) message;
+}
+
+/* What the receiving side does with a message's bytes. */
+LOOP_INLINE int loop_verify(struct worker *w, const unsigned char *message, enum verify verify, unsigned direction,
+                            uint64_t number, uint64_t *sink) {
+        if (verify == VERIFY_TOUCH)
+                *sink += pattern_touch(message, w->size);
+        if (verify == VERIFY_CHECKSUM &&
+            LOOP_UNLIKELY(!pattern_matches(message, w->size, pattern_key(w->index, direction, number))))
+                return pattern_explain(&w->failure, message, w->size, w->index, direction, number);
+        return 0;
+}
+
+LOOP_INLINE int loop_emit(struct worker *w, const struct channel *c, enum verify verify, unsigned direction,
+                          uint64_t number) {
+        unsigned char *message;
+        int r = c->acquire(w, &message);
+        if (LOOP_UNLIKELY(r))
+                return r;
+        if (verify == VERIFY_CHECKSUM)
+                pattern_fill(message, w->size, pattern_key(w->index, direction, number));
+        return c->send(w, message);
+}
+
+LOOP_INLINE void loop_completed(struct worker *w, uint64_t n) {
+        __atomic_store_n(&w->messages, n, __ATOMIC_RELAXED);
+}
+
+LOOP_INLINE int loop_sender(struct worker *w, const struct channel *c, enum verify verify) {
+        uint64_t n = w->messages;
+        while (n < worker_limit(w)) {
+                int r = loop_emit(w, c, verify, 0, n);
+                if (LOOP_UNLIKELY(r))
+                        return r;
+                loop_completed(w, ++n);
+        }
+        return 0;
+}
+
+LOOP_INLINE int loop_receiver(struct worker *w, const struct channel *c, enum verify verify) {
+        uint64_t n = w->messages, sink = 0;
+        int r = 0;
+        while (n < worker_limit(w)) {
+                unsigned char *message;
+                r = c->receive(w, &message);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                r = loop_verify(w, message, verify, 0, n, &sink);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                c->release(w, message);
+                loop_completed(w, ++n);
+        }
+        w->sink = sink;
+        return r;
+}
+
+LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, bool timed) {
+        uint64_t n = w->messages, sink = 0, sent_ns = 0;
+        int r = 0;
+        while (n < worker_limit(w)) {
+                unsigned char *message;
+                r = c->acquire(w, &message);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                if (verify == VERIFY_CHECKSUM)
+                        pattern_fill(message, w->size, pattern_key(w->index, 0, n));
+                if (timed)
+                        sent_ns = util_now_ns();
+                r = c->send(w, message);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                r = c->receive(w, &message);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                if (timed)
+                        histogram_record(w->latency, util_now_ns() - sent_ns);
+                r = loop_verify(w, message, verify, 1, n, &sink);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                c->release(w, message);
+                loop_completed(w, ++n);
+        }
+        w->sink = sink;
+        return r;
+}
+
+LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum verify verify) {
+        uint64_t n = w->messages, sink = 0;
+        int r = 0;
+        while (n < worker_limit(w)) {
+                unsigned char *message;
+                r = c->receive(w, &message);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                r = loop_verify(w, message, verify, 0, n, &sink);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                c->release(w, message);
+                r = loop_emit(w, c, verify, 1, n);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                loop_completed(w, ++n);
+        }
+        w->sink = sink;
+        return r;
+}
+
+/* Returns the call, with `verify` a constant in each of its three copies. */
+#define LOOP_VERIFIED(w, call)                                                                                         \
+        do {                                                                                                           \
+                if ((w)->agent->setup.verify == VERIFY_CHECKSUM) {                                                     \
+                        const enum verify verify = VERIFY_CHECKSUM;                                                    \
+                        return call;                                                                                   \
+                }                                                                                                      \
+                if ((w)->agent->setup.verify == VERIFY_TOUCH) {                                                        \
+                        const enum verify verify = VERIFY_TOUCH;                                                       \
+                        return call;                                                                                   \
+                }                                                                                                      \
+                const enum verify verify = VERIFY_NONE;                                                                \
+                return call;                                                                                           \
+        } while (0)
+
+/* Defines prefix_sender(), … and `static const struct transport_loops prefix_loops`. `channel` is a static const
+ * struct channel, so that its functions are constants to the compiler. */
+#define TRANSPORT_LOOPS(prefix, channel)                                                                               \
+        static int prefix##_sender(struct worker *w) {                                                                 \
+                bool check = w->agent->setup.verify == VERIFY_CHECKSUM;                                                \
+                return check ? loop_sender(w, &(channel), VERIFY_CHECKSUM) : loop_sender(w, &(channel), VERIFY_NONE);  \
+        }                                                                                                              \
+        static int prefix##_receiver(struct worker *w) {                                                               \
+                LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify));                                                \
+        }                                                                                                              \
+        static int prefix##_initiator(struct worker *w) {                                                              \
+                if (w->latency)                                                                                        \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, true));                                 \
+                LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, false));                                        \
+        }                                                                                                              \
+        static int prefix##_responder(struct worker *w) {                                                              \
+                LOOP_VERIFIED(w, loop_responder(w, &(channel), verify));                                               \
+        }                                                                                                              \
+        static const struct transport_loops prefix##_loops = {                                                         \
+                .sender = prefix##_sender,                                                                             \
+                .receiver = prefix##_receiver,                                                                         \
+                .initiator = prefix##_initiator,                                                                       \
+                .responder = prefix##_responder,                                                                       \
+        }
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * ipclab-agent: a process that plays one role in a run. ipclabd starts it with its placement set and with the
+ * descriptors of schema/protocol.h; it is of no use to a person, and says so.
+ */
+
+#include "agent/agent.h"
+#include "agent/leader.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+static void usage(FILE *f) {
+        fputs("usage: ipclab-agent ROLE\n"
+              "\n"
+              "Plays one role of a measurement: sender, receiver, initiator, responder, server or client.\n"
+              "It is started by ipclabd, which passes the descriptors 3 (control), 4 (peer) and 5 (run directory);\n"
+              "to measure something, post an experiment to ipclabd.\n"
+              "\n"
+              "  --help     print this\n"
+              "  --version  print the version\n",
+              f);
+}
+
+static bool is_packet_socket(int fd) {
+        int type;
+        socklen_t length = sizeof type;
+        return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}
+
+static int check_descriptors(void) {
+        struct stat st;
+        const char *missing = NULL;
+        if (!is_packet_socket(AGENT_CONTROL_FD))
+                missing = "3 (control) is no SOCK_SEQPACKET socket";
+        else if (!is_packet_socket(AGENT_PEER_FD))
+                missing = "4 (peer) is no SOCK_SEQPACKET socket";
+        else if (fstat(AGENT_RUN_DIR_FD, &st) < 0 || !S_ISDIR(st.st_mode))
+                missing = "5 (run directory) is no directory";
+        if (!missing)
+                return 0;
+        fprintf(stderr, "ipclab-agent: descriptor %s. Agents are started by ipclabd, not by hand.\n", missing);
+        return -EBADF;
+}
+
+/* The other descriptors are open to the leader alone, or closed by the daemon at exec. */
+static int agent_init(struct agent *a, const char *role, enum end end) {
+        *a = (struct agent){
+                .end = end,
+                .role = role,
+                .peer_role = "agent",
+                .control_fd = AGENT_CONTROL_FD,
+                .peer_fd = AGENT_PEER_FD,
+                .run_dir_fd = AGENT_RUN_DIR_FD,
+                .event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+        };
+        if (a->event_fd < 0 || sem_init(&a->workers_ready, 0, 0) < 0)
+                return -errno;
+        int r = cpumask_get_affinity(0, &a->affinity);
+        if (r == 0)
+                r = workers_init_signals();
+        return r;
+}
+
+static int agent_run(struct agent *a) {
+        pthread_t leader;
+        int r = pthread_create(&leader, NULL, leader_main, a);
+        if (r)
+                return -r;
+        while (sem_wait(&a->workers_ready) < 0)
+                ; /* EINTR; the leader ends the process when there is nothing to wait for */
+        workers_main(a);
+        (void) pthread_join(leader, NULL);
+        return 0;
+}
+
+static void agent_deinit(struct agent *a) {
+        struct message m = {.type = MESSAGE_SETUP, .setup = a->setup};
+        workers_free(a);
+        message_deinit(&m);
+        (void) util_close(a->event_fd);
+        (void) sem_destroy(&a->workers_ready);
+}
+
+int main(int argc, char **argv) {
+        struct agent a;
+        enum end end;
+
+        if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+                usage(stdout);
+                return 0;
+        }
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("ipclab-agent " IPCLAB_VERSION);
+                return 0;
+        }
+        if (argc != 2 || role_from_name(argv[1], &end) < 0) {
+                usage(stderr);
+                return AGENT_EXIT_USAGE;
+        }
+        if (check_descriptors() < 0)
+                return AGENT_EXIT_USAGE;
+        int r = agent_init(&a, argv[1], end);
+        if (r == 0)
+                r = agent_run(&a);
+        if (r < 0) {
+                fprintf(stderr, "ipclab-agent: %s\n", strerror(-r));
+                return AGENT_EXIT_FAILED;
+        }
+        agent_deinit(&a);
+        return 0;
+}

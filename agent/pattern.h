@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_PATTERN_H
+#define IPCLAB_AGENT_PATTERN_H
+
+/*
+ * What the messages are made of and what a receiver does with them (verify).
+ *
+ * A checked message is keyed by its thread, its direction and its number, so that a lost, repeated, swapped or
+ * shifted message differs nearly everywhere and not only in a header: 8-byte word i of it is key + (i + 1) * GOLDEN,
+ * in the machine's byte order; a tail shorter than a word has the first bytes of one.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define PATTERN_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
+#define PATTERN_LINE 64u /* what "touch" reads a byte of */
+
+struct failure;
+
+/* splitmix64's finalizer: neighbouring numbers get unlike keys. Source: Steele, Lea, Flood, OOPSLA 2014. */
+static inline uint64_t pattern_mix(uint64_t x) {
+        x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+        return x ^ (x >> 31);
+}
+
+/* direction: 0 from the first end, 1 from the second. */
+static inline uint64_t pattern_key(uint32_t thread, unsigned direction, uint64_t number) {
+        return pattern_mix((number * 2 + direction) * PATTERN_GOLDEN + pattern_mix(thread + 1));
+}
+
+static inline void pattern_fill(unsigned char *message, size_t size, uint64_t key) {
+        size_t words = size / 8, tail = size % 8;
+        for (size_t i = 0; i < words; i++) {
+                key += PATTERN_GOLDEN;
+                memcpy(message + 8 * i, &key, 8);
+        }
+        if (tail) {
+                key += PATTERN_GOLDEN;
+                memcpy(message + 8 * words, &key, tail);
+        }
+}
+
+static inline bool pattern_matches(const unsigned char *message, size_t size, uint64_t key) {
+        size_t words = size / 8, tail = size % 8;
+        uint64_t differ = 0;
+        for (size_t i = 0; i < words; i++) {
+                uint64_t word;
+                memcpy(&word, message + 8 * i, 8);
+                key += PATTERN_GOLDEN;
+                differ |= word ^ key;
+        }
+        if (tail) {
+                key += PATTERN_GOLDEN;
+                return differ == 0 && memcmp(message + 8 * words, &key, tail) == 0;
+        }
+        return differ == 0;
+}
+
+/* A byte of every cache line, summed. */
+static inline uint64_t pattern_touch(const unsigned char *message, size_t size) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < size; i += PATTERN_LINE)
+                sum += message[i];
+        return sum;
+}
+
+/* Says where a message that does not match went wrong: thread, number, offset, byte expected and got, and whether it
+ * is another message of the same stream. Returns -EBADMSG. */
+int pattern_explain(struct failure *f, const unsigned char *message, size_t size, uint32_t thread, unsigned direction,
+                    uint64_t number);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The order of a run with two ends; both leaders go through this file in step. The first end is never interrupted: it
+ * finishes the message under way, while the second still reads. The second is told how many messages there are, and
+ * got out of its read when it waits for one more.
+ */
+
+#include "agent/phases.h"
+
+#include "agent/agent.h"
+#include "agent/leader.h"
+#include "agent/peer.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+
+#define STALL_DEFAULT_NS (2 * NSEC_PER_SEC)
+#define SLOWEST_BYTES_PER_MS (64u * 1024u) /* what a message is given time for beyond the stall limit */
+#define KICK_NS NSEC_PER_MSEC
+#define GO_NS (5 * NSEC_PER_MSEC) /* from saying when the window begins to its beginning */
+
+/* How long one message may take before nothing is believed to move any more. */
+static uint64_t patience_ns(const struct agent *a) {
+        uint64_t stall = a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS;
+        uint64_t ms = a->setup.point.message_size * a->n_workers / SLOWEST_BYTES_PER_MS;
+        return stall + ms * NSEC_PER_MSEC;
+}
+
+static void set_limits(struct agent *a, uint64_t limit) {
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                worker_set_limit(&a->workers[i], limit);
+}
+
+static int sleep_until(struct agent *a, uint64_t until_ns) {
+        return leader_wait(a, until_ns, 0);
+}
+
+static uint64_t progress(const struct agent *a) {
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                const struct worker *w = &a->workers[i];
+                sum += worker_messages(w) + __atomic_load_n(&w->partial_sends, __ATOMIC_RELAXED) +
+                       __atomic_load_n(&w->partial_receives, __ATOMIC_RELAXED);
+        }
+        return sum;
+}
+
+/* The worker that a message about a stall should name: the one that is farthest behind. */
+static const struct worker *slowest(const struct agent *a) {
+        const struct worker *w = &a->workers[0];
+        for (uint32_t i = 1; i < a->n_workers; i++)
+                if (a->workers[i].limit - worker_messages(&a->workers[i]) > w->limit - worker_messages(w))
+                        w = &a->workers[i];
+        return w;
+}
+
+/* First end: every worker finishes its message, and the peer learns how many there were. */
+static int finish_first(struct agent *a) {
+        uint64_t patience = patience_ns(a), deadline = util_now_ns() + patience;
+        int r = peer_receive(a, PEER_CLOSED, 0, NULL, deadline);
+        if (r < 0)
+                return r;
+        set_limits(a, 0);
+        deadline = util_now_ns() + patience;
+        r = leader_wait(a, deadline, LEADER_WORKERS);
+        if (r == 0)
+                return failure_set(&a->failure, ETIMEDOUT,
+                                   "peer %s does not take what is sent: a message was under way for %" PRIu64 " ms",
+                                   a->peer_role, patience / NSEC_PER_MSEC);
+        for (uint32_t i = 0; r >= 0 && i < a->n_workers; i++)
+                r = peer_send(a, PEER_SENT, i, a->workers[i].messages, deadline + patience);
+        if (r >= 0)
+                r = peer_receive(a, PEER_DRAINED, 0, NULL, util_now_ns() + 2 * patience);
+        return r;
+}
+
+static int drain(struct agent *a) {
+        uint64_t patience = patience_ns(a), last = progress(a), deadline = util_now_ns() + patience;
+        for (;;) {
+                int r = leader_wait(a, util_now_ns() + KICK_NS, LEADER_WORKERS);
+                if (r)
+                        return r;
+                for (uint32_t i = 0; i < a->n_workers; i++)
+                        if (worker_over(&a->workers[i]))
+                                worker_kick(&a->workers[i]);
+                uint64_t now = progress(a);
+                if (now != last)
+                        deadline = util_now_ns() + patience;
+                last = now;
+                if (util_now_ns() >= deadline) {
+                        const struct worker *w = slowest(a);
+                        return failure_set(&a->failure, ETIMEDOUT,
+                                           "thread %" PRIu32 " got %" PRIu64 " of the %" PRIu64
+                                           " messages that peer %s sent, and no more for %" PRIu64 " ms",
+                                           w->index, worker_messages(w), w->limit, a->peer_role,
+                                           patience / NSEC_PER_MSEC);
+                }
+        }
+}
+
+/* Second end: receives what there is, exactly. */
+static int finish_second(struct agent *a) {
+        uint64_t patience = patience_ns(a);
+        int r = peer_send(a, PEER_CLOSED, 0, 0, util_now_ns() + patience);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                uint64_t sent;
+                /* the first has a patience for our word, and one for its workers */
+                r = peer_receive(a, PEER_SENT, i, &sent, util_now_ns() + 2 * patience + NSEC_PER_SEC);
+                if (r == 0)
+                        worker_set_limit(&a->workers[i], sent);
+        }
+        if (r == 0)
+                r = drain(a);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                const struct worker *w = &a->workers[i];
+                if (w->messages != w->limit)
+                        return failure_set(&a->failure, EPROTO,
+                                           "thread %" PRIu32 " received %" PRIu64
+                                           " messages, but peer %s sent %" PRIu64,
+                                           i, w->messages, a->peer_role, w->limit);
+        }
+        return peer_send(a, PEER_DRAINED, 0, 0, util_now_ns() + patience);
+}
+
+static int finish(struct agent *a) {
+        return a->end == END_FIRST ? finish_first(a) : finish_second(a);
+}
+
+/* Samples until the window's end, or until all workers rest when it has none. */
+static int sample_timed(struct agent *a, struct sampler *s, uint64_t begin_ns) {
+        uint64_t interval = a->setup.interval_ns, end_ns = begin_ns + a->setup.duration_ns;
+        for (uint64_t next = begin_ns + interval; interval && next < end_ns;) {
+                int r = sleep_until(a, next);
+                if (r == 0)
+                        r = sampler_take(s);
+                if (r < 0)
+                        return r;
+                next += (1 + (util_now_ns() - next) / interval) * interval;
+        }
+        int r = sleep_until(a, end_ns);
+        if (r == 0)
+                r = sampler_close(s, 0);
+        return r;
+}
+
+static int run_timed(struct agent *a, struct sampler *s, uint64_t start_ns) {
+        uint64_t begin_ns = start_ns + a->setup.warmup_ns;
+
+        a->phase = "warmup";
+        set_limits(a, WORKER_UNLIMITED);
+        workers_go(a, start_ns);
+        int r = sleep_until(a, begin_ns);
+        if (r == 0)
+                r = sampler_open(s, 0);
+        a->phase = "window";
+        if (r == 0)
+                r = sample_timed(a, s, begin_ns);
+        a->phase = "draining";
+        if (r == 0)
+                r = finish(a);
+        return r;
+}
+
+/* Warm-up of a counted window: its messages are all received before the window's instant is agreed upon. */
+static int warm_up(struct agent *a, uint64_t start_ns, uint64_t *ret_go_ns) {
+        if (a->setup.warmup_ns == 0) {
+                *ret_go_ns = start_ns;
+                return 0;
+        }
+        a->phase = "warmup";
+        set_limits(a, WORKER_UNLIMITED);
+        workers_go(a, start_ns);
+        int r = sleep_until(a, start_ns + a->setup.warmup_ns);
+        if (r == 0)
+                r = finish(a);
+        if (r < 0)
+                return r;
+        uint64_t patience = patience_ns(a), go_ns = util_now_ns() + GO_NS;
+        r = a->end == END_FIRST ? peer_send(a, PEER_GO, 0, go_ns, go_ns + patience)
+                                : peer_receive(a, PEER_GO, 0, &go_ns, go_ns + patience);
+        *ret_go_ns = go_ns;
+        return r;
+}
+
+static int stalled(struct agent *a, uint64_t patience) {
+        const struct worker *w = slowest(a);
+        return failure_set(&a->failure, ETIMEDOUT,
+                           "stalled: no message has moved for %" PRIu64 " ms (thread %" PRIu32 " is at %" PRIu64
+                           " of %" PRIu64 ")",
+                           patience / NSEC_PER_MSEC, w->index, a->setup.messages - (w->limit - worker_messages(w)),
+                           a->setup.messages);
+}
+
+static int sample_counted(struct agent *a, struct sampler *s, uint64_t go_ns) {
+        uint64_t interval = a->setup.interval_ns, patience = patience_ns(a);
+        uint64_t next = interval ? go_ns + interval : UINT64_MAX, last = progress(a), moved_ns = go_ns;
+        for (;;) {
+                uint64_t look_ns = util_now_ns() + LEADER_ALIVE_NS;
+                int r = leader_wait(a, next < look_ns ? next : look_ns, LEADER_WORKERS);
+                if (r)
+                        return r < 0 ? r : 0;
+                uint64_t now_ns = util_now_ns(), now = progress(a);
+                if (now != last)
+                        moved_ns = now_ns;
+                last = now;
+                if (now_ns > moved_ns && now_ns - moved_ns >= patience)
+                        return stalled(a, patience);
+                if (now_ns < next)
+                        continue;
+                r = sampler_take(s);
+                if (r < 0)
+                        return r;
+                next += (1 + (now_ns - next) / interval) * interval;
+        }
+}
+
+/* Each end has counted to the same number; it only remains to hear that of the other. */
+static int agree(struct agent *a) {
+        uint64_t theirs, patience = patience_ns(a);
+        int r = peer_send(a, PEER_DONE, 0, a->window.messages, util_now_ns() + patience);
+        if (r == 0)
+                r = peer_receive(a, PEER_DONE, 0, &theirs, util_now_ns() + patience);
+        if (r == 0 && theirs != a->window.messages)
+                r = failure_set(&a->failure, EPROTO, "%" PRIu64 " messages here, %" PRIu64 " at peer %s",
+                                a->window.messages, theirs, a->peer_role);
+        return r;
+}
+
+static int run_counted(struct agent *a, struct sampler *s, uint64_t start_ns) {
+        uint64_t go_ns = 0, last_ns = 0;
+
+        int r = warm_up(a, start_ns, &go_ns);
+        if (r < 0)
+                return r;
+        a->phase = "window";
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                worker_set_limit(&a->workers[i], a->workers[i].messages + a->setup.messages);
+        r = sampler_open(s, go_ns);
+        if (r < 0)
+                return r;
+        workers_go(a, go_ns);
+        r = sample_counted(a, s, go_ns);
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                if (a->workers[i].finished_ns > last_ns)
+                        last_ns = a->workers[i].finished_ns;
+        if (r == 0)
+                r = sampler_close(s, last_ns);
+        a->phase = "draining";
+        if (r == 0)
+                r = agree(a);
+        return r;
+}
+
+int phases_run(struct agent *a, uint64_t start_ns) {
+        struct sampler *s;
+        int r = sampler_new(a, &s);
+        if (r < 0)
+                return r;
+        r = a->setup.messages ? run_counted(a, s, start_ns) : run_timed(a, s, start_ns);
+        a->peer_done = r == 0;
+        sampler_free(s);
+        return r;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_PROCFS_H
+#define IPCLAB_AGENT_PROCFS_H
+
+/* This process's threads as /proc shows them, which any of its threads may read without disturbing the others. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Fields of task/TID/stat, numbered as in man 5 proc. */
+enum stat_field { STAT_MINFLT = 10, STAT_MAJFLT = 12, STAT_UTIME = 14, STAT_STIME = 15, STAT_PROCESSOR = 39 };
+
+/* Reads /proc/self/task/TID/NAME, at most size - 1 bytes, NUL-terminated. 0 or negative errno. */
+int procfs_read_task(pid_t tid, const char *name, char *buffer, size_t size);
+
+/* A number out of the text of a stat file. 0; -EBADMSG when it is not there. */
+int procfs_stat_number(const char *text, enum stat_field field, uint64_t *ret);
+
+/* The number behind "NAME:" (status) or "NAME  :" (sched) at the beginning of a line. 0; -ENODATA. */
+int procfs_line_number(const char *text, const char *name, uint64_t *ret);
+
+#endif

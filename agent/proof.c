@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Reads the kernel's word on threads and pages. A worker reads its own affinity, policy and CPU while it rests; the
+ * leader looks at the CPUs through /proc while loops run, and asks move_pages(2), which moves nothing when it is given
+ * no nodes, where the pages are.
+ */
+
+#include "agent/proof.h"
+
+#include "agent/agent.h"
+#include "agent/procfs.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <linux/mempolicy.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define STACK_LOOKED_AT (16u * 1024u) /* more than any loop uses */
+#define PAGES_AT_ONCE 1024u
+#define WORD (8 * sizeof(unsigned long))
+
+static uintptr_t page_size(void) {
+        return (uintptr_t) sysconf(_SC_PAGESIZE);
+}
+
+/* Touches the part of the stack below this frame that the loop is going to use, and remembers where it is. */
+static __attribute__((noinline)) void take_stack(struct thread_proof *p) {
+        volatile unsigned char below[STACK_LOOKED_AT];
+        for (size_t i = 0; i < sizeof below; i += 256)
+                below[i] = 0;
+        p->stack_low = ((uintptr_t) below + page_size() - 1) / page_size() * page_size();
+        p->stack_high = ((uintptr_t) below + sizeof below) / page_size() * page_size();
+}
+
+static int policy_from_mode(int mode, enum memory_policy *ret) {
+        switch (mode & ~MPOL_MODE_FLAGS) {
+        case MPOL_DEFAULT:
+                *ret = MEMORY_DEFAULT;
+                return 0;
+        case MPOL_PREFERRED:
+                *ret = MEMORY_PREFERRED;
+                return 0;
+        case MPOL_BIND:
+                *ret = MEMORY_BIND;
+                return 0;
+        case MPOL_INTERLEAVE:
+                *ret = MEMORY_INTERLEAVE;
+                return 0;
+        case MPOL_LOCAL:
+                *ret = MEMORY_LOCAL;
+                return 0;
+        default:
+                return -EOPNOTSUPP;
+        }
+}
+
+static void take_policy(struct thread_proof *p) {
+        unsigned long nodes[SPEC_NODES_MAX / WORD] = {};
+        int mode = 0, r = 0;
+
+        memset(&p->policy_nodes, 0, sizeof p->policy_nodes);
+        if (syscall(SYS_get_mempolicy, &mode, nodes, (unsigned long) SPEC_NODES_MAX, NULL, 0UL) < 0)
+                r = -errno;
+        if (r == 0)
+                r = policy_from_mode(mode, &p->policy);
+        p->policy_error = -r;
+        for (unsigned n = 0; r == 0 && n < SPEC_NODES_MAX; n++)
+                if (nodes[n / WORD] >> (n % WORD) & 1)
+                        node_set_add(&p->policy_nodes, n);
+}
+
+int proof_take(struct worker *w) {
+        struct thread_proof *p = &w->proof;
+        p->tid = (pid_t) syscall(SYS_gettid);
+        int r = cpumask_get_affinity(0, &p->affinity);
+        if (r == 0 && syscall(SYS_getcpu, &p->cpu, &p->node, NULL) < 0)
+                r = -errno;
+        if (r < 0)
+                return failure_set(&w->failure, -r, "thread %" PRIu32 " cannot tell where it is: %s", w->index,
+                                   strerror(-r));
+        cpumask_add(&p->seen, p->cpu);
+        take_policy(p);
+        take_stack(p);
+        return 0;
+}
+
+void proof_look(struct agent *a) {
+        char text[1024];
+        uint64_t cpu;
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                if (procfs_read_task(a->workers[i].proof.tid, "stat", text, sizeof text) == 0 &&
+                    procfs_stat_number(text, STAT_PROCESSOR, &cpu) == 0)
+                        cpumask_add(&a->workers[i].proof.seen, (unsigned) cpu);
+}
+
+int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length) {
+        if (list->n == list->size) {
+                size_t size = list->size ? 2 * list->size : 64;
+                struct page_range *ranges = reallocarray(list->ranges, size, sizeof *ranges);
+                if (!ranges)
+                        return -ENOMEM;
+                list->ranges = ranges;
+                list->size = size;
+        }
+        uintptr_t page = page_size(), low = (uintptr_t) start / page * page;
+        uintptr_t high = ((uintptr_t) start + length + page - 1) / page * page;
+        list->ranges[list->n++] = (struct page_range){.what = what, .thread = thread, .low = low, .high = high};
+        return 0;
+}
+
+struct page_count {
+        uint64_t total, absent;
+        uint64_t nodes[SPEC_NODES_MAX];
+};
+
+/* Up to PAGES_AT_ONCE pages from low on. 0 or negative errno. */
+static int count_some(uintptr_t low, size_t n, struct page_count *count) {
+        void *pages[PAGES_AT_ONCE];
+        int status[PAGES_AT_ONCE];
+        for (size_t i = 0; i < n; i++)
+                pages[i] = (void *) (low + i * page_size());
+        if (syscall(SYS_move_pages, 0, n, pages, NULL, status, 0) < 0)
+                return -errno;
+        for (size_t i = 0; i < n; i++)
+                if (status[i] >= 0 && (unsigned) status[i] < SPEC_NODES_MAX)
+                        count->nodes[status[i]]++;
+                else
+                        count->absent++;
+        return 0;
+}
+
+static int count_pages(const struct page_range *range, struct page_count *count) {
+        size_t left = (range->high - range->low) / page_size();
+        memset(count, 0, sizeof *count);
+        count->total = left;
+        for (uintptr_t low = range->low; left > 0;) {
+                size_t n = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
+                int r = count_some(low, n, count);
+                if (r < 0)
+                        return r;
+                low += n * page_size();
+                left -= n;
+        }
+        return 0;
+}
+
+static void put_range(struct json_writer *w, const struct page_range *range) {
+        struct page_count count;
+        int r = count_pages(range, &count);
+
+        json_object_begin(w);
+        json_member_string(w, "what", range->what);
+        json_member_u64(w, "thread", range->thread);
+        json_member_u64(w, "total", count.total);
+        if (r < 0) {
+                char reason[128];
+                (void) snprintf(reason, sizeof reason, "move_pages: %s", strerror(-r));
+                json_member_null(w, "nodes");
+                json_member_string(w, "reason", reason);
+        } else {
+                json_put_key(w, "nodes");
+                json_object_begin(w);
+                for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
+                        if (count.nodes[n]) {
+                                char key[16];
+                                (void) snprintf(key, sizeof key, "%u", n);
+                                json_member_u64(w, key, count.nodes[n]);
+                        }
+                json_object_end(w);
+                json_member_u64(w, "absent", count.absent);
+        }
+        json_object_end(w);
+}
+
+static void put_policy(struct json_writer *w, const struct thread_proof *p) {
+        if (p->policy_error) {
+                char reason[128];
+                (void) snprintf(reason, sizeof reason, "get_mempolicy: %s", strerror(p->policy_error));
+                json_member_null(w, "policy");
+                json_member_string(w, "policy_reason", reason);
+                return;
+        }
+        json_member_string(w, "policy", memory_policy_name(p->policy));
+        json_put_key(w, "policy_nodes");
+        json_array_begin(w);
+        for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
+                if (node_set_has(&p->policy_nodes, n))
+                        json_put_u64(w, n);
+        json_array_end(w);
+}
+
+static void put_thread(struct json_writer *w, const struct worker *worker) {
+        const struct thread_proof *p = &worker->proof;
+        json_object_begin(w);
+        json_member_u64(w, "thread", worker->index);
+        json_member_i64(w, "tid", p->tid);
+        json_put_key(w, "affinity");
+        cpumask_put(w, &p->affinity);
+        json_member_u64(w, "cpu", p->cpu);
+        json_member_u64(w, "node", p->node);
+        json_put_key(w, "cpus_seen");
+        cpumask_put(w, &p->seen);
+        json_object_end(w);
+}
+
+static int list_pages(const struct agent *a, struct page_list *list) {
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                const struct worker *w = &a->workers[i];
+                r = page_list_add(list, "buffer", i, w->buffer, w->buffer_length);
+                if (r == 0)
+                        r = page_list_add(list, "stack", i, (const void *) w->proof.stack_low,
+                                          w->proof.stack_high - w->proof.stack_low);
+        }
+        if (r == 0 && a->transport && a->transport->pages)
+                r = a->transport->pages(a, list);
+        return r;
+}
+
+/* Threads inherit the process's policy; one that differs would make the summary a lie. */
+static int check_policies(const struct agent *a) {
+        const struct thread_proof *first = &a->workers[0].proof;
+        for (uint32_t i = 1; i < a->n_workers; i++) {
+                const struct thread_proof *p = &a->workers[i].proof;
+                if (p->policy_error != first->policy_error || p->policy != first->policy ||
+                    memcmp(&p->policy_nodes, &first->policy_nodes, sizeof p->policy_nodes) != 0)
+                        return -EPROTO;
+        }
+        return 0;
+}
+
+int proof_to_json(struct agent *a, char **ret) {
+        struct page_list list = {};
+        struct json_writer w;
+        size_t length;
+
+        int r = check_policies(a);
+        if (r == 0)
+                r = list_pages(a, &list);
+        if (r < 0) {
+                free(list.ranges);
+                return r;
+        }
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_put_key(&w, "affinity");
+        cpumask_put(&w, &a->affinity);
+        put_policy(&w, &a->workers[0].proof);
+        json_put_key(&w, "threads");
+        json_array_begin(&w);
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                put_thread(&w, &a->workers[i]);
+        json_array_end(&w);
+        json_put_key(&w, "pages");
+        json_array_begin(&w);
+        for (size_t i = 0; i < list.n; i++)
+                put_range(&w, &list.ranges[i]);
+        json_array_end(&w);
+        json_object_end(&w);
+        r = json_writer_steal(&w, ret, &length);
+        json_writer_deinit(&w);
+        free(list.ranges);
+        return r;
+}

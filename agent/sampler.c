@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Snapshots and their differences. All counters are read first, in a few nanoseconds per thread, behind one reading of
+ * the clock; histograms and whatever takes longer come after.
+ */
+
+#include "agent/sampler.h"
+
+#include "agent/agent.h"
+#include "agent/leader.h"
+#include "schema/histogram.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct sampler {
+        struct agent *agent;
+        uint64_t opened_ns, taken_ns; /* window begin, last snapshot */
+        uint64_t total;               /* messages between the two, all threads */
+        uint32_t second;
+        struct usage usage;        /* at the window's begin */
+        uint64_t *messages, *now;  /* per thread: at the last snapshot, at this one */
+        struct histogram *latency; /* per thread: at the last snapshot; NULL when nothing is timed */
+        struct histogram later, difference;
+};
+
+int sampler_new(struct agent *a, struct sampler **ret) {
+        struct sampler *s = calloc(1, sizeof *s);
+        if (s) {
+                s->agent = a;
+                s->messages = calloc(a->n_workers, sizeof *s->messages);
+                s->now = calloc(a->n_workers, sizeof *s->now);
+                if (a->workers[0].latency)
+                        s->latency = calloc(a->n_workers, sizeof *s->latency);
+        }
+        if (!s || !s->messages || !s->now || (a->workers[0].latency && !s->latency)) {
+                sampler_free(s);
+                return failure_set(&a->failure, ENOMEM, "no memory for the samples of %" PRIu32 " threads",
+                                   a->n_workers);
+        }
+        *ret = s;
+        return 0;
+}
+
+void sampler_free(struct sampler *s) {
+        if (!s)
+                return;
+        free(s->messages);
+        free(s->now);
+        free(s->latency);
+        free(s);
+}
+
+static uint64_t snapshot(struct sampler *s, uint64_t at_ns) {
+        uint64_t now_ns = at_ns ? at_ns : util_now_ns();
+        for (uint32_t i = 0; i < s->agent->n_workers; i++)
+                s->now[i] = worker_messages(&s->agent->workers[i]);
+        return now_ns;
+}
+
+int sampler_open(struct sampler *s, uint64_t at_ns) {
+        struct agent *a = s->agent;
+        s->opened_ns = s->taken_ns = snapshot(s, at_ns);
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                s->messages[i] = s->now[i];
+                if (s->latency)
+                        histogram_snapshot(&s->latency[i], a->workers[i].latency);
+        }
+        s->total = 0;
+        s->second = 0;
+        return usage_take(a, &s->usage);
+}
+
+static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) {
+        struct message m = {
+                .type = MESSAGE_SAMPLE,
+                .sample = {.thread = thread,
+                           .second = s->second,
+                           .interval_ns = interval_ns,
+                           .messages = s->now[thread] - s->messages[thread]},
+        };
+        m.sample.bytes = m.sample.messages * s->agent->setup.point.message_size;
+        if (s->latency) {
+                histogram_snapshot(&s->later, s->agent->workers[thread].latency);
+                histogram_subtract(&s->difference, &s->later, &s->latency[thread]);
+                s->latency[thread] = s->later;
+                m.sample.latency = &s->difference; /* only lent: no message_deinit() */
+        }
+        return leader_say(s->agent, &m);
+}
+
+static int take(struct sampler *s, uint64_t at_ns) {
+        struct agent *a = s->agent;
+        uint64_t now_ns = snapshot(s, at_ns);
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                s->total += s->now[i] - s->messages[i];
+                if (a->setup.interval_ns) {
+                        int r = say_sample(s, i, now_ns - s->taken_ns);
+                        if (r < 0)
+                                return r;
+                }
+                s->messages[i] = s->now[i];
+        }
+        s->taken_ns = now_ns;
+        s->second++;
+        proof_look(a);
+        return 0;
+}
+
+int sampler_take(struct sampler *s) {
+        return take(s, 0);
+}
+
+int sampler_close(struct sampler *s, uint64_t at_ns) {
+        struct usage usage;
+        int r = take(s, at_ns);
+        if (r == 0)
+                r = usage_take(s->agent, &usage);
+        if (r < 0)
+                return r;
+        s->agent->window.window_ns = s->taken_ns - s->opened_ns;
+        s->agent->window.messages = s->total;
+        usage_subtract(&s->agent->window.usage, &usage, &s->usage);
+        return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The transports of this build: a line each. */
+
+#include "agent/transport.h"
+
+#include "schema/util.h"
+
+static const struct transport_ops *const transports[] = {
+        &transport_pipe,
+        &transport_fifo,
+};
+
+const struct transport_ops *transport_find(enum transport t, enum engine e) {
+        for (size_t i = 0; i < ELEMENTS(transports); i++)
+                if (transports[i]->transport == t && transports[i]->engine == e)
+                        return transports[i];
+        return NULL;
+}

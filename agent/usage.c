@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Sums over the workers. CPU time is exact to the nanosecond from each thread's clock; how much of it was in the
+ * kernel is known by the tick only, so the exact figure is divided as the ticks of the window are, and not divided at
+ * all when there were none.
+ */
+
+#include "agent/usage.h"
+
+#include "agent/agent.h"
+#include "agent/procfs.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+static uint64_t load(const uint64_t *counter) {
+        return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static int add_stat(struct usage *u, const char *text) {
+        static const struct {
+                enum stat_field field;
+                size_t offset;
+        } fields[] = {
+                {STAT_MINFLT, offsetof(struct usage, minor_faults)},
+                {STAT_MAJFLT, offsetof(struct usage, major_faults)},
+                {STAT_UTIME, offsetof(struct usage, user_ticks)},
+                {STAT_STIME, offsetof(struct usage, system_ticks)},
+        };
+        for (size_t i = 0; i < ELEMENTS(fields); i++) {
+                uint64_t v;
+                int r = procfs_stat_number(text, fields[i].field, &v);
+                if (r < 0)
+                        return r;
+                *(uint64_t *) (void *) ((char *) u + fields[i].offset) += v;
+        }
+        return 0;
+}
+
+static int add_status(struct usage *u, const char *text) {
+        uint64_t voluntary, involuntary;
+        int r = procfs_line_number(text, "voluntary_ctxt_switches", &voluntary);
+        if (r == 0)
+                r = procfs_line_number(text, "nonvoluntary_ctxt_switches", &involuntary);
+        if (r < 0)
+                return r;
+        u->voluntary_switches += voluntary;
+        u->involuntary_switches += involuntary;
+        return 0;
+}
+
+/* task/TID/sched exists only where the scheduler's debugging is compiled in. */
+static void add_migrations(struct usage *u, pid_t tid, char *text, size_t size) {
+        uint64_t v;
+        int r = u->migrations_error ? 0 : procfs_read_task(tid, "sched", text, size);
+        if (r == 0)
+                r = procfs_line_number(text, "se.nr_migrations", &v);
+        if (r < 0 && !u->migrations_error)
+                u->migrations_error = -r;
+        if (!u->migrations_error)
+                u->migrations += v;
+}
+
+static int add_cpu_time(struct usage *u, pthread_t thread) {
+        clockid_t clock;
+        struct timespec ts;
+        int r = pthread_getcpuclockid(thread, &clock);
+        if (r)
+                return -r;
+        if (clock_gettime(clock, &ts) < 0)
+                return -errno;
+        u->cpu_ns += (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+        return 0;
+}
+
+static int add_worker(struct usage *u, const struct worker *w) {
+        char text[8192];
+        u->partial_sends += load(&w->partial_sends);
+        u->partial_receives += load(&w->partial_receives);
+        u->eagain += load(&w->eagain);
+        u->eintr += load(&w->eintr);
+        int r = add_cpu_time(u, w->thread);
+        if (r == 0)
+                r = procfs_read_task(w->proof.tid, "stat", text, sizeof text);
+        if (r == 0)
+                r = add_stat(u, text);
+        if (r == 0)
+                r = procfs_read_task(w->proof.tid, "status", text, sizeof text);
+        if (r == 0)
+                r = add_status(u, text);
+        if (r == 0)
+                add_migrations(u, w->proof.tid, text, sizeof text);
+        return r;
+}
+
+int usage_take(struct agent *a, struct usage *ret) {
+        struct usage u = {};
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                int r = add_worker(&u, &a->workers[i]);
+                if (r < 0)
+                        return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", i,
+                                           strerror(-r));
+        }
+        *ret = u;
+        return 0;
+}
+
+void usage_subtract(struct usage *ret, const struct usage *later, const struct usage *earlier) {
+        *ret = (struct usage){
+                .partial_sends = later->partial_sends - earlier->partial_sends,
+                .partial_receives = later->partial_receives - earlier->partial_receives,
+                .eagain = later->eagain - earlier->eagain,
+                .eintr = later->eintr - earlier->eintr,
+                .voluntary_switches = later->voluntary_switches - earlier->voluntary_switches,
+                .involuntary_switches = later->involuntary_switches - earlier->involuntary_switches,
+                .minor_faults = later->minor_faults - earlier->minor_faults,
+                .major_faults = later->major_faults - earlier->major_faults,
+                .cpu_ns = later->cpu_ns - earlier->cpu_ns,
+                .user_ticks = later->user_ticks - earlier->user_ticks,
+                .system_ticks = later->system_ticks - earlier->system_ticks,
+                .migrations = later->migrations - earlier->migrations,
+                .migrations_error = later->migrations_error ? later->migrations_error : earlier->migrations_error,
+        };
+}
+
+static void put_unknown(struct json_writer *w, const char *name, const char *reason) {
+        char key[64];
+        (void) snprintf(key, sizeof key, "%s_reason", name);
+        json_member_null(w, name);
+        json_member_string(w, key, reason);
+}
+
+static void put_cpu_time(struct json_writer *w, const struct usage *u) {
+        uint64_t ticks = u->user_ticks + u->system_ticks;
+        json_member_u64(w, "cpu_ns", u->cpu_ns);
+        if (ticks == 0) {
+                put_unknown(w, "user_ns", "the window was shorter than a clock tick of CPU time");
+                put_unknown(w, "system_ns", "the window was shorter than a clock tick of CPU time");
+                return;
+        }
+        uint64_t user_ns = (uint64_t) ((double) u->cpu_ns * (double) u->user_ticks / (double) ticks);
+        json_member_u64(w, "user_ns", user_ns);
+        json_member_u64(w, "system_ns", u->cpu_ns - user_ns);
+}
+
+void usage_put(struct json_writer *w, const struct usage *u) {
+        json_object_begin(w);
+        json_member_u64(w, "partial_sends", u->partial_sends);
+        json_member_u64(w, "partial_receives", u->partial_receives);
+        json_member_u64(w, "eagain", u->eagain);
+        json_member_u64(w, "eintr", u->eintr);
+        json_member_u64(w, "voluntary_switches", u->voluntary_switches);
+        json_member_u64(w, "involuntary_switches", u->involuntary_switches);
+        json_member_u64(w, "minor_faults", u->minor_faults);
+        json_member_u64(w, "major_faults", u->major_faults);
+        put_cpu_time(w, u);
+        if (u->migrations_error) {
+                char reason[160];
+                (void) snprintf(reason, sizeof reason, "/proc/PID/task/TID/sched: %s", strerror(u->migrations_error));
+                put_unknown(w, "migrations", reason);
+        } else {
+                json_member_u64(w, "migrations", u->migrations);
+        }
+        json_object_end(w);
+}
+
+int usage_to_json(struct agent *a, char **ret) {
+        struct json_writer w;
+        size_t length;
+        json_writer_init(&w);
+        usage_put(&w, &a->window.usage);
+        int r = json_writer_steal(&w, ret, &length);
+        json_writer_deinit(&w);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the counters cannot be told: %s", strerror(-r));
+        return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_WORKLOAD_H
+#define IPCLAB_AGENT_WORKLOAD_H
+
+/*
+ * What a workload is to the agent: which loop a worker runs, what it needs beside its buffer, and the order of warm-up,
+ * window and end. One file per workload and one line in the table of workload.c. A workload with one agent (a system
+ * call, a context switch) brings a loop of its own and needs no transport.
+ */
+
+#include "agent/worker.h"
+#include "schema/terms.h"
+
+struct agent;
+
+struct workload_ops {
+        enum workload workload;
+        bool one_agent; /* no peer, no transport */
+        /* Chooses w->loop. 0; -EOPNOTSUPP with w->failure. In the worker's thread, after the transport's attach. */
+        int (*prepare)(struct worker *w);
+        /* Leader: everything from start_ns to the report's totals. 0; negative errno with a->failure. */
+        int (*run)(struct agent *a, uint64_t start_ns);
+};
+
+/* NULL when this build has none. */
+const struct workload_ops *workload_find(enum workload w);
+
+extern const struct workload_ops workload_stream, workload_pingpong;
+
+#endif

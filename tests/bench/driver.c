@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A runner in miniature; see driver.h. */
+
+#include "tests/bench/driver.h"
+
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define READY_NS (20 * NSEC_PER_SEC)
+#define SAY_NS (5 * NSEC_PER_SEC)
+#define START_NS (10 * NSEC_PER_MSEC)
+
+static int complain(struct driver *d, int error, const char *what) {
+        if (d->trouble[0] == '\0')
+                (void) snprintf(d->trouble, sizeof d->trouble, "%s: %s", what, strerror(error));
+        return -error;
+}
+
+struct driver_spec driver_spec_default(const char *agent) {
+        return (struct driver_spec){
+                .agent = agent,
+                .point = {.workload = WORKLOAD_STREAM, .transport = TRANSPORT_PIPE, .message_size = 4096, .threads = 1},
+                .verify = VERIFY_TOUCH,
+                .interval_ns = NSEC_PER_SEC,
+                .cpus = {-1, -1},
+                .peer_fds = {-1, -1},
+        };
+}
+
+/* In the child: descriptors to their numbers, affinity, exec. */
+static __attribute__((noreturn)) void become_agent(const struct driver_spec *s, enum end end, const char *role,
+                                                   int control, int peer, int dir) {
+        int cpu = s->lie ? s->real_cpus[end] : s->cpus[end];
+        int fds[3] = {control, peer, dir};
+
+        /* up and out of the way first, so that none is overwritten before it is moved */
+        for (int i = 0; i < 3; i++) {
+                fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 10);
+                if (fds[i] < 0)
+                        _exit(126);
+        }
+        for (int i = 0; i < 3; i++)
+                if (dup2(fds[i], AGENT_CONTROL_FD + i) < 0)
+                        _exit(126);
+        if (cpu >= 0) {
+                cpu_set_t set;
+                CPU_ZERO(&set);
+                CPU_SET(cpu, &set);
+                if (sched_setaffinity(0, sizeof set, &set) < 0)
+                        _exit(126);
+        }
+        execl(s->agent, "ipclab-agent", role, (char *) NULL);
+        _exit(127);
+}
+
+static int spawn(struct driver *d, enum end end, int peer_fd) {
+        struct driver_end *e = &d->ends[end];
+        int control[2];
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+                return complain(d, errno, "socketpair");
+        _cleanup_close_ int theirs = control[1];
+        e->control_fd = control[0];
+        _cleanup_close_ int dir = open(d->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+                return complain(d, errno, d->run_dir);
+        e->pid = fork();
+        if (e->pid < 0)
+                return complain(d, errno, "fork");
+        if (e->pid == 0)
+                become_agent(&d->spec, end, e->role, theirs, peer_fd, dir);
+        return 0;
+}
+
+static int say_setup(struct driver *d, enum end end) {
+        const struct driver_spec *s = &d->spec;
+        int32_t cpu = s->cpus[end];
+        struct message m = {
+                .type = MESSAGE_SETUP,
+                .setup = {.end = end,
+                          .point = s->point,
+                          .verify = s->verify,
+                          .duration_ns = s->duration_ns,
+                          .messages = s->messages,
+                          .warmup_ns = s->warmup_ns,
+                          .interval_ns = s->interval_ns,
+                          .stall_ns = s->stall_ns,
+                          .options = s->options,
+                          .placement = {.cpus = &cpu, .n_cpus = cpu >= 0 ? 1 : 0}},
+        };
+        int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + SAY_NS);
+        return r < 0 ? complain(d, -r, "set-up") : 0;
+}
+
+static void take_sample(struct driver_end *e, const struct message_sample *s) {
+        e->samples++;
+        e->sampled_messages += s->messages;
+        e->sampled_bytes += s->bytes;
+        if (s->thread == 0)
+                e->sampled_ns += s->interval_ns;
+        if (s->latency)
+                histogram_add(&e->latency, s->latency);
+}
+
+/* Keeps what one packet says. */
+static void take(struct driver_end *e, struct message *m) {
+        switch (m->type) {
+        case MESSAGE_READY:
+                e->ready = true;
+                e->proof = util_steal(&m->ready.proof);
+                e->effective = util_steal(&m->ready.effective);
+                break;
+        case MESSAGE_ALIVE:
+                e->alive++;
+                break;
+        case MESSAGE_SAMPLE:
+                take_sample(e, &m->sample);
+                break;
+        case MESSAGE_REPORT:
+                e->reported = true;
+                e->report = m->report;
+                m->report = (struct message_report){};
+                break;
+        case MESSAGE_ERROR:
+                e->failed = true;
+                e->error = m->error;
+                break;
+        default:
+                break;
+        }
+        message_deinit(m);
+}
+
+static bool settled(const struct driver_end *e, bool for_ready) {
+        return e->gone || e->failed || (for_ready ? e->ready : e->reported);
+}
+
+static int hear(struct driver *d, enum end end) {
+        struct driver_end *e = &d->ends[end];
+        struct message m;
+        char detail[200] = "";
+        int r = message_receive(e->control_fd, &m, util_now_ns() + SAY_NS, detail);
+        if (r == -ECONNRESET) {
+                e->gone = true;
+                return 0;
+        }
+        if (r < 0)
+                return complain(d, -r, detail[0] ? detail : "message_receive");
+        take(e, &m);
+        return 0;
+}
+
+static int hear_both(struct driver *d, bool for_ready, uint64_t deadline_ns) {
+        for (;;) {
+                struct pollfd p[END_COUNT];
+                bool waiting = false;
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        bool more = !settled(&d->ends[end], for_ready);
+                        p[end] = (struct pollfd){.fd = more ? d->ends[end].control_fd : -1, .events = POLLIN};
+                        waiting |= more;
+                }
+                if (!waiting)
+                        return 0;
+                uint64_t now = util_now_ns();
+                if (now >= deadline_ns)
+                        return complain(d, ETIMEDOUT, "the agents are silent");
+                if (poll(p, END_COUNT, (int) ((deadline_ns - now) / NSEC_PER_MSEC) + 1) < 0 && errno != EINTR)
+                        return complain(d, errno, "poll");
+                for (enum end end = END_FIRST; end < END_COUNT; end++)
+                        if (p[end].fd >= 0 && p[end].revents) {
+                                int r = hear(d, end);
+                                if (r < 0)
+                                        return r;
+                        }
+        }
+}
+
+/* The first end's own words when an agent failed; a peer's "… is gone" only when there is nothing better. */
+static int judge(struct driver *d, bool for_ready) {
+        const struct driver_end *bad = NULL;
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                const struct driver_end *e = &d->ends[end];
+                if (for_ready ? e->ready && !e->failed : e->reported)
+                        continue;
+                if (!bad || (e->failed && (!bad->failed || strncmp(bad->error.detail, "peer ", 5) == 0)))
+                        bad = e;
+        }
+        if (!bad)
+                return 0;
+        if (d->trouble[0] == '\0')
+                (void) snprintf(d->trouble, sizeof d->trouble, "%s: %.250s", bad->role,
+                                bad->failed ? bad->error.detail : "ended without a word");
+        return bad->failed && bad->error.error ? -bad->error.error : -ECONNRESET;
+}
+
+static int make_peer_channel(struct driver *d, int ret[END_COUNT]) {
+        if (d->spec.peer_fds[END_FIRST] >= 0) {
+                memcpy(ret, d->spec.peer_fds, sizeof d->spec.peer_fds);
+                return 0;
+        }
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0)
+                return complain(d, errno, "socketpair");
+        return 0;
+}
+
+int driver_open(struct driver *d, const struct driver_spec *spec) {
+        int peer[END_COUNT];
+
+        *d = (struct driver){.spec = *spec};
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                d->ends[end].control_fd = -1;
+                d->ends[end].role = role_name(spec->point.workload, spec->point.transport, end);
+        }
+        (void) snprintf(d->run_dir, sizeof d->run_dir, "/tmp/ipclab-driver-XXXXXX");
+        if (!mkdtemp(d->run_dir)) {
+                d->run_dir[0] = '\0';
+                return complain(d, errno, "mkdtemp");
+        }
+        int r = make_peer_channel(d, peer);
+        if (r < 0)
+                return r;
+        for (enum end end = END_FIRST; r == 0 && end < END_COUNT; end++)
+                r = spawn(d, end, peer[end]);
+        for (enum end end = END_FIRST; end < END_COUNT; end++)
+                (void) util_close(peer[end]);
+        for (enum end end = END_FIRST; r == 0 && end < END_COUNT; end++)
+                r = say_setup(d, end);
+        if (r == 0)
+                r = hear_both(d, true, util_now_ns() + READY_NS);
+        return r < 0 ? r : judge(d, true);
+}
+
+int driver_start(struct driver *d) {
+        struct message m = {.type = MESSAGE_START, .start = {.start_ns = util_now_ns() + START_NS}};
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + SAY_NS);
+                if (r < 0)
+                        return complain(d, -r, "start");
+        }
+        return 0;
+}
+
+int driver_collect(struct driver *d, uint64_t deadline_ns) {
+        int r = hear_both(d, false, deadline_ns);
+        return r < 0 ? r : judge(d, false);
+}
+
+static int reap(struct driver_end *e) {
+        uint64_t deadline_ns = util_now_ns() + NSEC_PER_SEC;
+        if (e->pid <= 0)
+                return 0;
+        while (waitpid(e->pid, &e->status, WNOHANG) == 0) {
+                if (util_now_ns() >= deadline_ns) {
+                        (void) kill(e->pid, SIGKILL);
+                        (void) waitpid(e->pid, &e->status, 0);
+                        e->pid = 0;
+                        return -ETIMEDOUT;
+                }
+                (void) poll(NULL, 0, 1);
+        }
+        e->pid = 0;
+        return 0;
+}
+
+int driver_close(struct driver *d) {
+        int r = 0;
+        for (enum end end = END_FIRST; end < END_COUNT; end++)
+                d->ends[end].control_fd = util_close(d->ends[end].control_fd);
+        for (enum end end = END_FIRST; end < END_COUNT; end++)
+                if (reap(&d->ends[end]) < 0)
+                        r = complain(d, ETIMEDOUT, "an agent did not end when it was hung up on");
+        if (d->run_dir[0] && rmdir(d->run_dir) < 0)
+                r = complain(d, errno, "the run's directory cannot be removed");
+        d->run_dir[0] = '\0';
+        return r;
+}
+
+int driver_run(struct driver *d, const struct driver_spec *spec) {
+        int r = driver_open(d, spec);
+        if (r == 0)
+                r = driver_start(d);
+        if (r == 0)
+                r = driver_collect(d, util_now_ns() + spec->warmup_ns + spec->duration_ns + 30 * NSEC_PER_SEC);
+        int closed = driver_close(d);
+        return r < 0 ? r : closed;
+}
+
+void driver_deinit(struct driver *d) {
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                struct message m = {.type = MESSAGE_REPORT, .report = d->ends[end].report};
+                message_deinit(&m);
+                free(d->ends[end].proof);
+                free(d->ends[end].effective);
+        }
+}

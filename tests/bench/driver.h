@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_TESTS_DRIVER_H
+#define IPCLAB_TESTS_DRIVER_H
+
+/*
+ * Runs a pair of real agents without a daemon: spawns them as the runner does (descriptors, affinity before exec),
+ * speaks the protocol, and keeps what they say. For the bench and for the agent's tests.
+ */
+
+#include "schema/protocol.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct driver_end {
+        pid_t pid;
+        int control_fd;
+        const char *role;
+        bool ready, reported, failed, gone; /* gone: hung up */
+        int status;                         /* of waitpid, after driver_close() */
+        char *proof, *effective;            /* from ready */
+        struct message_report report;
+        struct message_error error;
+        uint32_t samples; /* how many came */
+        uint64_t sampled_messages, sampled_bytes;
+        uint64_t sampled_ns; /* of thread 0 */
+        uint32_t alive;
+        struct histogram latency; /* all samples' */
+};
+
+struct driver_spec {
+        const char *agent; /* path of ipclab-agent */
+        struct point point;
+        enum verify verify;
+        uint64_t duration_ns, messages, warmup_ns, interval_ns, stall_ns;
+        struct transport_options options;
+        int cpus[END_COUNT];      /* given to the agent and set before exec; -1: not pinned */
+        int real_cpus[END_COUNT]; /* what is set before exec instead, where `lie` is true */
+        bool lie;
+        int peer_fds[END_COUNT]; /* -1: a socketpair; else the agent's side, owned by the driver from then on */
+};
+
+struct driver {
+        struct driver_spec spec;
+        struct driver_end ends[END_COUNT];
+        char run_dir[64];
+        char trouble[300]; /* what the driver itself has to complain of */
+};
+
+struct driver_spec driver_spec_default(const char *agent);
+
+/* Spawns, sends the set-ups, waits until both are ready. 0; -errno with d->trouble (an agent's error included). */
+int driver_open(struct driver *d, const struct driver_spec *spec);
+/* Gives both the start, a few milliseconds from now. */
+int driver_start(struct driver *d);
+/* Until both have reported, failed or gone. 0 when both reported. */
+int driver_collect(struct driver *d, uint64_t deadline_ns);
+/* Hangs up, waits for the agents (a second; then kills), removes the run's directory. 0 when it was empty and both
+ * exited by themselves. */
+int driver_close(struct driver *d);
+
+/* open, start, collect, close. 0 when all was well; else -errno with d->trouble. */
+int driver_run(struct driver *d, const struct driver_spec *spec);
+void driver_deinit(struct driver *d);
+
+#endif
