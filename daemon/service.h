@@ -86,7 +86,7 @@ int service_environment_json(struct service *s, char **ret, struct refusal *r);
 struct service_health {
         bool ok;
         const char *version; /* static */
-        char problem[256];   /* why not ok */
+        char problem[512];   /* why not ok */
         int64_t uptime_seconds;
         int64_t running_experiment, running_run; /* 0: idle */
         uint32_t experiments_queued;

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The results table: for each point the statistics over its done runs. Computed when it is asked for, from what the
+ * runs reported, so that a better statistic later applies to old experiments too.
+ */
+
+#include "daemon/log.h"
+#include "daemon/service-internal.h"
+#include "daemon/statistics.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define POINTS_PER_PAGE 32u
+
+/* Where each figure stands in a run's result, and where its statistic goes. */
+static const struct figure {
+        const char *object; /* NULL: the result itself */
+        const char *name;
+        size_t offset; /* of the struct statistic in struct result_record */
+} figures[] = {
+        {NULL, "throughput_bytes_per_second", offsetof(struct result_record, throughput_bytes_per_second)},
+        {NULL, "messages_per_second", offsetof(struct result_record, messages_per_second)},
+        {"latency_ns", "min", offsetof(struct result_record, latency_min)},
+        {"latency_ns", "p50", offsetof(struct result_record, latency_p50)},
+        {"latency_ns", "p90", offsetof(struct result_record, latency_p90)},
+        {"latency_ns", "p99", offsetof(struct result_record, latency_p99)},
+        {"latency_ns", "p99_9", offsetof(struct result_record, latency_p99_9)},
+        {"latency_ns", "max", offsetof(struct result_record, latency_max)},
+        {"latency_ns", "mean", offsetof(struct result_record, latency_mean)},
+};
+
+/* The values of a point's done runs, figure by figure: a run that has none of one adds nothing to it. */
+struct columns {
+        double *values[ELEMENTS(figures)];
+        size_t n[ELEMENTS(figures)];
+};
+
+static void columns_deinit(struct columns *c) {
+        for (size_t i = 0; i < ELEMENTS(figures); i++)
+                free(c->values[i]);
+}
+
+static int columns_init(struct columns *c, size_t n_runs) {
+        for (size_t i = 0; i < ELEMENTS(figures); i++) {
+                c->values[i] = reallocarray(NULL, n_runs ? n_runs : 1, sizeof(double));
+                if (!c->values[i])
+                        return -ENOMEM; /* the caller frees the others */
+        }
+        return 0;
+}
+
+static const struct json *object_member(const struct json *object, const char *key) {
+        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+static const char *known_latency_kind(const struct json *result) {
+        const struct json *kind = object_member(object_member(result, "latency_ns"), "kind");
+        const char *name;
+        if (!kind || json_as_string(kind, &name) < 0)
+                return NULL;
+        return strcmp(name, "rtt") == 0 ? "rtt" : strcmp(name, "one_way") == 0 ? "one_way" : NULL;
+}
+
+static int collect_run(const char *result_json, struct columns *c, const char **latency_kind) {
+        struct json *result;
+        struct json_error error;
+        int r = json_parse(result_json, strlen(result_json), &result, &error);
+        if (r < 0) {
+                if (r != -ENOMEM)
+                        log_error("a stored result is not JSON: %s", error.detail);
+                return r == -ENOMEM ? r : -EBADMSG;
+        }
+        for (size_t i = 0; i < ELEMENTS(figures); i++) {
+                const struct json *object = figures[i].object ? object_member(result, figures[i].object) : result;
+                const struct json *value = object_member(object, figures[i].name);
+                double v;
+                if (value && json_as_double(value, &v) == 0) /* null: this run has none */
+                        c->values[i][c->n[i]++] = v;
+        }
+        if (!*latency_kind)
+                *latency_kind = known_latency_kind(result);
+        json_free(result);
+        return 0;
+}
+
+/* Flags of all runs, each once, in the order in which they first appear. */
+struct flag_set {
+        const char **names;
+        struct json **trees; /* that own the names; room for one per run */
+        size_t n, n_trees;
+};
+
+static void flag_set_deinit(struct flag_set *f) {
+        for (size_t i = 0; i < f->n_trees; i++)
+                json_free(f->trees[i]);
+        free(f->trees);
+        free(f->names);
+}
+
+static int flag_set_add(struct flag_set *f, const char *name) {
+        for (size_t i = 0; i < f->n; i++)
+                if (strcmp(f->names[i], name) == 0)
+                        return 0;
+        const char **names = reallocarray(f->names, f->n + 1, sizeof(*names));
+        if (!names)
+                return -ENOMEM;
+        f->names = names;
+        f->names[f->n++] = name;
+        return 0;
+}
+
+static int flag_set_merge(struct flag_set *f, const char *flags_json) {
+        int r = json_parse(flags_json, strlen(flags_json), &f->trees[f->n_trees], NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        const struct json *list = f->trees[f->n_trees++];
+        if (json_type(list) != JSON_ARRAY)
+                return -EBADMSG;
+        for (const struct json *flag = json_first(list); flag; flag = json_next(flag)) {
+                const char *name;
+                r = json_as_string(flag, &name) < 0 ? -EBADMSG : flag_set_add(f, name);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int flag_set_print(const struct flag_set *f, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        for (size_t i = 0; i < f->n; i++)
+                json_put_string(&w, f->names[i]);
+        json_array_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+static int unite_flags(const struct point_record *p, struct result_record *row) {
+        _cleanup_(flag_set_deinit) struct flag_set flags = {.trees = calloc(p->n_runs + 1, sizeof(*flags.trees))};
+        if (!flags.trees)
+                return -ENOMEM;
+        for (size_t i = 0; i < p->n_runs; i++) {
+                int r = flag_set_merge(&flags, p->runs[i].flags_json);
+                if (r < 0)
+                        return r;
+        }
+        return flag_set_print(&flags, &row->flags_json);
+}
+
+static int fill_statistics(const struct point_record *p, struct result_record *row) {
+        _cleanup_(columns_deinit) struct columns c = {0};
+        int r = columns_init(&c, p->n_runs);
+        for (size_t i = 0; r == 0 && i < p->n_runs; i++)
+                if (p->runs[i].state == STATE_DONE && p->runs[i].result_json)
+                        r = collect_run(p->runs[i].result_json, &c, &row->latency_kind);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
+                r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
+        return r;
+}
+
+static int make_row(struct point_record *p, struct result_record *ret) {
+        struct result_record row = {.point_json = util_steal(&p->point_json), .runs_planned = (uint32_t) p->n_runs};
+        for (size_t i = 0; i < p->n_runs; i++) {
+                struct point_run *run = &p->runs[i];
+                row.runs += run->state == STATE_DONE;
+                row.runs_failed += run->state == STATE_FAILED;
+                if (run->state == STATE_FAILED && run->error) {
+                        free(row.error);
+                        row.error = util_steal(&run->error);
+                }
+        }
+        int r = fill_statistics(p, &row);
+        if (r == 0)
+                r = unite_flags(p, &row);
+        if (r < 0) {
+                result_record_deinit(&row);
+                return r;
+        }
+        *ret = row;
+        return 0;
+}
+
+static int visit_point(struct service *s, struct point_record *p,
+                       int (*visit)(void *userdata, const struct result_record *row), void *userdata,
+                       struct refusal *r) {
+        _cleanup_(result_record_deinit) struct result_record row = {0};
+        int error = make_row(p, &row);
+        return error < 0 ? service_fail(s, r, error, "summing the runs up", 0) : visit(userdata, &row);
+}
+
+int service_results(struct service *s, int64_t experiment_id,
+                    int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r) {
+        for (uint32_t ordinal = 0;; ordinal += POINTS_PER_PAGE) {
+                struct point_record *page = NULL;
+                size_t n = 0;
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_points(reader->store, experiment_id, ordinal, POINTS_PER_PAGE, &page, &n);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return service_fail(s, r, error, "experiment", experiment_id);
+                for (size_t i = 0; error == 0 && i < n; i++)
+                        error = visit_point(s, &page[i], visit, userdata, r);
+                store_points_free(page, n);
+                if (error != 0 || n < POINTS_PER_PAGE)
+                        return error;
+        }
+}
