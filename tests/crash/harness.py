@@ -192,10 +192,11 @@ class Daemon:
     def agents(self):
         """role -> pid of the agents that run now."""
         found = {}
-        for pid, (state, command) in descendants(self.process.pid).items():
-            with contextlib.suppress(OSError, IndexError):
-                if state != "Z" and command.startswith("ipclab-agent"):
-                    found[Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")[1].decode()] = pid
+        for pid in descendants(self.process.pid):
+            with contextlib.suppress(OSError, ValueError):
+                name, role, _ = Path("/proc", str(pid), "cmdline").read_text().split("\0")
+                if name == "ipclab-agent":
+                    found[role] = pid
         return found
 
     def left_processes(self):
