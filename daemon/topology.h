@@ -17,10 +17,10 @@
 struct topology_cpu {
         int id;
         bool online;
-        bool allowed; /* in this process's cpuset (Cpus_allowed_list) */
-        int node;     /* -1: none, or offline */
-        int package;  /* -1: unknown, or offline */
-        int core;     /* unique within the package; -1: unknown, or offline */
+        bool allowed;  /* in this process's cpuset (Cpus_allowed_list) */
+        int node;      /* -1: none, or offline */
+        int package;   /* -1: unknown, or offline */
+        int core;      /* unique within the package; -1: unknown, or offline */
         int *siblings; /* online CPUs of the same core, itself included, ascending; none when offline */
         size_t n_siblings;
 };

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_HOSTFS_H
+#define IPCLAB_DAEMON_HOSTFS_H
+
+/*
+ * Small files of /sys and /proc, read below a settable root: "" is this machine, anything else is the folder of a tree
+ * captured on another one (tools/capture-host). Below a captured root no symbolic link is followed and no ".." is
+ * walked, so a tree from a stranger cannot point the daemon elsewhere; on this machine only the last component must
+ * not be a link, as the kernel's own trees are full of them. Sizes are bounded. Nothing here logs: `path` names what
+ * was read last, for the caller's message.
+ */
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HOSTFS_FILE_MAX (8u * 1024u * 1024u) /* /proc/interrupts of a machine with 1024 CPUs is about 5 MiB */
+#define HOSTFS_LIST_MAX 65536                /* highest CPU or node id + 1 that a list may hold */
+
+struct hostfs {
+        int root_fd; /* -1: this machine */
+        char path[512];
+};
+
+/* root: "" or a folder. 0; -errno. */
+int hostfs_init(struct hostfs *h, const char *root);
+void hostfs_deinit(struct hostfs *h);
+
+/* Each reads the file that the format names ("/sys/…"). 0; -ENOENT and other errno; -EFBIG above a limit; -EBADMSG when
+ * the content is not of the kind asked for; -EINVAL for a path that is not absolute, too long or holds "..". */
+
+/* The whole file, NUL-terminated, malloc()ed; -EBADMSG when it holds a NUL byte. */
+int hostfs_text(struct hostfs *h, char **ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The first line, blanks at both ends removed; -EFBIG when it does not fit. */
+int hostfs_line(struct hostfs *h, char *ret, size_t size, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+/* One decimal number and nothing else; "max" is not one. */
+int hostfs_i64(struct hostfs *h, int64_t *ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A list of ids, see hostfs_parse_list(). */
+int hostfs_list(struct hostfs *h, int **ret, size_t *ret_n, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+
+/* "0-3,8" into ascending ids, malloc()ed; NULL and 0 for an empty list. -EBADMSG unless it is as the kernel prints it
+ * (bitmap_print_to_pagebuf(): ascending, no id twice); -ENOMEM. */
+int hostfs_parse_list(const char *text, int **ret, size_t *ret_n);
+/* The other way, into a buffer; what does not fit ends in "…" (size must be at least 8). Ids ascending. */
+void hostfs_format_list(const int *ids, size_t n, char *ret, size_t size);
+
+/* Text after "KEY:" (blanks removed) on the line of `text` that starts with KEY, as in /proc/PID/status; -ENOENT;
+ * -EFBIG. */
+int hostfs_field(const char *text, const char *key, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* Nine other machines, each with what a person reads off its files, and what happens when a file is wrong. */
+
+#include "tests/unit/check.h"
+
+#include "daemon/topology.h"
+#include "schema/json.h"
+#include "tests/unit/host-tree.h"
+
+#include <sched.h>
+#include <stdarg.h>
+
+struct text {
+        char at[4096];
+        size_t length;
+};
+
+static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *t, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        int n = vsnprintf(t->at + t->length, sizeof(t->at) - t->length, format, ap);
+        va_end(ap);
+        if (n > 0 && t->length + (size_t) n < sizeof(t->at))
+                t->length += (size_t) n;
+}
+
+static void add_ids(struct text *t, const int *ids, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                add(t, "%s%d", i ? "," : "", ids[i]);
+}
+
+/* The machine in a few lines, to hold against the expected ones at one glance. */
+static void describe(const struct topology *t, struct text *d) {
+        add(d, "cpus");
+        for (size_t i = 0; i < t->n_cpus; i++) {
+                const struct topology_cpu *c = &t->cpus[i];
+                add(d, " %d%s%s", c->id, c->online ? "" : "-off", c->allowed ? "" : "-out");
+                if (c->online) {
+                        add(d, "@n%d.p%d.c%d(", c->node, c->package, c->core);
+                        add_ids(d, c->siblings, c->n_siblings);
+                        add(d, ")");
+                }
+        }
+        for (size_t i = 0; i < t->n_nodes; i++) {
+                const struct topology_node *n = &t->nodes[i];
+                add(d, "\nnode %d cpus ", n->id);
+                add_ids(d, n->cpus, n->n_cpus);
+                add(d, " %s%s distances", n->has_memory ? "memory" : "none", n->memory_allowed ? "" : "-out");
+                for (size_t k = 0; k < t->n_nodes; k++)
+                        add(d, " %u", n->distances[k]);
+        }
+        for (size_t i = 0; i < t->n_caches; i++) {
+                const struct topology_cache *c = &t->caches[i];
+                if (c->level < 3)
+                        continue;
+                add(d, "\nL%d %s %" PRIu64 "K/%u ", c->level, c->type, c->size_bytes / 1024, c->line_bytes);
+                add_ids(d, c->cpus, c->n_cpus);
+        }
+        add(d, "\nnuma %d balancing %d caches %zu", t->numa, t->numa_balancing, t->n_caches);
+}
+
+static const struct {
+        const char *name, *expected;
+} machines[] = {
+        {"one-node", "cpus 0@n0.p0.c0(0) 1@n0.p0.c1(1)\n"
+                     "node 0 cpus 0,1 memory distances 10\n"
+                     "L3 Unified 107520K/64 0,1\n"
+                     "numa 1 balancing 0 caches 7"},
+        {"no-numa", "cpus 0@n0.p0.c0(0) 1@n0.p0.c1(1)\n"
+                    "node 0 cpus 0,1 memory distances 10\n"
+                    "L3 Unified 107520K/64 0,1\n"
+                    "numa 0 balancing -1 caches 7"},
+        {"two-sockets-smt", "cpus 0@n0.p0.c0(0,1) 1@n0.p0.c0(0,1) 2@n0.p0.c1(2,3) 3@n0.p0.c1(2,3)"
+                            " 4@n1.p1.c0(4,5) 5@n1.p1.c0(4,5) 6@n1.p1.c1(6,7) 7@n1.p1.c1(6,7)\n"
+                            "node 0 cpus 0,2,1,3 memory distances 10 21\n"
+                            "node 1 cpus 4,6,5,7 memory distances 21 10\n"
+                            "L3 Unified 16384K/64 0,1,2,3\n"
+                            "L3 Unified 16384K/64 4,5,6,7\n"
+                            "numa 1 balancing 1 caches 22"},
+        {"offline-cpus", "cpus 0@n0.p0.c0(0) 1-off 2@n0.p0.c1(2,3) 3@n0.p0.c1(2,3)"
+                         " 4@n1.p1.c0(4,5) 5@n1.p1.c0(4,5) 6-off 7@n1.p1.c1(7)\n"
+                         "node 0 cpus 0,2,3 memory distances 10 21\n"
+                         "node 1 cpus 4,7,5 memory distances 21 10\n"
+                         "L3 Unified 16384K/64 0,2,3\n"
+                         "L3 Unified 16384K/64 4,5,7\n"
+                         "numa 1 balancing 1 caches 18"},
+        {"restricted-cpuset", "cpus 0-out@n0.p0.c0(0,1) 1-out@n0.p0.c0(0,1) 2@n0.p0.c1(2,3) 3@n0.p0.c1(2,3)"
+                              " 4@n1.p1.c0(4,5) 5@n1.p1.c0(4,5) 6-out@n1.p1.c1(6,7) 7-out@n1.p1.c1(6,7)\n"
+                              "node 0 cpus 2,3 memory-out distances 10 21\n"
+                              "node 1 cpus 4,5 memory distances 21 10\n"
+                              "L3 Unified 16384K/64 0,1,2,3\n"
+                              "L3 Unified 16384K/64 4,5,6,7\n"
+                              "numa 1 balancing 1 caches 22"},
+        {"memory-only-node", "cpus 0@n0.p0.c0(0) 1@n0.p0.c1(1) 2@n0.p0.c2(2) 3@n0.p0.c3(3)\n"
+                             "node 0 cpus 0,1,2,3 memory distances 10 31\n"
+                             "node 1 cpus  memory distances 31 10\n"
+                             "L3 Unified 16384K/64 0,1,2,3\n"
+                             "numa 1 balancing 1 caches 13"},
+        {"mixed-nodes", "cpus 0@n0.p0.c0(0) 1@n0.p1.c0(1) 2@n1.p2.c0(2) 3@n1.p3.c0(3) 4@n2.p4.c0(4) 5@n2.p5.c0(5)\n"
+                        "node 0 cpus 0,1 memory distances 10 21 28 31\n"
+                        "node 1 cpus 2,3 memory distances 21 10 17 26\n"
+                        "node 2 cpus 4,5 none-out distances 28 17 10 40\n"
+                        "node 3 cpus  memory distances 31 26 40 10\n"
+                        "L3 Unified 16384K/64 0\nL3 Unified 16384K/64 1\nL3 Unified 16384K/64 2\n"
+                        "L3 Unified 16384K/64 3\nL3 Unified 16384K/64 4\nL3 Unified 16384K/64 5\n"
+                        "numa 1 balancing 1 caches 24"},
+        {"gaps", "cpus 0@n0.p0.c0(0) 1-off-out 2-off-out 3-off-out 4@n0.p0.c4(4) 5-off-out 6-off-out 7-off-out"
+                 " 8@n8.p8.c8(8) 9-off-out 10-off-out 11-off-out 12@n8.p8.c12(12) 13-off-out 14-off-out 15-off-out\n"
+                 "node 0 cpus 0,4 memory distances 10 40 80 80 80\n"
+                 "node 8 cpus 8,12 memory distances 40 10 80 80 80\n"
+                 "node 252 cpus  memory distances 80 80 10 80 80\n"
+                 "node 254 cpus  none-out distances 80 80 80 10 80\n"
+                 "node 255 cpus  memory distances 80 80 80 80 10\n"
+                 "L3 Unified 0K/0 0,4\n"
+                 "L3 Unified 0K/0 8,12\n"
+                 "numa 1 balancing 1 caches 6"},
+};
+
+static void machines_are_read_as_they_are(void) {
+        for (size_t i = 0; i < ELEMENTS(machines); i++) {
+                char tree[64];
+                struct topology *t = NULL;
+                struct text got = {.length = 0};
+                CHECK_INT(host_tree_unpack(machines[i].name, tree), 0);
+                int r = topology_read(tree, &t);
+                host_tree_remove(tree);
+                if (r < 0)
+                        CHECK_FAIL("%s: %s", machines[i].name, strerror(-r));
+                describe(t, &got);
+                topology_free(t);
+                if (strcmp(got.at, machines[i].expected) != 0)
+                        CHECK_FAIL("%s is\n%s\nexpected\n%s", machines[i].name, got.at, machines[i].expected);
+        }
+}
+
+static void eight_nodes_of_two_cpus(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        CHECK_INT(host_tree_unpack("eight-nodes", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        host_tree_remove(tree);
+        CHECK_UINT(t->n_cpus, 16);
+        CHECK_UINT(t->n_nodes, 8);
+        for (int i = 0; i < 8; i++) {
+                const struct topology_node *node = topology_find_node(t, i);
+                CHECK(node);
+                CHECK_UINT(node->n_cpus, 2);
+                CHECK_INT(node->cpus[0], 2 * i);
+                CHECK_INT(node->cpus[1], 2 * i + 1);
+                CHECK(node->has_memory && node->memory_allowed && node->memory_bytes > UINT64_C(64) << 20);
+                CHECK(node->memory_free_bytes <= node->memory_bytes);
+                for (int k = 0; k < 8; k++)
+                        CHECK_UINT(node->distances[k], i == k ? 10 : 20);
+                CHECK_INT(topology_find_cpu(t, 2 * i + 1)->package, i);
+        }
+        CHECK(!topology_find_node(t, 8) && !topology_find_cpu(t, 16));
+        topology_free(t);
+}
+
+static void dies_that_count_their_cores_alike_get_cores_of_their_own(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        CHECK_INT(host_tree_unpack("one-node", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/cpu/cpu1/topology/core_id", "0\n"), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        host_tree_remove(tree);
+        CHECK(topology_find_cpu(t, 0)->core != topology_find_cpu(t, 1)->core);
+        topology_free(t);
+}
+
+static void a_tree_that_is_wrong_is_refused(void) {
+        static const struct {
+                const char *file, *content;
+                int r;
+        } cases[] = {
+                {"/sys/devices/system/cpu/online", NULL, -ENOENT},
+                {"/sys/devices/system/cpu/online", "\n", -EBADMSG},
+                {"/sys/devices/system/cpu/online", "0-x\n", -EBADMSG},
+                {"/sys/devices/system/cpu/cpu0/topology/core_id", "first\n", -EBADMSG},
+                {"/sys/devices/system/cpu/cpu0/topology/core_cpus_list", "1\n", -EBADMSG},
+                {"/sys/devices/system/cpu/cpu0/cache/index0/size", "48Q\n", -EBADMSG},
+                {"/sys/devices/system/cpu/cpu0/cache/index0/level", "99999999999999999999\n", -EBADMSG},
+                {"/sys/devices/system/node/online", "\n", -EBADMSG},
+                {"/sys/devices/system/node/online", "0-1\n", -EBADMSG}, /* node 0 knows one distance */
+                {"/sys/devices/system/node/node0/distance", "\n", -EBADMSG},
+                {"/sys/devices/system/node/node0/distance", "10 20\n", -EBADMSG},
+                {"/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: lots\n", -EBADMSG},
+                {"/proc/self/status", NULL, -ENOENT},
+                {"/proc/self/status", "Cpus_allowed_list:\t1-\n", -EBADMSG},
+                {"/proc/sys/kernel/numa_balancing", "on\n", -EBADMSG},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64];
+                struct topology *t = NULL;
+                CHECK_INT(host_tree_unpack("one-node", tree), 0);
+                CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
+                int r = topology_read(tree, &t);
+                host_tree_remove(tree);
+                topology_free(t);
+                if (r != cases[i].r)
+                        CHECK_FAIL("%s = %s gave %d, expected %d", cases[i].file,
+                                   cases[i].content ? cases[i].content : "(missing)", r, cases[i].r);
+        }
+}
+
+static const struct json *item(const struct json *array, size_t index) {
+        const struct json *v = json_first(array);
+        while (v && index--)
+                v = json_next(v);
+        return v;
+}
+
+static void json_shows_what_is_not_known_as_null(void) {
+        char tree[64], *text = NULL;
+        struct topology *t = NULL;
+        struct json *root = NULL;
+        int64_t v = 0;
+        CHECK_INT(host_tree_unpack("gaps", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        host_tree_remove(tree);
+        CHECK_INT(topology_to_json(t, &text), 0);
+        topology_free(t);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        free(text);
+
+        CHECK_UINT(json_length(json_get(root, "nodes")), 5);
+        CHECK_UINT(json_length(json_get(root, "cpus")), 16);
+        CHECK_INT(json_as_i64(json_get(root, "packages"), &v), 0);
+        CHECK_INT(v, 2);
+        const struct json *node = item(json_get(root, "nodes"), 1), *offline = item(json_get(root, "cpus"), 1);
+        CHECK_INT(json_as_i64(json_get(node, "id"), &v), 0);
+        CHECK_INT(v, 8);
+        CHECK_INT(json_as_i64(json_get(node, "memory_bytes"), &v), 0);
+        CHECK_INT(v, INT64_C(2000000) * 1024);
+        CHECK_UINT(json_length(json_get(node, "distances")), 5);
+        CHECK_INT(json_type(json_get(offline, "node")), JSON_NULL);
+        CHECK_INT(json_type(json_get(offline, "core")), JSON_NULL);
+        const struct json *l3 = item(json_get(root, "caches"), 4);
+        CHECK_INT(json_type(json_get(l3, "size_bytes")), JSON_NULL);
+        json_free(root);
+}
+
+static void this_machine_can_be_read(void) {
+        struct topology *t = NULL;
+        CHECK_INT(topology_read("", &t), 0);
+        size_t usable = 0;
+        for (size_t i = 0; i < t->n_nodes; i++)
+                usable += t->nodes[i].n_cpus;
+        cpu_set_t allowed;
+        CHECK_INT(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+        CHECK_UINT(usable, CPU_COUNT(&allowed));
+        topology_free(t);
+}
+
+int main(void) {
+        RUN(machines_are_read_as_they_are);
+        RUN(eight_nodes_of_two_cpus);
+        RUN(dies_that_count_their_cores_alike_get_cores_of_their_own);
+        RUN(a_tree_that_is_wrong_is_refused);
+        RUN(json_shows_what_is_not_known_as_null);
+        RUN(this_machine_can_be_read);
+        return check_end();
+}
