@@ -15,17 +15,40 @@ struct run_placement {
         struct agent_placement ends[END_COUNT];
         int *daemon_cpus; /* where the daemon shall be during the run; n 0: nowhere to go */
         size_t n_daemon_cpus;
+        /* What a named placement had to put up with, flagged in the result: */
+        bool shares_cpus;  /* fewer CPUs than threads: some of different threads are one CPU */
+        bool shares_cores; /* same-node on a node of one core: the ends are SMT siblings */
 };
 
-/* Resolves a point's placement. Leaders and daemon get CPUs that no worker has, where there are any. -EINVAL with *r
- * (422: what this machine has not); -ENOMEM. */
+/*
+ * Resolves a point's placement:
+ *
+ *      default     nothing pinned, no policy
+ *      same-cpu    both ends on one CPU
+ *      same-core   two SMT siblings; refused where there are none
+ *      same-node   CPUs of one node, of different cores where it has them; threads take as many CPUs as there are, the
+ *                  ends disjoint ones when there are enough
+ *      cross-node  each end on a node of its own; refused where only one node has CPUs
+ *      explicit    cpu: that one; node: the whole node, roaming, as numactl --cpunodebind; memory as given, as
+ *                  numactl --membind, --preferred, --interleave, --localalloc
+ *
+ * Among nodes the first that fits is taken, those with memory before those without. Named placements but default bind
+ * memory to their node, or to the nearest with memory. Leaders and daemon get CPUs that no worker has, where there are
+ * any, those on cores without a worker before the others. A workload with one agent fills END_FIRST alone.
+ *
+ * 0; -EINVAL with *r (422: what this machine has not, pointer below /placement); -ENOMEM.
+ */
 int placement_resolve(const struct topology *t, const struct point *p, struct run_placement *ret, struct refusal *r);
 void run_placement_deinit(struct run_placement *p);
-/* {"cpus": […], "node": …, "memory": {…}, "leader_cpus": […]}: what was given to an agent; malloc()ed. */
+/* {"cpus": […], "roam": false, "node": …, "memory": {"policy", "nodes"}, "leader_cpus": […]}: what was given to an
+ * agent; node is null when nothing is pinned or the CPUs are of several nodes. malloc()ed. */
 int placement_to_json(const struct topology *t, const struct agent_placement *p, char **ret);
 
-/* Checks an agent's proof (JSON text, see agent/proof.h) against what it was given: 0 when it holds; -EPERM with a sentence in
- * ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3, asked 1"); -EBADMSG. */
+/* Checks an agent's proof (JSON text, see struct message_ready) against what it was given: 0 when it holds; -EPERM with
+ * a sentence in ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3, asked 1"), or when pages
+ * were bound and nobody can tell where they are; -EBADMSG with the member at fault; -ENOMEM. Pages of default,
+ * preferred and local may be anywhere: these policies promise no node. */
+#define PLACEMENT_DETAIL_MAX 300
 int placement_verify(const struct agent_placement *given, const char *proof_json, char *ret_detail);
 
 #endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
+#define IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
+
+/* What the files of placement share; nobody else includes it. */
+
+#include "daemon/placement.h"
+
+/* Copies the CPUs into an end that has none yet. 0; -ENOMEM. n > 0. */
+int placement_set_cpus(struct agent_placement *a, const int *cpus, size_t n);
+
+/* An object per role; see placement_resolve(). */
+int placement_resolve_explicit(const struct topology *t, const struct point *p, struct run_placement *ret,
+                               struct refusal *r);
+
+#endif

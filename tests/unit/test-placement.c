@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* Every placement on nine machines, every refusal with its words, and proofs that hold and that do not. */
+
+#include "tests/unit/check.h"
+
+#include "daemon/placement.h"
+#include "tests/unit/host-tree.h"
+
+#include <stdarg.h>
+
+struct text {
+        char at[1024];
+        size_t length;
+};
+
+static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *t, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        int n = vsnprintf(t->at + t->length, sizeof(t->at) - t->length, format, ap);
+        va_end(ap);
+        if (n > 0 && t->length + (size_t) n < sizeof(t->at))
+                t->length += (size_t) n;
+}
+
+static void add_ids(struct text *t, const int32_t *ids, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                add(t, "%s%d", i ? "," : "", ids[i]);
+}
+
+/* "0,2 bind 0 | 1,3 bind 0 | rest 4,5 +cpus +cores" */
+static void describe(const struct run_placement *p, struct text *d) {
+        for (unsigned e = 0; e < END_COUNT; e++) {
+                const struct agent_placement *a = &p->ends[e];
+                add(d, "%s%s", e ? " | " : "", a->n_cpus ? "" : "-");
+                add_ids(d, a->cpus, a->n_cpus);
+                add(d, "%s %s", a->roam ? "*" : "", memory_policy_name(a->memory));
+                for (unsigned i = 0; i < SPEC_NODES_MAX; i++)
+                        if (node_set_has(&a->memory_nodes, i))
+                                add(d, " %u", i);
+        }
+        add(d, " | rest ");
+        add_ids(d, p->daemon_cpus, p->n_daemon_cpus);
+        add(d, "%s%s", p->shares_cpus ? " +cpus" : "", p->shares_cores ? " +cores" : "");
+}
+
+static int read_machine(const char *name, struct topology **ret) {
+        char tree[64];
+        int r = host_tree_unpack(name, tree);
+        if (r < 0)
+                return r;
+        r = topology_read(tree, ret);
+        host_tree_remove(tree);
+        return r;
+}
+
+static struct point make_point(enum placement_kind kind, uint32_t threads) {
+        struct point p = {
+                .workload = WORKLOAD_STREAM, .transport = TRANSPORT_PIPE, .message_size = 1, .threads = threads};
+        p.placement.kind = kind;
+        for (unsigned e = 0; e < END_COUNT; e++)
+                p.placement.ends[e] = (struct end_placement){.node = -1, .cpu = -1};
+        return p;
+}
+
+static void resolve_to_text(const struct topology *t, const struct point *p, struct text *d) {
+        struct run_placement got = {0};
+        struct refusal r = {0};
+        int x = placement_resolve(t, p, &got, &r);
+        if (x == 0)
+                describe(&got, d);
+        else
+                add(d, "%d %s %s: %s [%s = %s, asked %s]", r.status, r.code, r.pointer, r.detail, r.limit,
+                    r.limit_value, r.value);
+        run_placement_deinit(&got);
+}
+
+#define REFUSED(pointer, detail, limit, value, asked)                                                                  \
+        "422 limit-exceeded /placement" pointer ": " detail " [" limit " = " value ", asked " asked "]"
+#define NO_SMT                                                                                                         \
+        REFUSED("",                                                                                                    \
+                "same-core needs a core with two CPUs; here no core has more than 1 CPU that ipclab may use (SMT is "  \
+                "missing, switched off, or cut off by the cpuset)",                                                    \
+                "CPUs per core (SMT)", "1", "2")
+
+static void names_are_resolved_on_every_machine(void) {
+        static const struct {
+                const char *machine;
+                enum placement_kind kind;
+                uint32_t threads;
+                const char *expected;
+        } cases[] = {
+                {"one-node", PLACEMENT_DEFAULT, 1, "- default | - default | rest "},
+                {"one-node", PLACEMENT_SAME_CPU, 1, "0 bind 0 | 0 bind 0 | rest 1"},
+                {"one-node", PLACEMENT_SAME_CPU, 8, "0 bind 0 | 0 bind 0 | rest 1"},
+                {"one-node", PLACEMENT_SAME_CORE, 1, NO_SMT},
+                {"one-node", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 1 bind 0 | rest "},
+                {"one-node", PLACEMENT_SAME_NODE, 2, "0,1 bind 0 | 1,0 bind 0 | rest  +cpus"},
+                {"one-node", PLACEMENT_SAME_NODE, 1024, "0,1 bind 0 | 1,0 bind 0 | rest  +cpus"},
+                {"one-node", PLACEMENT_CROSS_NODE, 1,
+                 REFUSED("", "cross-node needs two nodes; this machine has one node", "nodes", "1", "2")},
+                {"no-numa", PLACEMENT_SAME_NODE, 1, "0 default | 1 default | rest "},
+                {"two-sockets-smt", PLACEMENT_SAME_CPU, 1, "0 bind 0 | 0 bind 0 | rest 2,3,4,5,6,7"},
+                {"two-sockets-smt", PLACEMENT_SAME_CORE, 1, "0 bind 0 | 1 bind 0 | rest 2,3,4,5,6,7"},
+                {"two-sockets-smt", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 2 bind 0 | rest 4,5,6,7"},
+                /* four CPUs for two pairs: disjoint ends, and the threads of a pair on different cores */
+                {"two-sockets-smt", PLACEMENT_SAME_NODE, 2, "0,2 bind 0 | 3,1 bind 0 | rest 4,5,6,7"},
+                {"two-sockets-smt", PLACEMENT_SAME_NODE, 3, "0,2,1 bind 0 | 3,0,2 bind 0 | rest 4,5,6,7 +cpus"},
+                {"two-sockets-smt", PLACEMENT_CROSS_NODE, 1, "0 bind 0 | 4 bind 1 | rest 2,3,6,7"},
+                {"two-sockets-smt", PLACEMENT_CROSS_NODE, 2, "0,2 bind 0 | 4,6 bind 1 | rest 1,3,5,7"},
+                {"two-sockets-smt", PLACEMENT_CROSS_NODE, 5, "0,2,1,3 bind 0 | 4,6,5,7 bind 1 | rest  +cpus"},
+                {"offline-cpus", PLACEMENT_SAME_CORE, 1, "2 bind 0 | 3 bind 0 | rest 0,4,5,7"},
+                {"offline-cpus", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 2 bind 0 | rest 4,5,7"},
+                /* node 0 has CPUs here, and no memory that may be used: node 1 is nearest */
+                {"restricted-cpuset", PLACEMENT_SAME_CPU, 1, "4 bind 1 | 4 bind 1 | rest 2,3"},
+                {"restricted-cpuset", PLACEMENT_SAME_NODE, 1, "4 bind 1 | 5 bind 1 | rest 2,3 +cores"},
+                {"restricted-cpuset", PLACEMENT_CROSS_NODE, 1, "4 bind 1 | 2 bind 1 | rest 3,5"},
+                {"memory-only-node", PLACEMENT_SAME_NODE, 2, "0,1 bind 0 | 2,3 bind 0 | rest "},
+                {"memory-only-node", PLACEMENT_CROSS_NODE, 1,
+                 REFUSED("",
+                         "cross-node needs two nodes with CPUs; of this machine's 2 nodes 1 has CPUs that ipclab may "
+                         "use",
+                         "nodes with CPUs", "1", "2")},
+                {"mixed-nodes", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 1 bind 0 | rest 2,3,4,5"},
+                {"mixed-nodes", PLACEMENT_CROSS_NODE, 1, "0 bind 0 | 2 bind 1 | rest 1,3,4,5"},
+                {"gaps", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 4 bind 0 | rest 8,12"},
+                {"gaps", PLACEMENT_CROSS_NODE, 2, "0,4 bind 0 | 8,12 bind 8 | rest "},
+                {"eight-nodes", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 1 bind 0 | rest 2,3,4,5,6,7,8,9,10,11,12,13,14,15"},
+                {"eight-nodes", PLACEMENT_CROSS_NODE, 1,
+                 "0 bind 0 | 2 bind 1 | rest 1,3,4,5,6,7,8,9,10,11,12,13,14,15"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct topology *t = NULL;
+                struct text got = {.length = 0};
+                const struct point p = make_point(cases[i].kind, cases[i].threads);
+                CHECK_INT(read_machine(cases[i].machine, &t), 0);
+                resolve_to_text(t, &p, &got);
+                topology_free(t);
+                if (strcmp(got.at, cases[i].expected) != 0)
+                        CHECK_FAIL("%s %s x%u\n got      %s\n expected %s", cases[i].machine,
+                                   placement_kind_name(cases[i].kind), cases[i].threads, got.at, cases[i].expected);
+        }
+}
+
+/* The sender as given, the receiver anywhere. node, cpu, policy; memory node -1: none. */
+static void objects_are_held_against_the_machine(void) {
+        static const struct {
+                const char *machine;
+                int node, cpu;
+                enum memory_policy memory;
+                int memory_node;
+                const char *expected;
+        } cases[] = {
+                {"two-sockets-smt", 1, -1, MEMORY_DEFAULT, -1, "4,6,5,7* default | - default | rest 0,1,2,3"},
+                {"two-sockets-smt", 1, -1, MEMORY_BIND, 0, "4,6,5,7* bind 0 | - default | rest 0,1,2,3"},
+                {"two-sockets-smt", 1, 5, MEMORY_PREFERRED, 1, "5 preferred 1 | - default | rest 0,1,2,3,6,7"},
+                {"two-sockets-smt", -1, 3, MEMORY_LOCAL, -1, "3 local | - default | rest 0,1,4,5,6,7"},
+                {"two-sockets-smt", -1, -1, MEMORY_INTERLEAVE, 1, "- interleave 1 | - default | rest "},
+                {"no-numa", 0, 1, MEMORY_DEFAULT, -1, "1 default | - default | rest 0"},
+                {"gaps", 8, 12, MEMORY_BIND, 252, "12 bind 252 | - default | rest 0,4,8"},
+                {"one-node", 7, -1, MEMORY_DEFAULT, -1,
+                 REFUSED("/sender/node", "node 7 does not exist; nodes online: 0", "nodes online", "0", "7")},
+                {"gaps", 1, -1, MEMORY_DEFAULT, -1,
+                 REFUSED("/sender/node", "node 1 does not exist; nodes online: 0,8,252,254-255", "nodes online",
+                         "0,8,252,254-255", "1")},
+                {"memory-only-node", 1, -1, MEMORY_DEFAULT, -1,
+                 REFUSED("/sender/node", "node 1 has no CPUs; nodes with CPUs: 0", "nodes with CPUs", "0", "1")},
+                {"one-node", -1, 99, MEMORY_DEFAULT, -1,
+                 REFUSED("/sender/cpu", "CPU 99 does not exist; CPUs present: 0-1", "CPUs present", "0-1", "99")},
+                {"offline-cpus", -1, 6, MEMORY_DEFAULT, -1,
+                 REFUSED("/sender/cpu", "CPU 6 is offline; CPUs online: 0,2-5,7", "CPUs online", "0,2-5,7", "6")},
+                {"restricted-cpuset", -1, 6, MEMORY_DEFAULT, -1,
+                 REFUSED("/sender/cpu", "CPU 6 is outside the cpuset of ipclabd; CPUs allowed: 2-5", "CPUs allowed",
+                         "2-5", "6")},
+                {"two-sockets-smt", 0, 4, MEMORY_DEFAULT, -1,
+                 REFUSED("/sender/cpu", "CPU 4 is not on that node; CPUs of node 0: 0-3", "CPUs of node 0", "0-3",
+                         "4")},
+                {"two-sockets-smt", 0, 1, MEMORY_BIND, 2,
+                 REFUSED("/sender/memory/nodes", "node 2 does not exist; nodes online: 0-1", "nodes online", "0-1",
+                         "2")},
+                {"mixed-nodes", 0, 1, MEMORY_BIND, 2,
+                 REFUSED("/sender/memory/nodes", "node 2 has no memory; nodes with memory: 0-1,3", "nodes with memory",
+                         "0-1,3", "2")},
+                {"restricted-cpuset", -1, 2, MEMORY_BIND, 0,
+                 REFUSED("/sender/memory/nodes", "node 0 is outside the cpuset of ipclabd; memory nodes allowed: 1",
+                         "memory nodes allowed", "1", "0")},
+                {"no-numa", -1, 0, MEMORY_BIND, 0,
+                 REFUSED("/sender/memory", "this kernel has no NUMA support, so it knows no memory policy but default",
+                         "kernel NUMA support", "none", "bind")},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct topology *t = NULL;
+                struct text got = {.length = 0};
+                struct point p = make_point(PLACEMENT_EXPLICIT, 1);
+                p.placement.ends[END_FIRST] =
+                        (struct end_placement){.node = cases[i].node, .cpu = cases[i].cpu, .memory = cases[i].memory};
+                if (cases[i].memory_node >= 0)
+                        node_set_add(&p.placement.ends[END_FIRST].memory_nodes, (unsigned) cases[i].memory_node);
+                CHECK_INT(read_machine(cases[i].machine, &t), 0);
+                resolve_to_text(t, &p, &got);
+                topology_free(t);
+                if (strcmp(got.at, cases[i].expected) != 0)
+                        CHECK_FAIL("%s node %d cpu %d\n got      %s\n expected %s", cases[i].machine, cases[i].node,
+                                   cases[i].cpu, got.at, cases[i].expected);
+        }
+}
+
+static void the_pointer_names_the_role_of_the_workload(void) {
+        struct topology *t = NULL;
+        struct text got = {.length = 0};
+        struct point p = make_point(PLACEMENT_EXPLICIT, 1);
+        p.workload = WORKLOAD_PINGPONG;
+        p.placement.ends[END_SECOND].cpu = 2;
+        CHECK_INT(read_machine("one-node", &t), 0);
+        resolve_to_text(t, &p, &got);
+        topology_free(t);
+        CHECK_STRING(got.at,
+                     REFUSED("/responder/cpu", "CPU 2 does not exist; CPUs present: 0-1", "CPUs present", "0-1", "2"));
+}
+
+static void one_agent_takes_one_place(void) {
+        struct topology *t = NULL;
+        struct text got = {.length = 0};
+        struct point p = make_point(PLACEMENT_SAME_NODE, 1);
+        p.workload = WORKLOAD_SYSCALL;
+        CHECK_INT(read_machine("one-node", &t), 0);
+        resolve_to_text(t, &p, &got);
+        topology_free(t);
+        CHECK_STRING(got.at, "0 bind 0 | - default | rest 1");
+}
+
+static void json_of_a_placement(void) {
+        struct topology *t = NULL;
+        struct run_placement got = {0};
+        struct refusal r = {0};
+        char *text = NULL;
+        struct point p = make_point(PLACEMENT_CROSS_NODE, 2);
+        CHECK_INT(read_machine("two-sockets-smt", &t), 0);
+        CHECK_INT(placement_resolve(t, &p, &got, &r), 0);
+        CHECK_INT(placement_to_json(t, &got.ends[END_SECOND], &text), 0);
+        CHECK_STRING(text, "{\"cpus\":[4,6],\"roam\":false,\"node\":1,\"memory\":{\"policy\":\"bind\",\"nodes\":[1]},"
+                           "\"leader_cpus\":[1,3,5,7]}");
+        free(text);
+        run_placement_deinit(&got);
+
+        p = make_point(PLACEMENT_DEFAULT, 1);
+        CHECK_INT(placement_resolve(t, &p, &got, &r), 0);
+        CHECK_INT(placement_to_json(t, &got.ends[END_FIRST], &text), 0);
+        CHECK_STRING(text, "{\"cpus\":[],\"roam\":false,\"node\":null,\"memory\":{\"policy\":\"default\",\"nodes\":[]},"
+                           "\"leader_cpus\":[]}");
+        free(text);
+        run_placement_deinit(&got);
+        topology_free(t);
+}
+
+#define PROOF(top, policy, nodes, threads, pages)                                                                      \
+        "{\"affinity\":" top ",\"policy\":" policy ",\"policy_nodes\":" nodes ",\"threads\":[" threads                 \
+        "],\"pages\":[" pages "]}"
+#define THREAD(index, affinity, cpu, seen)                                                                             \
+        "{\"thread\":" index ",\"tid\":4711,\"affinity\":" affinity ",\"cpu\":" cpu ",\"node\":0,\"cpus_seen\":" seen  \
+        "}"
+#define PAGES(total, nodes, absent)                                                                                    \
+        "{\"what\":\"buffer\",\"thread\":0,\"total\":" total ",\"nodes\":" nodes ",\"absent\":" absent "}"
+#define GOOD_THREADS THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[3]", "3", "[3]")
+#define GOOD_PAGES PAGES("16", "{\"2\":14}", "2")
+
+/* What was given below: CPUs 1 and 3, leader on 5, memory bound to node 2. */
+static const struct proof_case {
+        const char *proof;
+        int r;
+        const char *detail; /* how it begins */
+} proof_cases[] = {
+        {PROOF("[1,3,5]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), 0, ""},
+        {PROOF("[1,3]", "\"bind\"", "[2]", GOOD_THREADS, ""), 0, ""},
+        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("4", "{\"2\":4,\"0\":0}", "0")), 0, ""},
+        {PROOF("[1,2]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EPERM,
+         "the agent was started on CPU 2, which it was not given"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1,3]", "1", "[1]"), GOOD_PAGES), -EPERM,
+         "thread 0 was allowed on CPU 3, asked 1"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[1]", "3", "[3]"), GOOD_PAGES),
+         -EPERM, "thread 1 was allowed on CPU 1, asked 3"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "3", "[1]"), GOOD_PAGES), -EPERM,
+         "thread 0 was on CPU 3, asked 1"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1,3]"), GOOD_PAGES), -EPERM,
+         "thread 0 ran on CPU 3, asked 1"},
+        {PROOF("[1]", "\"default\"", "[]", GOOD_THREADS, GOOD_PAGES), -EPERM, "memory policy was default, asked bind"},
+        {PROOF("[1]", "null", "[]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[0,2]", GOOD_THREADS, GOOD_PAGES), -EPERM,
+         "memory policy bind had node 0, which was not asked"},
+        {PROOF("[1]", "\"bind\"", "[]", GOOD_THREADS, GOOD_PAGES), -EPERM,
+         "memory policy bind lacked node 2, which was asked"},
+        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("16", "{\"0\":1,\"2\":15}", "0")), -EPERM,
+         "1 of 16 pages of the buffer were on node 0, which was not asked"},
+        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS,
+               "{\"what\":\"ring\",\"thread\":0,\"total\":1,\"nodes\":null,\"absent\":0,\"reason\":\"move_pages: "
+               "EPERM\"}"),
+         -EPERM, "where the ring's pages are cannot be proven: move_pages: EPERM"},
+        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("16", "null", "0")), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("17", "{\"2\":14}", "2")), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("1", "{\"2x\":1}", "0")), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("0", "{\"2\":-1}", "1")), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", "", GOOD_PAGES), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("1", "[3]", "3", "[3]"), GOOD_PAGES), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[]", "1", "[1]"), GOOD_PAGES), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "\"1\"", "[1]"), GOOD_PAGES), -EBADMSG,
+         "the agent's proof"},
+        {PROOF("[1]", "\"nearby\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
+        {PROOF("[]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
+        {"[]", -EBADMSG, "the agent's proof"},
+        {"{}", -EBADMSG, "the agent's proof"},
+        {"{\"affinity\":[1]", -EBADMSG, "the agent's proof"},
+        {"", -EBADMSG, "the agent's proof"},
+};
+
+static void check_proofs(const struct agent_placement *given, const struct proof_case *cases, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                char detail[PLACEMENT_DETAIL_MAX] = "";
+                int r = placement_verify(given, cases[i].proof, detail);
+                if (r != cases[i].r || strncmp(detail, cases[i].detail, strlen(cases[i].detail)) != 0 ||
+                    (r == 0) != (detail[0] == '\0'))
+                        CHECK_FAIL("%s\n got      %d %s\n expected %d %s", cases[i].proof, r, detail, cases[i].r,
+                                   cases[i].detail);
+        }
+}
+
+static void proofs_of_pinned_threads(void) {
+        int32_t cpus[] = {1, 3}, leader[] = {5};
+        struct agent_placement given = {
+                .cpus = cpus, .n_cpus = 2, .leader_cpus = leader, .n_leader_cpus = 1, .memory = MEMORY_BIND};
+        node_set_add(&given.memory_nodes, 2);
+        check_proofs(&given, proof_cases, ELEMENTS(proof_cases));
+}
+
+static void proofs_of_roaming_threads(void) {
+        static const struct proof_case cases[] = {
+                {PROOF("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "3", "[1,3]"), PAGES("2", "{\"0\":2}", "0")), 0,
+                 ""},
+                {PROOF("[1,3]", "\"preferred\"", "[]", THREAD("0", "[1,3]", "3", "[1]"), ""), 0, ""},
+                {PROOF("[1,3]", "\"preferred\"", "[1]", THREAD("0", "[1,3]", "3", "[1]"), ""), -EPERM,
+                 "memory policy was preferred, asked local"},
+                {PROOF("[1,3]", "\"local\"", "[]", THREAD("0", "[1]", "1", "[1]"), ""), -EPERM,
+                 "thread 0 was allowed on 1 CPUs of the 2 asked (1,3)"},
+                {PROOF("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "1", "[1,2]"), ""), -EPERM,
+                 "thread 0 ran on CPU 2, asked 1,3"},
+        };
+        int32_t cpus[] = {1, 3};
+        const struct agent_placement given = {.cpus = cpus, .n_cpus = 2, .roam = true, .memory = MEMORY_LOCAL};
+        check_proofs(&given, cases, ELEMENTS(cases));
+}
+
+static void proofs_without_pinning(void) {
+        static const struct proof_case cases[] = {
+                {PROOF("[0,1]", "\"default\"", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
+                       PAGES("2", "{\"0\":1,\"7\":1}", "0")),
+                 0, ""},
+                {PROOF("[0,1]", "null", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
+                       "{\"what\":\"stack\",\"nodes\":null,\"reason\":\"no NUMA\"}"),
+                 0, ""},
+                {PROOF("[0,1]", "\"bind\"", "[0]", THREAD("0", "[0,1]", "1", "[0,1]"), ""), -EPERM,
+                 "memory policy was bind, asked default"},
+        };
+        const struct agent_placement given = {.n_cpus = 0};
+        check_proofs(&given, cases, ELEMENTS(cases));
+}
+
+int main(void) {
+        RUN(names_are_resolved_on_every_machine);
+        RUN(objects_are_held_against_the_machine);
+        RUN(the_pointer_names_the_role_of_the_workload);
+        RUN(one_agent_takes_one_place);
+        RUN(json_of_a_placement);
+        RUN(proofs_of_pinned_threads);
+        RUN(proofs_of_roaming_threads);
+        RUN(proofs_without_pinning);
+        return check_end();
+}
