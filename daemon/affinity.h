@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_AFFINITY_H
+#define IPCLAB_DAEMON_AFFINITY_H
+
+/* Sets of CPUs for sched_setaffinity(2), as wide as any kernel; glibc's cpu_set_t ends at CPU 1023. */
+
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define AFFINITY_CPUS 8192u
+
+struct affinity {
+        unsigned long bits[AFFINITY_CPUS / (8u * sizeof(unsigned long))];
+};
+
+/* Where a thread may run (tid 0: the caller). 0 or negative errno. */
+int affinity_get(pid_t tid, struct affinity *ret);
+int affinity_set(pid_t tid, const struct affinity *a);
+/* 0; -ERANGE when a CPU is negative or beyond AFFINITY_CPUS. */
+int affinity_from_list(const int32_t *cpus, size_t n, struct affinity *ret);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_CGROUP_H
+#define IPCLAB_DAEMON_CGROUP_H
+
+/*
+ * A cgroup (v2) per run, so that a run ends as a whole, with whatever it forked. Below the daemon's own cgroup lies one
+ * directory per state directory, and in it run-ID.
+ */
+
+#include <stdint.h>
+
+struct cgroup_tree; /* where runs' cgroups are made */
+struct cgroup_run;
+
+/* Finds the daemon's cgroup and makes its directory there, named `name`; what a dead daemon of the same name left in
+ * it is killed and removed. 0, or a negative errno with the reason in ret_detail[300]. */
+int cgroup_tree_new(struct cgroup_tree **ret, const char *name, char *ret_detail);
+/* Removes the directory. NULL-safe. */
+void cgroup_tree_free(struct cgroup_tree *t);
+
+int cgroup_run_new(struct cgroup_tree *t, int64_t run_id, struct cgroup_run **ret);
+int cgroup_run_fd(const struct cgroup_run *g); /* for CLONE_INTO_CGROUP */
+const char *cgroup_run_name(const struct cgroup_run *g);
+/* SIGKILL to everything in it. 0 or negative errno. */
+int cgroup_run_kill(struct cgroup_run *g);
+/* Kills, waits until it is empty and removes it. 0; -EBUSY when something survived; the object is gone either way.
+ * NULL-safe. */
+int cgroup_run_end(struct cgroup_run *g);
+
+/* For tests: where the cgroup v2 hierarchy is mounted and which of it is this process's, from the texts of
+ * /proc/self/mountinfo and /proc/self/cgroup. ret_path is malloc()ed; -ENOENT when there is none. */
+int cgroup_find(const char *mountinfo, const char *self, char **ret_path);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_IPCNS_H
+#define IPCLAB_DAEMON_IPCNS_H
+
+/*
+ * An IPC namespace for one run: SysV and POSIX queues, semaphores and SysV segments that a run leaves are gone with the
+ * last descriptor, whatever killed its agents.
+ */
+
+#include <stdbool.h>
+
+struct ipcns {
+        int ipc_fd;  /* -1: none */
+        int user_fd; /* the user namespace that owns it, to be entered first; -1: the daemon's own */
+};
+
+#define IPCNS_NONE ((struct ipcns){.ipc_fd = -1, .user_fd = -1})
+
+/* Makes one; where the daemon may not, inside a user namespace that maps this user to itself. 0, or a negative errno
+ * with the reason in ret_detail[200]. */
+int ipcns_new(struct ipcns *ret, char *ret_detail);
+void ipcns_close(struct ipcns *ns);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Run directories. Owns RUNTIME_DIR/runs, which only the daemon can enter: agents get a descriptor of their run's
+ * directory and need no path. Removal goes by directory descriptors that were opened without following anything, never
+ * leaves the file system, and has a limit of depth.
+ */
+
+#include "daemon/rundir.h"
+
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define DEPTH_MAX 32u
+#define ROOT_NAME "runs"
+
+struct rundir_root {
+        int parent_fd, fd;
+};
+
+/* One component below `dir`; a symbolic link or a mount is an error, whoever put it there. */
+static int open_below(int dir, const char *name, uint64_t flags) {
+        struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
+                               .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+        long fd = syscall(SYS_openat2, dir, name, &how, sizeof(how));
+        return fd < 0 ? -errno : (int) fd;
+}
+
+static int empty_dir(int fd, unsigned depth);
+
+static int remove_entry(int dir, const char *name, unsigned depth) {
+        if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+                return 0;
+        if (errno != EISDIR && errno != EPERM) /* EPERM: POSIX's answer to unlinking a directory */
+                return -errno;
+        /* The agent may have taken its own permissions away; a privileged daemon does not mind. */
+        int fd = open_below(dir, name, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        int r = empty_dir(fd, depth + 1);
+        if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                r = -errno;
+        return r;
+}
+
+/* Takes fd over. */
+static int empty_dir(int fd, unsigned depth) {
+        DIR *dir = depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+        if (!dir) {
+                util_close(fd);
+                return depth < DEPTH_MAX ? -errno : -ELOOP;
+        }
+        int r = 0;
+        for (;;) {
+                errno = 0;
+                struct dirent *d = readdir(dir); /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+                if (!d) {
+                        if (errno && r == 0)
+                                r = -errno;
+                        break;
+                }
+                if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+                        continue;
+                int q = remove_entry(dirfd(dir), d->d_name, depth);
+                if (q < 0 && r == 0)
+                        r = q;
+        }
+        closedir(dir);
+        return r;
+}
+
+static int open_root(struct rundir_root *root, const char *runtime_dir) {
+        root->parent_fd = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (root->parent_fd < 0)
+                return -errno;
+        if (mkdirat(root->parent_fd, ROOT_NAME, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        int fd = open_below(root->parent_fd, ROOT_NAME, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        root->fd = fd;
+        struct stat st;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_uid != geteuid())
+                return -EPERM;
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) /* what lies in it may be in use: by another daemon */
+                return errno == EWOULDBLOCK ? -EBUSY : -errno;
+        if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
+                return -errno;
+        int copy = open_below(fd, ".", O_RDONLY | O_DIRECTORY);
+        return copy < 0 ? copy : empty_dir(copy, 0);
+}
+
+int rundir_root_new(struct rundir_root **ret, const char *runtime_dir) {
+        struct rundir_root *root = malloc(sizeof(*root));
+        if (!root)
+                return -ENOMEM;
+        *root = (struct rundir_root){.parent_fd = -1, .fd = -1};
+        int r = open_root(root, runtime_dir);
+        if (r < 0) {
+                log_error("cannot make an empty %s/" ROOT_NAME ": %s", runtime_dir,
+                          r == -EBUSY ? "another ipclabd uses it" : strerrordesc_np(-r));
+                util_close(root->fd);
+                util_close(root->parent_fd);
+                free(root);
+                return r;
+        }
+        *ret = root;
+        return 0;
+}
+
+void rundir_root_free(struct rundir_root *root) {
+        if (!root)
+                return;
+        if (unlinkat(root->parent_fd, ROOT_NAME, AT_REMOVEDIR) < 0)
+                log_warning("cannot remove the directory of the runs: %s", strerrordesc_np(errno));
+        util_close(root->fd);
+        util_close(root->parent_fd);
+        free(root);
+}
+
+static void run_name(int64_t run_id, char name[static 32]) {
+        (void) snprintf(name, 32, "run-%lld", (long long) run_id);
+}
+
+int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, int *ret_fd) {
+        char name[32];
+        run_name(run_id, name);
+        int r = mkdirat(root->fd, name, 0700) < 0 ? -errno : 0;
+        if (r == -EEXIST) { /* a removal that failed before */
+                r = rundir_remove(root, run_id);
+                if (r == 0 && mkdirat(root->fd, name, 0700) < 0)
+                        r = -errno;
+        }
+        if (r < 0)
+                return r;
+        int fd = open_below(root->fd, name, O_PATH | O_DIRECTORY);
+        r = fd < 0 ? fd : 0;
+        if (r == 0 && uid != (uid_t) -1 && fchownat(root->fd, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+                r = -errno;
+        if (r < 0) {
+                util_close(fd);
+                (void) unlinkat(root->fd, name, AT_REMOVEDIR);
+                return r;
+        }
+        *ret_fd = fd;
+        return 0;
+}
+
+int rundir_remove(struct rundir_root *root, int64_t run_id) {
+        char name[32];
+        run_name(run_id, name);
+        int r = remove_entry(root->fd, name, 0);
+        if (r < 0)
+                log_error("cannot remove the run directory %s: %s", name, strerrordesc_np(-r));
+        return r;
+}
