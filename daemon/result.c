@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Figures of one run. The throughput is the receiving end's bytes over the receiving end's own window; everything else
+ * stands beside it. Latency is merged by adding histograms, never percentiles. Called by the runner.
+ */
+
+#include "daemon/result.h"
+
+#include "daemon/statistics.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ENDS_DIFFER 0.03   /* throughput of the two ends */
+#define STEADY_WITHIN 0.10 /* first against last third of the window */
+
+/* The end whose count and window make the figure: who receives, or the only one. */
+static enum end measured_end(const struct result *r) {
+        return r->roles[END_SECOND] ? END_SECOND : END_FIRST;
+}
+
+static int series_add(struct result_series *s, uint32_t second, double rate) {
+        if (second >= s->size) {
+                size_t size = second < 64 ? 64 : 2 * (size_t) second;
+                double *rates = realloc(s->rates, size * sizeof(*rates));
+                if (!rates)
+                        return -ENOMEM;
+                s->rates = rates;
+                s->size = size;
+        }
+        for (; s->n <= second; s->n++)
+                s->rates[s->n] = 0;
+        s->rates[second] += rate;
+        return 0;
+}
+
+int result_add_sample(struct result *r, enum end end, const struct message_sample *s) {
+        if (s->latency) {
+                if (!r->latency)
+                        r->latency = calloc(1, sizeof(*r->latency));
+                if (!r->latency)
+                        return -ENOMEM;
+                histogram_add(r->latency, s->latency);
+                r->has_latency = true;
+        }
+        /* the rest of a second at the window's end would weigh as much as a whole one */
+        if (end != measured_end(r) || s->interval_ns < NSEC_PER_SEC / 2)
+                return 0;
+        return series_add(&r->series, s->second, (double) s->messages * 1e9 / (double) s->interval_ns);
+}
+
+static double per_second(uint64_t count, uint64_t window_ns) {
+        return (double) count * 1e9 / (double) window_ns;
+}
+
+static int check_report(const struct result *r, enum end end, char *detail) {
+        const struct message_report *m = r->reports[end];
+        if (m->window_ns == 0) {
+                (void) snprintf(detail, 300, "%s reports a window of 0 ns", r->roles[end]);
+                return -EBADMSG;
+        }
+        if (m->messages == 0) {
+                (void) snprintf(detail, 300, "no message passed %s in its window of %.3f s", r->roles[end],
+                                (double) m->window_ns / 1e9);
+                return -EBADMSG;
+        }
+        return 0;
+}
+
+int result_check(const struct result *r, char *ret_detail) {
+        const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end] && check_report(r, (enum end) end, ret_detail) < 0)
+                        return -EBADMSG;
+        if (!r->roles[END_SECOND] || r->order->spec->end.duration_ns)
+                return 0; /* windows by the clock cut a stream at two instants */
+        if (a->messages == b->messages && a->bytes == b->bytes)
+                return 0;
+        (void) snprintf(ret_detail, 300, "counts_disagree: %s counted %llu messages (%llu bytes), %s %llu (%llu bytes)",
+                        r->roles[END_FIRST], (unsigned long long) a->messages, (unsigned long long) a->bytes,
+                        r->roles[END_SECOND], (unsigned long long) b->messages, (unsigned long long) b->bytes);
+        return -EBADMSG;
+}
+
+static void put_latency(struct json_writer *w, const char *key, const struct latency_summary *s, const char *kind,
+                        uint64_t divisor) {
+        json_put_key(w, key);
+        json_object_begin(w);
+        json_member_u64(w, "min", s->min / divisor);
+        json_member_u64(w, "p50", s->p50 / divisor);
+        json_member_u64(w, "p90", s->p90 / divisor);
+        json_member_u64(w, "p99", s->p99 / divisor);
+        json_member_u64(w, "p99_9", s->p99_9 / divisor);
+        json_member_u64(w, "max", s->max / divisor);
+        json_member_u64(w, "mean", (uint64_t) llround(s->mean / (double) divisor));
+        json_member_u64(w, "count", s->count);
+        json_member_string(w, "kind", kind);
+        json_object_end(w);
+}
+
+static void put_latencies(const struct result *r, struct json_writer *w) {
+        struct latency_summary s;
+        bool round_trip = r->order->point->workload == WORKLOAD_PINGPONG;
+        if (!r->latency || histogram_summarize(r->latency, &s) < 0) {
+                json_member_null(w, "latency_ns");
+                json_member_string(w, "latency_reason",
+                                   "a closed-loop stream has no latency of its own; pingpong measures it");
+                return;
+        }
+        put_latency(w, "latency_ns", &s, round_trip ? "rtt" : "one_way", 1);
+        if (round_trip)
+                put_latency(w, "latency_one_way_ns", &s, "one_way", 2);
+}
+
+static void put_report(struct json_writer *w, const char *role, const struct message_report *m) {
+        json_put_key(w, role);
+        json_object_begin(w);
+        json_member_double(w, "throughput_bytes_per_second", per_second(m->bytes, m->window_ns));
+        json_member_double(w, "messages_per_second", per_second(m->messages, m->window_ns));
+        json_member_u64(w, "messages", m->messages);
+        json_member_u64(w, "bytes", m->bytes);
+        json_member_u64(w, "window_ns", m->window_ns);
+        json_object_end(w);
+}
+
+int result_to_json(const struct result *r, char **ret) {
+        struct json_writer w;
+        const struct message_report *m = r->reports[measured_end(r)];
+        const struct spec *spec = r->order->spec;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_double(&w, "throughput_bytes_per_second", per_second(m->bytes, m->window_ns));
+        json_member_double(&w, "messages_per_second", per_second(m->messages, m->window_ns));
+        json_member_u64(&w, "messages", m->messages);
+        json_member_u64(&w, "bytes", m->bytes);
+        json_member_u64(&w, "window_ns", m->window_ns);
+        json_member_string(&w, "measured_by", r->roles[measured_end(r)]);
+        put_latencies(r, &w);
+        json_member_string(&w, "loop", spec->rate > 0 ? "open" : "closed");
+        json_member_string(&w, "verify", verify_name(spec->verify));
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end])
+                        put_report(&w, r->roles[end], r->reports[end]);
+        json_put_key(&w, "counters");
+        json_object_begin(&w);
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end])
+                        json_member_raw(&w, r->roles[end], r->reports[end]->counters);
+        json_object_end(&w);
+        json_object_end(&w);
+        int e = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return e;
+}
+
+static void add_flag(struct run_verdict *v, const char *flag) {
+        if (v->n_flags < RUN_FLAGS_MAX)
+                v->flags[v->n_flags++] = flag;
+}
+
+void result_flags(const struct result *r, struct run_verdict *v) {
+        const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
+        if (r->roles[END_SECOND]) {
+                double first = per_second(a->bytes, a->window_ns), second = per_second(b->bytes, b->window_ns);
+                if (fabs(first - second) > ENDS_DIFFER * second)
+                        add_flag(v, "ends_differ");
+        }
+        if (!series_is_steady(r->series.rates, r->series.n, STEADY_WITHIN))
+                add_flag(v, "no_steady_state");
+}
+
+void result_deinit(struct result *r) {
+        free(r->latency);
+        free(r->series.rates);
+        r->latency = NULL;
+        r->series = (struct result_series){0};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_RESULT_H
+#define IPCLAB_DAEMON_RESULT_H
+
+/*
+ * What a run amounts to: figures of both ends' reports, the merged latency histogram, the second-by-second series, and
+ * the flags that follow from them.
+ */
+
+#include "daemon/runner.h"
+
+struct result_series {
+        double *rates; /* messages per second, by second of the window */
+        size_t n, size;
+};
+
+struct result {
+        const struct run_order *order;
+        const char *roles[END_COUNT]; /* NULL where the run has no such agent */
+        const struct message_report *reports[END_COUNT];
+        struct histogram *latency; /* NULL until the first sample that has one */
+        bool has_latency;
+        struct result_series series;
+};
+
+/* A sample of one end: latency is merged, and the receiving end's rate goes to the series. 0 or -ENOMEM. */
+int result_add_sample(struct result *r, enum end end, const struct message_sample *s);
+/* Whether the two reports can both be true; -EBADMSG with a sentence in ret_detail[300] when not. */
+int result_check(const struct result *r, char *ret_detail);
+/* The run's "result" object; malloc()ed. 0 or -ENOMEM. */
+int result_to_json(const struct result *r, char **ret);
+/* Flags to a verdict. */
+void result_flags(const struct result *r, struct run_verdict *v);
+void result_deinit(struct result *r);
+
+#endif
