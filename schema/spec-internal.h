@@ -12,9 +12,19 @@ void placement_init(struct placement *p);
 bool placement_equal(const struct placement *a, const struct placement *b);
 /* A word or an object per role. 0; -EINVAL with *r filled. Whether the roles fit a workload is not asked here. */
 int placement_parse(const struct json *value, const char *pointer, struct placement *ret, struct refusal *r);
-/* Whether each role named in a placement object is one of this workload over this transport; if not, *ret_role. */
-bool placement_roles_fit(const struct json *value, enum workload w, enum transport t, const char **ret_role);
-void placement_put(struct json_writer *w, const struct placement *p, enum workload workload, enum transport transport);
+/* Whether the roles named are those of this workload over this transport. */
+bool placement_fits(const struct placement *p, enum workload w, enum transport t);
+/* roles: the words to use for an explicit one. */
+void placement_put(struct json_writer *w, const struct placement *p, enum role_pair roles);
+
+/* The whole spec, defaults spelled out, as what spec_parse() accepts. 0 or -ENOMEM. */
+int spec_to_json(const struct spec *spec, char **ret);
+
+/* 0, or -EINVAL with *r (status, code, pointer, sentence) for a point that mechanism or build cannot do. */
+int point_check(const struct point *p, struct refusal *r);
+
+/* Of `n` names the one that `word` was probably meant to be, or NULL when none is close. */
+const char *suggest(const char *word, const char *const *names, size_t n);
 
 /* The members of a point, inside an object that is open; and back: -EINVAL unless the object has exactly these. */
 void point_put(struct json_writer *w, const struct point *p, bool with_placement);

@@ -52,7 +52,7 @@ void point_put(struct json_writer *w, const struct point *p, bool with_placement
                 json_member_string(w, "wait", wait_mode_name(p->wait));
         if (with_placement) {
                 json_put_key(w, "placement");
-                placement_put(w, &p->placement, p->workload, p->transport);
+                placement_put(w, &p->placement, role_pair_of(p->workload, p->transport));
         }
 }
 
@@ -113,7 +113,7 @@ int point_take(const struct json *object, bool with_placement, struct point *ret
         struct point p;
         struct refusal r;
         size_t taken = 0;
-        const char *word, *role;
+        const char *word;
 
         if (!object || json_type(object) != JSON_OBJECT)
                 return -EINVAL;
@@ -127,7 +127,7 @@ int point_take(const struct json *object, bool with_placement, struct point *ret
         if (with_placement) {
                 const struct json *v = json_get(object, "placement");
                 if (!v || placement_parse(v, "/placement", &p.placement, &r) < 0 ||
-                    !placement_roles_fit(v, p.workload, p.transport, &role))
+                    !placement_fits(&p.placement, p.workload, p.transport))
                         return -EINVAL;
                 taken++;
         }

@@ -24,7 +24,7 @@ static bool end_equal(const struct end_placement *a, const struct end_placement 
 }
 
 bool placement_equal(const struct placement *a, const struct placement *b) {
-        return a->kind == b->kind && end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
+        return a->kind == b->kind && a->roles == b->roles && end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
                end_equal(&a->ends[END_SECOND], &b->ends[END_SECOND]);
 }
 
@@ -140,52 +140,54 @@ static int parse_word(const char *word, const char *pointer, struct placement *p
                       "a placement is default, same-cpu, same-core, same-node, cross-node, or an object per role");
 }
 
-int placement_parse(const struct json *v, const char *pointer, struct placement *ret, struct refusal *r) {
-        struct placement p;
-        bool seen[END_COUNT] = {false};
-        const char *word;
-
-        placement_init(&p);
-        if (json_as_string(v, &word) == 0) {
-                if (parse_word(word, pointer, &p, r) < 0)
-                        return -EINVAL;
-                *ret = p;
-                return 0;
-        }
-        if (json_type(v) != JSON_OBJECT || !json_first(v))
-                return refuse(r, 422, "wrong-type", pointer,
-                              "a placement is a word or an object with a member per role");
-
-        p.kind = PLACEMENT_EXPLICIT;
-        for (const struct json *m = json_first(v); m; m = json_next(m)) {
-                char here[JSON_POINTER_MAX];
-                enum end end;
-                pointer_key(here, pointer, json_key(m));
-                if (role_from_name(json_key(m), &end) < 0)
-                        return refuse(r, 422, "unknown-field", here,
-                                      "a role is sender, receiver, initiator, responder, server or client");
-                if (seen[end])
-                        return refuse(r, 422, "wrong-combination", here, "another role here means the same end");
-                seen[end] = true;
-                if (take_end(m, here, &p.ends[end], r) < 0)
-                        return -EINVAL;
-        }
-        *ret = p;
+/* A role's word says which end it is, and which pair of words the placement uses. */
+static int find_role(const char *word, enum role_pair *ret_pair, enum end *ret_end) {
+        if (role_from_name(word, ret_end) < 0)
+                return -EINVAL;
+        for (unsigned i = 0; i < ROLES_COUNT; i++)
+                if (strcmp(role_pair_name((enum role_pair) i, *ret_end), word) == 0)
+                        *ret_pair = (enum role_pair) i;
         return 0;
 }
 
-bool placement_roles_fit(const struct json *v, enum workload w, enum transport t, const char **ret_role) {
-        if (json_type(v) != JSON_OBJECT)
-                return true;
-        for (const struct json *m = json_first(v); m; m = json_next(m)) {
+static int parse_roles(const struct json *v, const char *pointer, struct placement *p, struct refusal *r) {
+        bool first = true;
+
+        p->kind = PLACEMENT_EXPLICIT;
+        for (const struct json *m = json_first(v); m; m = json_next(m), first = false) {
+                char here[JSON_POINTER_MAX];
+                enum role_pair pair = ROLES_STREAM;
                 enum end end;
-                if (role_from_name(json_key(m), &end) < 0 || (unsigned) end >= workload_agents(w) ||
-                    strcmp(json_key(m), role_name(w, t, end)) != 0) {
-                        *ret_role = json_key(m);
-                        return false;
-                }
+                pointer_key(here, pointer, json_key(m));
+                if (find_role(json_key(m), &pair, &end) < 0)
+                        return refuse(r, 422, "unknown-field", here,
+                                      "a role is sender, receiver, initiator, responder, server or client");
+                if (!first && pair != p->roles)
+                        return refuse(r, 422, "wrong-combination", here, "%s does not go together with the other role",
+                                      json_key(m));
+                p->roles = pair;
+                if (take_end(m, here, &p->ends[end], r) < 0)
+                        return -EINVAL;
         }
-        return true;
+        return 0;
+}
+
+int placement_parse(const struct json *v, const char *pointer, struct placement *ret, struct refusal *r) {
+        struct placement p;
+        const char *word;
+        int x;
+
+        placement_init(&p);
+        if (json_as_string(v, &word) == 0)
+                x = parse_word(word, pointer, &p, r);
+        else if (json_type(v) == JSON_OBJECT && json_first(v))
+                x = parse_roles(v, pointer, &p, r);
+        else
+                x = refuse(r, 422, "wrong-type", pointer, "a placement is a word or an object with a member per role");
+        if (x < 0)
+                return x;
+        *ret = p;
+        return 0;
 }
 
 static bool end_is_empty(const struct end_placement *e) {
@@ -220,7 +222,13 @@ static void put_end(struct json_writer *w, const struct end_placement *e) {
         json_object_end(w);
 }
 
-void placement_put(struct json_writer *w, const struct placement *p, enum workload workload, enum transport transport) {
+bool placement_fits(const struct placement *p, enum workload w, enum transport t) {
+        if (p->kind != PLACEMENT_EXPLICIT)
+                return true;
+        return p->roles == role_pair_of(w, t) && (workload_agents(w) == 2 || end_is_empty(&p->ends[END_SECOND]));
+}
+
+void placement_put(struct json_writer *w, const struct placement *p, enum role_pair roles) {
         if (p->kind != PLACEMENT_EXPLICIT) {
                 json_put_string(w, placement_kind_name(p->kind));
                 return;
@@ -229,7 +237,7 @@ void placement_put(struct json_writer *w, const struct placement *p, enum worklo
         json_object_begin(w);
         for (unsigned i = 0; i < END_COUNT; i++) /* an end that says nothing is left out, unless neither says a thing */
                 if (!end_is_empty(&p->ends[i]) || (none && i == END_FIRST)) {
-                        json_put_key(w, role_name(workload, transport, (enum end) i));
+                        json_put_key(w, role_pair_name(roles, (enum end) i));
                         put_end(w, &p->ends[i]);
                 }
         json_object_end(w);

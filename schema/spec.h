@@ -24,6 +24,7 @@
 #define SPEC_RUNS_MAX 16384u
 #define SPEC_NODES_MAX 1024u /* highest node id + 1 */
 #define SPEC_CPUS_MAX 8192u  /* highest CPU id + 1 */
+#define SPEC_LIST_MAX 1024u  /* values of one axis */
 #define SPEC_SEED_MAX UINT64_C(9007199254740991)
 #define SPEC_REPETITIONS_MAX 1000u
 #define SPEC_RATE_MAX 1e9
@@ -46,6 +47,7 @@ struct end_placement {
 
 struct placement {
         enum placement_kind kind;
+        enum role_pair roles;                 /* the words that an explicit one used: it fits these workloads only */
         struct end_placement ends[END_COUNT]; /* of PLACEMENT_EXPLICIT */
 };
 
@@ -92,7 +94,7 @@ struct spec {
         struct transport_options options;
         struct spec_require require;
 
-        /* axes, in the order and with the duplicates removed that the spec lists them */
+        /* axes, in the order that the spec lists them; no value twice */
         enum workload *workloads;
         size_t n_workloads;
         enum transport *transports;
@@ -118,8 +120,8 @@ struct spec {
 int spec_parse(const char *text, size_t length, struct spec **ret, struct refusal *r);
 void spec_free(struct spec *spec);
 
-/* A point that the mechanism itself cannot do, whatever the host ("zero-copy on a unix socket"). With
- * skip_impossible such points are listed here, without it spec_points() refuses. */
+/* A point that the mechanism itself cannot do, whatever the host ("zero-copy on a unix socket"), or that this build
+ * cannot. With skip_impossible such points are listed here, without it spec_points() refuses. */
 struct point_skipped {
         struct point point;
         char reason[256];
@@ -133,12 +135,12 @@ struct point_list {
 };
 
 /* Spans the axes: each combination once, in axis order (workload outermost, placement innermost), meaningless fields
- * folded away. Returns 0; -EINVAL with *r (too many points, impossible point); -ENOMEM. */
+ * folded away. Returns 0; -EINVAL with *r (too many points, impossible point, all points left out); -ENOMEM. */
 int spec_points(const struct spec *spec, struct point_list *ret, struct refusal *r);
 void point_list_deinit(struct point_list *list);
 
 /* Order of the runs: `repetitions` blocks, each a permutation of 0 … n_points - 1 of its own, from the seed
- * (xoshiro-like, stable for ever: a recorded seed gives the recorded order). order has n_points * repetitions
+ * (xoshiro256**, stable for ever: a recorded seed gives the recorded order). order has n_points * repetitions
  * entries. */
 void spec_shuffle(uint64_t seed, size_t n_points, uint32_t repetitions, uint32_t *order);
 

@@ -187,27 +187,37 @@ bool point_has_wait(enum workload w, enum transport t) {
         return workload_has_transport(w) && transport_terms[t].ever_waits != 0;
 }
 
-const char *role_name(enum workload w, enum transport t, enum end end) {
+static const char *const roles[ROLES_COUNT][END_COUNT] = {
+        [ROLES_STREAM] = {"sender", "receiver"},
+        [ROLES_PINGPONG] = {"initiator", "responder"},
+        [ROLES_TCP] = {"server", "client"},
+};
+
+enum role_pair role_pair_of(enum workload w, enum transport t) {
         if (!workload_has_transport(w))
-                return "initiator";
+                return ROLES_PINGPONG;
         if (t == TRANSPORT_TCP)
-                return end == END_FIRST ? "server" : "client";
-        if (w == WORKLOAD_STREAM)
-                return end == END_FIRST ? "sender" : "receiver";
-        return end == END_FIRST ? "initiator" : "responder";
+                return ROLES_TCP;
+        return w == WORKLOAD_STREAM ? ROLES_STREAM : ROLES_PINGPONG;
+}
+
+const char *role_pair_name(enum role_pair pair, enum end end) {
+        return (unsigned) pair < ROLES_COUNT && (unsigned) end < END_COUNT ? roles[pair][end] : NULL;
+}
+
+const char *role_name(enum workload w, enum transport t, enum end end) {
+        return role_pair_name(role_pair_of(w, t), end);
 }
 
 int role_from_name(const char *name, enum end *ret) {
-        static const char *const first[] = {"sender", "initiator", "server"};
-        static const char *const second[] = {"receiver", "responder", "client"};
-
-        if (find(first, ELEMENTS(first), name) >= 0)
-                *ret = END_FIRST;
-        else if (find(second, ELEMENTS(second), name) >= 0)
-                *ret = END_SECOND;
-        else
-                return -EINVAL;
-        return 0;
+        for (unsigned i = 0; i < ROLES_COUNT; i++) {
+                int end = find(roles[i], END_COUNT, name);
+                if (end >= 0) {
+                        *ret = (enum end) end;
+                        return 0;
+                }
+        }
+        return -EINVAL;
 }
 
 unsigned workload_agents(enum workload w) {

@@ -96,8 +96,17 @@ bool point_has_copy_mode(enum workload w, enum transport t);
 bool point_has_engine(enum workload w, enum transport t);
 bool point_has_wait(enum workload w, enum transport t);
 
-/* "sender", "receiver", "initiator", "responder", "server", "client". The one agent of a workload without a
- * transport is its "initiator", at either end. */
+/* The role words come in pairs, one for each end. */
+enum role_pair {
+        ROLES_STREAM,   /* sender, receiver */
+        ROLES_PINGPONG, /* initiator, responder; the one agent of a workload without a transport is an initiator */
+        ROLES_TCP,      /* server, client */
+        ROLES_COUNT,
+};
+enum role_pair role_pair_of(enum workload w, enum transport t);
+const char *role_pair_name(enum role_pair pair, enum end end);
+
+/* role_pair_name() of the pair that this workload over this transport has. */
 const char *role_name(enum workload w, enum transport t, enum end end);
 /* Which end a role word names; 0 or -EINVAL. */
 int role_from_name(const char *name, enum end *ret);

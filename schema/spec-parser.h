@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_SPEC_PARSER_H
+#define IPCLAB_SCHEMA_SPEC_PARSER_H
+
+/* What the parts of the spec parser share: spec-parse.c leads, spec-axes.c reads the fields that may be lists. */
+
+#include "schema/spec-internal.h"
+
+struct parser {
+        struct spec *spec;
+        const struct json *body;   /* what was posted */
+        const struct json *preset; /* the spec inside the preset it names, or NULL */
+        struct refusal *r;
+};
+
+/* A field's value: the posted one, else the preset's, else NULL. */
+const struct json *parser_get(const struct parser *p, const char *field);
+
+/* Scalars of a field, each with its pointer; 0 or -EINVAL with the refusal filled. */
+int parser_integer(struct parser *p, const struct json *v, const char *pointer, const char *what, uint64_t least,
+                   uint64_t most, uint64_t *ret);
+int parser_word(struct parser *p, const struct json *v, const char *pointer, const char *what,
+                const char *(*name)(unsigned), unsigned n, unsigned *ret);
+int parser_wrong_type(struct parser *p, const struct json *v, const char *pointer, const char *wanted);
+
+/* All eight axes with their defaults; then whether this build has what they ask for. 0, -EINVAL, -ENOMEM. */
+int parser_axes(struct parser *p);
+int parser_axes_available(struct parser *p);
+
+#endif
