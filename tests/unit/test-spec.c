@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The spec parser and the points. Most cases stand in data/spec/documents.json, one row per document, which the JSON
+ * Schema is held against too (tests/api/test_schema.py); here is what a row cannot say.
+ */
+
+#include "schema/spec.h"
+
+#include "check.h"
+#include "schema/json.h"
+#include "schema/presets.h"
+#include "schema/util.h"
+
+#include <errno.h>
+
+static struct json *table(void) {
+        static char text[1 << 20];
+        char path[4096];
+        const char *root = getenv("IPCLAB_SOURCE_ROOT");
+        struct json *list = NULL;
+        struct json_error e = {.offset = 0};
+
+        snprintf(path, sizeof(path), "%s/tests/unit/data/spec/documents.json", root ? root : ".");
+        _cleanup_fclose_ FILE *f = fopen(path, "r");
+        if (!f)
+                return NULL;
+        size_t n = fread(text, 1, sizeof(text), f);
+        if (json_parse(text, n, &list, &e) < 0)
+                fprintf(stderr, "%s: %s\n", path, e.detail);
+        return list;
+}
+
+static const char *member(const struct json *row, const char *key) {
+        const char *s = NULL;
+        (void) json_as_string(json_get(row, key), &s); /* NULL when it is not there */
+        return s;
+}
+
+static int64_t number(const struct json *row, const char *key) {
+        int64_t v = 0;
+        (void) json_as_i64(json_get(row, key), &v); /* 0 when it is not there */
+        return v;
+}
+
+/* What differs between a refusal and its row; NULL when nothing does. */
+static const char *differs(const struct json *row, const struct refusal *r) {
+        static const char *const keys[] = {"limit", "limit_value", "value"};
+        const char *const got[] = {r->limit, r->limit_value, r->value};
+
+        if (r->status != 422)
+                return "status";
+        if (strcmp(r->code, member(row, "code")) != 0)
+                return "code";
+        if (strcmp(r->pointer, member(row, "pointer")) != 0)
+                return "pointer";
+        if (!r->detail[0] || (member(row, "detail") && !strstr(r->detail, member(row, "detail"))))
+                return "detail";
+        for (size_t i = 0; i < ELEMENTS(keys); i++)
+                if (member(row, keys[i]) && strcmp(got[i], member(row, keys[i])) != 0)
+                        return keys[i];
+        if (strcmp(r->code, "limit-exceeded") == 0 && (!r->limit[0] || !r->limit_value[0] || !r->value[0]))
+                return "limit without its name, value or what was asked";
+        return NULL;
+}
+
+/* Parses and spans, as a post does. */
+static int post(const char *text, struct spec **ret, struct point_list *points, struct refusal *r) {
+        int x = spec_parse(text, strlen(text), ret, r);
+        return x < 0 ? x : spec_points(*ret, points, r);
+}
+
+static void check_merged(const struct spec *spec) {
+        struct spec *again = NULL;
+        struct refusal r;
+        struct point_list a = {.points = NULL}, b = {.points = NULL};
+
+        if (spec_parse(spec->merged_json, strlen(spec->merged_json), &again, &r) < 0)
+                CHECK_FAIL("merged is refused: %s: %s", spec->merged_json, r.detail);
+        CHECK_STRING(again->merged_json, spec->merged_json);
+        CHECK(!again->preset);
+        CHECK(!again->name == !spec->name && (!spec->name || strcmp(again->name, spec->name) == 0));
+        CHECK(memcmp(&again->end, &spec->end, sizeof(spec->end)) == 0);
+        CHECK(again->verify == spec->verify && again->warmup_ns == spec->warmup_ns && again->seed == spec->seed &&
+              again->has_seed == spec->has_seed && again->repetitions == spec->repetitions &&
+              again->skip_impossible == spec->skip_impossible && again->options.pipe_size == spec->options.pipe_size &&
+              again->require.numa_balancing == spec->require.numa_balancing);
+        CHECK_INT(spec_points(spec, &a, &r), 0);
+        CHECK_INT(spec_points(again, &b, &r), 0);
+        CHECK_UINT(b.n_points, a.n_points);
+        CHECK_UINT(b.n_skipped, a.n_skipped);
+        for (size_t i = 0; i < a.n_points; i++) {
+                _cleanup_free_ char *x = point_to_json(&a.points[i]);
+                _cleanup_free_ char *y = point_to_json(&b.points[i]);
+                CHECK_STRING(x, y);
+        }
+        point_list_deinit(&a);
+        point_list_deinit(&b);
+        spec_free(again);
+}
+
+static void check_points(const struct point_list *list) {
+        for (size_t i = 0; i < list->n_points; i++) {
+                struct point back;
+                _cleanup_free_ char *text = point_to_json(&list->points[i]);
+                CHECK(text);
+                CHECK_INT(point_from_json(text, strlen(text), &back), 0);
+                _cleanup_free_ char *again = point_to_json(&back);
+                CHECK_STRING(again, text);
+        }
+        for (size_t i = 0; i < list->n_skipped; i++)
+                CHECK(strlen(list->skipped[i].reason) > 10);
+}
+
+static void check_row(const struct json *row) {
+        _cleanup_free_ char *text = json_print(json_get(row, "spec"));
+        struct spec *spec = NULL;
+        struct point_list points = {.points = NULL};
+        struct refusal r = {.status = 0};
+        int x = post(text, &spec, &points, &r);
+
+        if (!member(row, "code")) {
+                if (x < 0)
+                        CHECK_FAIL("refused: %.200s: %s", text, r.detail);
+                CHECK_UINT(points.n_points, number(row, "points"));
+                CHECK_UINT(points.n_skipped, number(row, "skipped"));
+                check_merged(spec);
+                if (!check_case_failed)
+                        check_points(&points);
+                if (check_case_failed)
+                        CHECK_FAIL("with %.200s", text);
+        } else {
+                if (x != -EINVAL)
+                        CHECK_FAIL("accepted: %.200s", text);
+                const char *what = differs(row, &r);
+                if (what)
+                        CHECK_FAIL("%.200s: another %s: %s %s: %s [%s %s %s]", text, what, r.code, r.pointer, r.detail,
+                                   r.limit, r.limit_value, r.value);
+        }
+        point_list_deinit(&points);
+        spec_free(spec);
+}
+
+static void documents(void) {
+        struct json *list = table();
+        bool failed = false;
+        CHECK(list);
+        CHECK(json_length(list) > 150);
+        for (const struct json *row = json_first(list); row; row = json_next(row)) {
+                check_case_failed = false;
+                check_row(row);
+                failed |= check_case_failed;
+        }
+        check_case_failed = failed;
+        json_free(list);
+}
+
+static void not_json(void) {
+        static const struct {
+                const char *text, *pointer;
+        } bad[] = {
+                {"", ""},
+                {"{", ""},
+                {"{} {}", ""},
+                {"transport=pipe", ""},
+                {"{\"transport\":\"pipe\",\"transport\":\"fifo\"}", "/transport"},
+                {"{\"placement\":{\"sender\":{\"node\":0,\"node\":1}}}", "/placement/sender/node"},
+                {"{\"message_size\":[1,02]}", "/message_size/1"},
+                {"{\"message_size\":1e400}", "/message_size"},
+                {"{\"messages\":9007199254740992}", "/messages"},
+                {"{\"name\":\"\xff\"}", "/name"},
+                {"{\"name\":\"\\u0000\"}", "/name"},
+        };
+        for (size_t i = 0; i < ELEMENTS(bad); i++) {
+                struct spec *spec = NULL;
+                struct refusal r;
+                CHECK_INT(spec_parse(bad[i].text, strlen(bad[i].text), &spec, &r), -EINVAL);
+                CHECK(!spec);
+                CHECK_INT(r.status, 400);
+                CHECK_STRING(r.code, "invalid-json");
+                CHECK_STRING(r.pointer, bad[i].pointer);
+        }
+}
+
+static void too_long_a_body(void) {
+        size_t n = SPEC_BODY_MAX + 1;
+        char *text = malloc(n);
+        struct spec *spec = NULL;
+        struct refusal r;
+
+        CHECK(text);
+        memset(text, ' ', n);
+        memcpy(text, "{}", 2);
+        CHECK_INT(spec_parse(text, n - 1, &spec, &r), 0);
+        spec_free(spec);
+        CHECK_INT(spec_parse(text, n, &spec, &r), -EINVAL);
+        CHECK_INT(r.status, 413);
+        free(text);
+}
+
+static void defaults(void) {
+        struct spec *s = NULL;
+        struct refusal r;
+        CHECK_INT(spec_parse("{}", 2, &s, &r), 0);
+        CHECK(!s->name && !s->preset && !s->has_seed && !s->skip_impossible);
+        CHECK_UINT(s->end.duration_ns, 5 * NSEC_PER_SEC);
+        CHECK_UINT(s->end.messages | s->end.bytes, 0);
+        CHECK_UINT(s->warmup_ns, NSEC_PER_SEC);
+        CHECK_UINT(s->repetitions, 1);
+        CHECK_INT(s->verify, VERIFY_TOUCH);
+        CHECK_INT(s->require.numa_balancing, -1);
+        CHECK(s->rate == 0);
+        CHECK_UINT(s->n_workloads * s->n_transports * s->n_message_sizes * s->n_threads * s->n_copy_modes, 1);
+        CHECK_INT(s->transports[0], TRANSPORT_PIPE);
+        CHECK_UINT(s->message_sizes[0], 4096);
+        CHECK_UINT(s->threads[0], 1);
+        CHECK_INT(s->placements[0].kind, PLACEMENT_DEFAULT);
+        CHECK_INT(s->placements[0].ends[0].cpu, -1);
+        spec_free(s);
+}
+
+static void explicit_placement(void) {
+        static const char text[] = "{\"placement\":{\"receiver\":{\"cpu\":3,\"node\":1,\"memory\":{\"nodes\":[2,65],"
+                                   "\"policy\":\"interleave\"}}}}";
+        struct spec *s = NULL;
+        struct refusal r;
+        CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
+        const struct placement *p = &s->placements[0];
+        CHECK_INT(p->kind, PLACEMENT_EXPLICIT);
+        CHECK_INT(p->ends[END_FIRST].node, -1);
+        CHECK_INT(p->ends[END_FIRST].memory, MEMORY_DEFAULT);
+        CHECK_INT(p->ends[END_SECOND].cpu, 3);
+        CHECK_INT(p->ends[END_SECOND].node, 1);
+        CHECK_INT(p->ends[END_SECOND].memory, MEMORY_INTERLEAVE);
+        CHECK_UINT(p->ends[END_SECOND].memory_nodes.bits[0], 4);
+        CHECK_UINT(p->ends[END_SECOND].memory_nodes.bits[1], 2);
+        spec_free(s);
+}
+
+static void preset_is_overridden_field_by_field(void) {
+        static const char text[] = "{\"preset\":\"quick\",\"message_size\":7,\"bytes\":100}";
+        struct spec *s = NULL;
+        struct refusal r;
+        CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
+        CHECK_STRING(s->preset, "quick");
+        CHECK_STRING(s->name, "Quick look at pipes");
+        CHECK_UINT(s->n_message_sizes, 1);
+        CHECK_UINT(s->message_sizes[0], 7);
+        CHECK_UINT(s->end.bytes, 100);
+        CHECK_UINT(s->end.duration_ns, 0); /* the preset's duration gave way */
+        CHECK_UINT(s->warmup_ns, 500 * NSEC_PER_MSEC);
+        CHECK_UINT(s->n_workloads, 2);
+        spec_free(s);
+}
+
+static void presets_are_good(void) {
+        for (size_t i = 0; i < n_presets; i++) {
+                char text[200];
+                struct spec *spec = NULL;
+                struct point_list points = {.points = NULL};
+                struct refusal r;
+                snprintf(text, sizeof(text), "{\"preset\":\"%s\"}", presets[i].name);
+                if (post(text, &spec, &points, &r) < 0)
+                        CHECK_FAIL("%s: %s", presets[i].name, r.detail);
+                check_merged(spec);
+                point_list_deinit(&points);
+                spec_free(spec);
+        }
+}
+
+static void order_of_points(void) {
+        static const char text[] = "{\"workload\":[\"pingpong\",\"stream\"],\"transport\":[\"fifo\",\"pipe\"],"
+                                   "\"message_size\":[9,1],\"threads\":[2,1],\"placement\":[\"same-cpu\",\"default\"]}";
+        struct spec *s = NULL;
+        struct point_list l;
+        struct refusal r;
+        CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
+        CHECK_INT(spec_points(s, &l, &r), 0);
+        CHECK_UINT(l.n_points, 32);
+        for (unsigned i = 0; i < 32; i++) {
+                const struct point *p = &l.points[i];
+                CHECK_INT(p->workload, i & 16 ? WORKLOAD_STREAM : WORKLOAD_PINGPONG);
+                CHECK_INT(p->transport, i & 8 ? TRANSPORT_PIPE : TRANSPORT_FIFO);
+                CHECK_UINT(p->message_size, i & 4 ? 1 : 9);
+                CHECK_UINT(p->threads, i & 2 ? 1 : 2);
+                CHECK_INT(p->placement.kind, i & 1 ? PLACEMENT_DEFAULT : PLACEMENT_SAME_CPU);
+        }
+        point_list_deinit(&l);
+        spec_free(s);
+}
+
+static void point_as_json(void) {
+        static const char pipe_point[] = "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":4096,"
+                                         "\"threads\":1,\"copy_mode\":\"two-copy\",\"engine\":\"syscall\","
+                                         "\"placement\":\"default\"}";
+        static const char *const bad[] = {
+                "",
+                "[]",
+                "{}",
+                "{\"workload\":\"stream\"}",
+                /* a field too many, a word that is none, a role that the workload has not */
+                "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":4096,\"threads\":1,"
+                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"wait\":\"block\",\"placement\":\"default\"}",
+                "{\"workload\":\"stream\",\"transport\":\"pip\",\"message_size\":4096,\"threads\":1,"
+                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"placement\":\"default\"}",
+                "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":0,\"threads\":1,"
+                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"placement\":\"default\"}",
+                "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":4096,\"threads\":1,"
+                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"placement\":{\"initiator\":{\"cpu\":0}}}",
+        };
+        struct point p;
+        CHECK_INT(point_from_json(pipe_point, strlen(pipe_point), &p), 0);
+        _cleanup_free_ char *text = point_to_json(&p);
+        CHECK_STRING(text, pipe_point);
+        for (size_t i = 0; i < ELEMENTS(bad); i++)
+                if (point_from_json(bad[i], strlen(bad[i]), &p) != -EINVAL)
+                        CHECK_FAIL("accepted: %s", bad[i]);
+        p.workload = WORKLOAD_SYSCALL;
+        _cleanup_free_ char *folded = point_to_json(&p);
+        CHECK_STRING(folded, "{\"workload\":\"syscall\",\"placement\":\"default\"}");
+}
+
+static void end_in_messages(void) {
+        struct point p = {.message_size = 3};
+        CHECK_UINT(window_end_messages(&(struct window_end){.duration_ns = 1}, &p), 0);
+        CHECK_UINT(window_end_messages(&(struct window_end){.messages = 7}, &p), 7);
+        CHECK_UINT(window_end_messages(&(struct window_end){.bytes = 1}, &p), 1);
+        CHECK_UINT(window_end_messages(&(struct window_end){.bytes = 9}, &p), 3);
+        CHECK_UINT(window_end_messages(&(struct window_end){.bytes = 10}, &p), 4);
+        p.message_size = 1;
+        CHECK_UINT(window_end_messages(&(struct window_end){.bytes = SPEC_COUNT_MAX}, &p), SPEC_COUNT_MAX);
+}
+
+/* Written down once, and never to change: these orders are in people's databases. Computed by a second
+ * implementation, in Python. */
+static void shuffle_vectors(void) {
+        static const struct {
+                uint64_t seed;
+                uint32_t order[16];
+        } vectors[] = {
+                {UINT64_C(0), {3, 0, 6, 1, 2, 7, 5, 4, 0, 6, 3, 5, 4, 1, 2, 7}},
+                {UINT64_C(1), {7, 0, 1, 4, 3, 2, 6, 5, 3, 7, 0, 2, 1, 4, 6, 5}},
+                {UINT64_C(42), {7, 2, 4, 0, 3, 5, 1, 6, 2, 0, 3, 1, 4, 6, 5, 7}},
+                {UINT64_C(9007199254740991), {7, 2, 0, 5, 3, 6, 4, 1, 0, 1, 6, 5, 4, 2, 7, 3}},
+        };
+        for (size_t i = 0; i < ELEMENTS(vectors); i++) {
+                uint32_t order[16];
+                spec_shuffle(vectors[i].seed, 8, 2, order);
+                for (unsigned j = 0; j < 16; j++)
+                        CHECK_UINT(order[j], vectors[i].order[j]);
+        }
+}
+
+static void shuffle_is_fair(void) {
+        uint32_t counts[4][4] = {{0}}, order[4];
+        for (uint64_t seed = 0; seed < 12000; seed++) {
+                unsigned seen = 0;
+                spec_shuffle(seed, 4, 1, order);
+                for (unsigned i = 0; i < 4; i++) {
+                        CHECK(order[i] < 4);
+                        seen |= 1u << order[i];
+                        counts[i][order[i]]++;
+                }
+                CHECK_UINT(seen, 15);
+        }
+        for (unsigned i = 0; i < 4; i++)
+                for (unsigned j = 0; j < 4; j++) /* 3000 expected, six standard deviations are 285 */
+                        CHECK(counts[i][j] > 2715 && counts[i][j] < 3285);
+        spec_shuffle(1, 0, 5, order);
+        spec_shuffle(1, 1, 4, order);
+        CHECK_UINT(order[0] | order[1] | order[2] | order[3], 0);
+}
+
+int main(void) {
+        RUN(documents);
+        RUN(not_json);
+        RUN(too_long_a_body);
+        RUN(defaults);
+        RUN(explicit_placement);
+        RUN(preset_is_overridden_field_by_field);
+        RUN(presets_are_good);
+        RUN(order_of_points);
+        RUN(point_as_json);
+        RUN(end_in_messages);
+        RUN(shuffle_vectors);
+        RUN(shuffle_is_fair);
+        return check_end();
+}
