@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_TESTS_STORE_FIXTURE_H
+#define IPCLAB_TESTS_STORE_FIXTURE_H
+
+/* A state directory of a test's own, and experiments made without the parser: what the store's tests share. */
+
+#include "daemon/store-internal.h"
+#include "schema/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct fixture {
+        char dir[64];
+        struct store *store;
+};
+
+static void fixture_dir(struct fixture *f) {
+        *f = (struct fixture){0};
+        strcpy(f->dir, "/tmp/ipclab-test-XXXXXX");
+        if (!mkdtemp(f->dir)) {
+                perror("mkdtemp");
+                exit(1);
+        }
+}
+
+static void fixture_open(struct fixture *f) {
+        fixture_dir(f);
+        if (store_open(&f->store, f->dir) < 0) {
+                fprintf(stderr, "the store does not open\n");
+                exit(1);
+        }
+}
+
+static void fixture_end(struct fixture *f) {
+        store_close(f->store);
+        DIR *d = opendir(f->dir);
+        for (struct dirent *e; d && (e = readdir(d));)
+                (void) unlinkat(dirfd(d), e->d_name, 0);
+        if (d)
+                closedir(d);
+        (void) rmdir(f->dir);
+}
+
+/* As after a crash: what is under way stays as it is in the file. */
+static int fixture_reopen(struct fixture *f) {
+        store_close(f->store);
+        f->store = NULL;
+        return store_open(&f->store, f->dir);
+}
+
+static const char *fixture_path(const struct fixture *f, const char *name) {
+        static char path[128];
+        snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+        return path;
+}
+
+#define FIXTURE_POINTS_MAX 64u
+#define FIXTURE_RUNS_MAX 256u
+#define FIXTURE_BODY "{\"name\": \"fixture\", \"transport\": \"pipe\"}"
+
+/* n_points sizes 1, 2, 4 …, each `repetitions` times, in the order of the points. */
+static int fixture_add(struct store *s, uint32_t n_points, uint32_t repetitions, const char *key, int64_t *ret_id) {
+        static char name[] = "fixture", merged[] = "{\"name\":\"fixture\",\"transport\":\"pipe\"}";
+        struct point points[FIXTURE_POINTS_MAX] = {0};
+        uint32_t order[FIXTURE_RUNS_MAX];
+        for (uint32_t i = 0; i < n_points; i++)
+                points[i] = (struct point){.message_size = UINT64_C(1) << (i % 30), .threads = 1};
+        for (uint32_t i = 0; i < n_points * repetitions; i++)
+                order[i] = i % n_points;
+        struct point_list list = {.points = points, .n_points = n_points};
+        struct spec spec = {.name = name, .merged_json = merged, .repetitions = repetitions};
+        return store_add_experiment(s,
+                                    &(struct new_experiment){
+                                            .spec_json = FIXTURE_BODY,
+                                            .spec = &spec,
+                                            .points = &list,
+                                            .skipped_json = "[]",
+                                            .seed = 42,
+                                            .order = order,
+                                            .estimate_ns = 3 * NSEC_PER_SEC,
+                                            .idempotency_key = key,
+                                    },
+                                    ret_id);
+}
+
+/* Starts the next run; its id, or a negative errno. */
+static int64_t fixture_start(struct store *s) {
+        struct run_record run;
+        struct experiment_record e;
+        int r = store_next_run(s, &run, &e);
+        if (r < 0)
+                return r;
+        int64_t id = run.id;
+        run_record_deinit(&run);
+        experiment_record_deinit(&e);
+        r = store_start_run(s, id);
+        return r < 0 ? r : id;
+}
+
+static int fixture_finish(struct store *s, int64_t run_id, enum state state, const char *error) {
+        return store_finish_run(s, run_id,
+                                &(struct run_outcome){
+                                        .state = state,
+                                        .error = error,
+                                        .flags_json = "[]",
+                                        .agents_json = "[]",
+                                        .result_json = state == STATE_DONE ? "{\"messages\":1}" : NULL,
+                                });
+}
+
+static enum state fixture_experiment_state(struct store *s, int64_t id) {
+        struct experiment_record e;
+        if (store_experiment(s, id, util_now_ms(), &e) < 0)
+                return STATE_COUNT;
+        enum state state = e.state;
+        experiment_record_deinit(&e);
+        return state;
+}
+
+static enum state fixture_run_state(struct store *s, int64_t id) {
+        struct run_record run;
+        if (store_run(s, id, &run) < 0)
+                return STATE_COUNT;
+        enum state state = run.state;
+        run_record_deinit(&run);
+        return state;
+}
+
+#endif

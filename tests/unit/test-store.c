@@ -1,0 +1,840 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "daemon/store-internal.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+#include "tests/unit/store-fixture.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+
+#define FIXTURE __attribute__((cleanup(fixture_end))) struct fixture
+
+/* What another program does to the file. */
+static int edit(const struct fixture *f, const char *sql) {
+        sqlite3 *db;
+        int code = sqlite3_open(fixture_path(f, "ipclab.db"), &db);
+        if (code == SQLITE_OK)
+                code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+        if (code != SQLITE_OK)
+                fprintf(stderr, "%s\n", sqlite3_errmsg(db));
+        (void) sqlite3_close(db);
+        return code;
+}
+
+static int64_t number(struct fixture *f, const char *sql) {
+        int64_t v;
+        return db_get_one(f->store->db, &v, sql) < 0 ? INT64_MIN : v;
+}
+
+static char *text(const char *path) {
+        FILE *file = fopen(path, "re");
+        if (!file)
+                return NULL;
+        char *s = NULL;
+        size_t size = 0;
+        ssize_t n = getdelim(&s, &size, '\0', file);
+        fclose(file);
+        if (n < 0) {
+                free(s);
+                return NULL;
+        }
+        return s;
+}
+
+/* Opening */
+
+static void test_one_daemon_per_directory(void) {
+        FIXTURE f;
+        struct store *second = NULL;
+        fixture_open(&f);
+        CHECK_INT(store_open(&second, f.dir), -EBUSY);
+        CHECK(second == NULL);
+        CHECK_INT(fixture_reopen(&f), 0); /* the lock goes with the holder */
+}
+
+static void test_bad_directories(void) {
+        FIXTURE f;
+        struct store *s = NULL;
+        fixture_dir(&f);
+        CHECK_INT(store_open(&s, "/nonexistent/ipclab"), -ENOENT);
+        CHECK_INT(store_open(&s, "/dev/null"), -ENOTDIR);
+        CHECK_INT(store_open_reader(&s, f.dir), -ENOENT); /* a reader creates nothing */
+        CHECK(s == NULL);
+}
+
+static void test_durable_settings(void) {
+        FIXTURE f;
+        fixture_open(&f);
+        CHECK_INT(number(&f, "PRAGMA synchronous"), 2);
+        CHECK_INT(number(&f, "PRAGMA foreign_keys"), 1);
+        CHECK_INT(number(&f, "PRAGMA mmap_size"), 0);
+        CHECK_INT(number(&f, "PRAGMA auto_vacuum"), 2);
+        CHECK_INT(number(&f, "PRAGMA busy_timeout"), 5000);
+        CHECK_INT(number(&f, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+        struct stat st;
+        CHECK_INT(stat(fixture_path(&f, "ipclab.db"), &st), 0);
+        CHECK_INT(st.st_mode & 07, 0);
+}
+
+static void test_link_in_place_of_the_file(void) {
+        FIXTURE f;
+        struct store *s = NULL;
+        fixture_dir(&f);
+        CHECK_INT(symlink("/tmp/ipclab-elsewhere.db", fixture_path(&f, "ipclab.db")), 0);
+        CHECK(store_open(&s, f.dir) < 0);
+        CHECK(s == NULL);
+        CHECK(access("/tmp/ipclab-elsewhere.db", F_OK) < 0);
+}
+
+static void test_not_a_database(void) {
+        FIXTURE f;
+        struct store *s = NULL;
+        fixture_dir(&f);
+        FILE *file = fopen(fixture_path(&f, "ipclab.db"), "we");
+        CHECK(file != NULL);
+        for (int i = 0; i < 1000; i++)
+                fputs("this is not a database\n", file);
+        CHECK_INT(fclose(file), 0);
+        CHECK_INT(store_open(&s, f.dir), -EBADMSG);
+        CHECK(s == NULL);
+}
+
+static void test_newer_database_is_refused(void) {
+        FIXTURE f;
+        struct store *s = NULL;
+        fixture_open(&f);
+        store_close(util_steal(&f.store));
+        CHECK_INT(edit(&f, "PRAGMA user_version = 4711"), SQLITE_OK);
+        CHECK_INT(store_open(&s, f.dir), -EPROTONOSUPPORT);
+        CHECK(s == NULL);
+        CHECK_INT(edit(&f, "SELECT count(*) FROM experiments"), SQLITE_OK); /* and untouched */
+}
+
+static void test_migrations_step_by_step(void) {
+        static const struct migration good[] = {
+                {"0001-a", "CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (1);"},
+                {"0002-b", "ALTER TABLE a ADD COLUMN y INTEGER; UPDATE a SET y = 2 * x;"},
+                {"0003-c", "CREATE TABLE c (z); INSERT INTO c VALUES (1); INSERT INTO nowhere VALUES (1);"},
+        };
+        FIXTURE f;
+        fixture_dir(&f);
+        struct db *db;
+        CHECK_INT(db_open(&db, fixture_path(&f, "other.db"), DB_WRITER), 0);
+        int64_t v;
+        int first = store_migrate(db, good, 1), bad = store_migrate(db, good, 3);
+        int version = db_get_one(db, &v, "PRAGMA user_version");
+        int64_t y, c;
+        int second = db_get_one(db, &y, "SELECT y FROM a");
+        int third = db_get_one(db, &c, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'");
+        int again = store_migrate(db, good, 2), older = store_migrate(db, good, 1);
+        db_close(db);
+        CHECK_INT(first, 0);
+        CHECK(bad < 0);
+        CHECK_INT(version, 0);
+        CHECK_INT(v, 2); /* the second step stands */
+        CHECK_INT(second, 0);
+        CHECK_INT(y, 2);
+        CHECK_INT(third, 0);
+        CHECK_INT(c, 0); /* nothing is left of the third */
+        CHECK_INT(again, 0);
+        CHECK_INT(older, -EPROTONOSUPPORT);
+}
+
+/* The tables as text; the caller frees it. */
+static char *schema_of(struct fixture *f) {
+        _cleanup_query_ struct db_query q = {0};
+        if (db_select_all(f->store->db, &q,
+                          "SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema ORDER BY type, name)") <
+                    0 ||
+            db_step(&q) <= 0)
+                return NULL;
+        return db_column_text(&q, 0);
+}
+
+/* A database as version 1 wrote it: every later ipclab must open and read it. */
+static void test_version_1(void) {
+        FIXTURE f;
+        fixture_dir(&f);
+        char path[512];
+        const char *root = getenv("IPCLAB_SOURCE_ROOT");
+        snprintf(path, sizeof(path), "%s/tests/unit/data/db/v1.sql", root ? root : ".");
+        _cleanup_free_ char *sql = text(path);
+        CHECK(sql != NULL);
+        CHECK_INT(edit(&f, sql), SQLITE_OK);
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        CHECK_INT(number(&f, "PRAGMA user_version"), (int64_t) n_migrations);
+        FIXTURE fresh;
+        fixture_open(&fresh);
+        _cleanup_free_ char *migrated = schema_of(&f), *made = schema_of(&fresh);
+        CHECK_STRING(migrated, made);
+
+        struct experiment_record e;
+        CHECK_INT(store_experiment(f.store, 1, util_now_ms(), &e), 0);
+        bool good = e.state == STATE_FAILED && e.runs_total == 3 && e.runs_done == 2 && e.runs_failed == 1 &&
+                    strcmp(e.name, "Version 1") == 0 && strcmp(e.error, "pipe: broken") == 0;
+        experiment_record_deinit(&e);
+        CHECK(good);
+        struct sample_record *samples;
+        size_t n;
+        CHECK_INT(store_samples(f.store, 1, 0, 0, 100, &samples, &n), 0);
+        good = n == 2 && samples[0].messages == 10 && samples[1].latency && samples[1].latency->sum_ns == 5555;
+        store_samples_free(samples, n);
+        CHECK(good);
+        int64_t id;
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(id, 3); /* 2 was deleted */
+}
+
+static void test_reader_changes_nothing(void) {
+        FIXTURE f;
+        int64_t id, other;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        struct store *reader;
+        CHECK_INT(store_open_reader(&reader, f.dir), 0);
+        int read_only = fixture_add(reader, 1, 1, NULL, &other);
+        int64_t second;
+        int added = fixture_add(f.store, 1, 1, NULL, &second);
+        enum state seen = fixture_experiment_state(reader, second); /* what is committed is seen at once */
+        store_close(reader);
+        CHECK_INT(read_only, -EROFS);
+        CHECK_INT(added, 0);
+        CHECK_INT(seen, STATE_QUEUED);
+}
+
+/* Submission */
+
+static void test_add_and_read(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        int64_t before = util_now_ms();
+        CHECK_INT(fixture_add(f.store, 3, 2, NULL, &id), 0);
+        CHECK_INT(id, 1);
+        struct experiment_record e;
+        CHECK_INT(store_experiment(f.store, id, util_now_ms(), &e), 0);
+        bool good = e.id == 1 && e.state == STATE_QUEUED && e.seed == 42 && e.runs_total == 6 && e.runs_done == 0 &&
+                    e.created_at >= before && e.started_at == 0 && e.finished_at == 0 && !e.error &&
+                    strcmp(e.spec_json, FIXTURE_BODY) == 0 && strcmp(e.skipped_json, "[]") == 0 &&
+                    strcmp(e.version, IPCLAB_VERSION) == 0 && e.queue_position == 1 && e.eta_seconds == 18;
+        experiment_record_deinit(&e);
+        CHECK(good);
+
+        struct run_record *runs;
+        size_t n;
+        CHECK_INT(store_runs(f.store, id, 0, 100, &runs, &n), 0);
+        good = n == 6;
+        for (uint32_t i = 0; i < n; i++)
+                good = good && runs[i].position == i && runs[i].repetition == i / 3 + 1 && runs[i].attempt == 0 &&
+                       runs[i].state == STATE_QUEUED && strcmp(runs[i].flags_json, "[]") == 0 && !runs[i].result_json;
+        char *first = strdup(runs[0].point_json), *again = strdup(runs[3].point_json);
+        store_runs_free(runs, n);
+        good = good && first && again && strcmp(first, again) == 0 && strstr(first, "\"message_size\":1,") != NULL;
+        free(first);
+        free(again);
+        CHECK(good);
+}
+
+static void test_add_is_all_or_nothing(void) {
+        FIXTURE f;
+        int64_t id = 7;
+        fixture_open(&f);
+        struct point point = {.message_size = 1, .threads = 1};
+        static char merged[] = "{}";
+        struct spec spec = {.merged_json = merged, .repetitions = 3};
+        uint32_t order[] = {0, 0, 1}; /* the last one is no point */
+        struct new_experiment e = {
+                .spec_json = "{}",
+                .spec = &spec,
+                .points = &(struct point_list){.points = &point, .n_points = 1},
+                .skipped_json = "[]",
+                .order = order,
+        };
+        CHECK_INT(store_add_experiment(f.store, &e, &id), -EINVAL);
+        spec.repetitions = 0;
+        CHECK_INT(store_add_experiment(f.store, &e, &id), -EINVAL);
+        CHECK_INT(id, 7);
+        CHECK_INT(number(&f, "SELECT (SELECT count(*) FROM experiments) + (SELECT count(*) FROM points) + "
+                             "(SELECT count(*) FROM runs) + (SELECT value FROM counters WHERE name = 'change')"),
+                  0);
+}
+
+static void test_idempotency(void) {
+        FIXTURE f;
+        int64_t id, found, again;
+        char *body = NULL;
+        fixture_open(&f);
+        CHECK_INT(store_find_idempotency(f.store, "key", &found, &body), -ENOENT);
+        CHECK_INT(fixture_add(f.store, 1, 1, "key", &id), 0);
+        CHECK_INT(store_find_idempotency(f.store, "key", &found, &body), 0);
+        bool same = found == id && strcmp(body, FIXTURE_BODY) == 0;
+        free(body);
+        CHECK(same);
+        CHECK_INT(fixture_add(f.store, 1, 1, "key", &again), -EEXIST);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &again), 0); /* none is not a key */
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &again), 0);
+}
+
+static void test_ids_are_never_reused(void) {
+        FIXTURE f;
+        int64_t id, next;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 2, NULL, &id), 0);
+        CHECK_INT(fixture_add(f.store, 2, 2, NULL, &id), 0);
+        int64_t run = number(&f, "SELECT max(id) FROM runs"), change = number(&f, "SELECT max(change) FROM runs");
+        CHECK_INT(store_delete_experiment(f.store, id), 0);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &next), 0);
+        CHECK_INT(next, id + 1);
+        CHECK_INT(number(&f, "SELECT max(id) FROM runs"), run + 1);
+        CHECK(number(&f, "SELECT max(change) FROM runs") > change);
+}
+
+/* Runs */
+
+static void test_runs_in_order(void) {
+        FIXTURE f;
+        int64_t first, second;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &first), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &second), 0);
+        for (int i = 0; i < 3; i++) {
+                int64_t run = fixture_start(f.store);
+                CHECK(run > 0);
+                int64_t experiment = number(&f, "SELECT experiment_id FROM runs WHERE state = 'running'");
+                CHECK_INT(experiment, i < 2 ? first : second);
+                CHECK_INT(number(&f, "SELECT position FROM runs WHERE state = 'running'"), i < 2 ? i : 0);
+                CHECK_INT(fixture_experiment_state(f.store, experiment), STATE_RUNNING);
+                CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+                CHECK_INT(fixture_experiment_state(f.store, first), i == 0 ? STATE_RUNNING : STATE_DONE);
+        }
+        CHECK_INT(fixture_experiment_state(f.store, second), STATE_DONE);
+        CHECK_INT(fixture_start(f.store), -ENOENT);
+}
+
+static void test_wrong_transitions(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 1, NULL, &id), 0);
+        CHECK_INT(fixture_finish(f.store, 1, STATE_DONE, NULL), -ENOENT); /* not started */
+        CHECK_INT(store_start_run(f.store, 1), 0);
+        CHECK_INT(store_start_run(f.store, 1), -ENOENT); /* twice */
+        CHECK_INT(store_start_run(f.store, 2), -EEXIST); /* two at once */
+        CHECK_INT(store_start_run(f.store, 99), -ENOENT);
+        CHECK_INT(fixture_finish(f.store, 1, STATE_RUNNING, NULL), -EINVAL);
+        CHECK_INT(fixture_finish(f.store, 1, STATE_INTERRUPTED, NULL), -EINVAL);
+        CHECK_INT(fixture_finish(f.store, 1, STATE_FAILED, "why"), 0);
+        CHECK_INT(fixture_finish(f.store, 1, STATE_DONE, NULL), -ENOENT);
+        CHECK_INT(store_interrupt_run(f.store, 1), -ENOENT);
+        CHECK_INT(fixture_run_state(f.store, 1), STATE_FAILED);
+}
+
+static void test_experiment_ends(void) {
+        static const struct {
+                enum state runs[3], end;
+                const char *error;
+        } table[] = {
+                {{STATE_DONE, STATE_DONE, STATE_DONE}, STATE_DONE, NULL},
+                {{STATE_DONE, STATE_FAILED, STATE_FAILED}, STATE_FAILED, "run 1"}, /* the first one's words */
+                {{STATE_FAILED, STATE_DONE, STATE_DONE}, STATE_FAILED, "run 0"},
+                {{STATE_FAILED, STATE_CANCELLED, STATE_DONE}, STATE_CANCELLED, NULL},
+        };
+        FIXTURE f;
+        fixture_open(&f);
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                int64_t id;
+                CHECK_INT(fixture_add(f.store, 3, 1, NULL, &id), 0);
+                for (int k = 0; k < 3; k++) {
+                        char words[16];
+                        snprintf(words, sizeof(words), "run %d", k);
+                        int64_t run = fixture_start(f.store);
+                        CHECK_INT(fixture_finish(f.store, run, table[i].runs[k],
+                                                 table[i].runs[k] == STATE_FAILED ? words : NULL),
+                                  0);
+                }
+                struct experiment_record e;
+                CHECK_INT(store_experiment(f.store, id, util_now_ms(), &e), 0);
+                bool good = e.state == table[i].end && e.finished_at >= e.started_at && e.started_at > 0 &&
+                            e.runs_done + e.runs_failed + e.runs_cancelled == 3 && e.eta_seconds == -1 &&
+                            e.queue_position == 0 && !e.error == !table[i].error &&
+                            (!e.error || strcmp(e.error, table[i].error) == 0);
+                experiment_record_deinit(&e);
+                CHECK(good);
+        }
+}
+
+static void test_outcome_is_kept(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        int64_t run_id = fixture_start(f.store);
+        struct run_outcome o = {STATE_DONE,       NULL, "[\"noisy:steal\"]", "[{\"role\":\"sender\"}]", "{\"bytes\":1}",
+                                "{\"before\":{}}"};
+        CHECK_INT(store_finish_run(f.store, run_id, &o), 0);
+        struct run_record run;
+        CHECK_INT(store_run(f.store, run_id, &run), 0);
+        bool good = run.state == STATE_DONE && run.attempt == 1 && strcmp(run.flags_json, o.flags_json) == 0 &&
+                    strcmp(run.agents_json, o.agents_json) == 0 && strcmp(run.result_json, o.result_json) == 0 &&
+                    strcmp(run.environment_json, o.environment_json) == 0 && !run.error && run.started_at > 0 &&
+                    run.finished_at >= run.started_at;
+        run_record_deinit(&run);
+        CHECK(good);
+        CHECK_INT(store_run(f.store, 99, &run), -ENOENT);
+}
+
+/* Cancel and forget */
+
+static void test_cancel_queued(void) {
+        FIXTURE f;
+        int64_t id, running = 7;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 1, NULL, &id), 0);
+        CHECK_INT(store_cancel_experiment(f.store, 99, &running), -ENOENT);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
+        CHECK_INT(running, 0);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
+        CHECK_INT(fixture_run_state(f.store, 3), STATE_CANCELLED);
+        CHECK_INT(fixture_start(f.store), -ENOENT);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), -EALREADY);
+}
+
+static void test_cancel_running(void) {
+        FIXTURE f;
+        int64_t id, running;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 1, NULL, &id), 0);
+        int64_t first = fixture_start(f.store);
+        CHECK_INT(fixture_finish(f.store, first, STATE_DONE, NULL), 0);
+        int64_t second = fixture_start(f.store);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
+        CHECK_INT(running, second);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_RUNNING);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0); /* asking twice is no fault */
+        CHECK_INT(running, second);
+        CHECK_INT(fixture_finish(f.store, second, STATE_CANCELLED, NULL), 0);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
+        CHECK_INT(number(&f, "SELECT runs_done * 10 + runs_cancelled FROM experiments"), 12);
+}
+
+/* The answer to a cancel outlives a crash, even when the last run was the running one. */
+static void test_cancel_then_crash(void) {
+        for (uint32_t points = 1; points <= 2; points++) {
+                FIXTURE f;
+                int64_t id, running;
+                struct recovery recovery;
+                fixture_open(&f);
+                CHECK_INT(fixture_add(f.store, points, 1, NULL, &id), 0);
+                int64_t run = fixture_start(f.store);
+                CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
+                CHECK_INT(fixture_reopen(&f), 0);
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                CHECK_UINT(recovery.requeued, 0);
+                CHECK_INT(fixture_run_state(f.store, run), STATE_CANCELLED);
+                CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
+        }
+}
+
+static struct sample_record sample_of(int64_t experiment, int64_t run, uint32_t second, struct histogram *latency) {
+        static char agent[] = "receiver", counters[] = "{\"voluntary_switches\":3}";
+        return (struct sample_record){.experiment_id = experiment,
+                                      .run_id = run,
+                                      .agent = agent,
+                                      .thread = 1,
+                                      .second = second,
+                                      .interval_ns = 1000012345,
+                                      .messages = UINT64_C(1) << 40,
+                                      .bytes = UINT64_C(1) << 52,
+                                      .latency = latency,
+                                      .counters_json = second % 2 ? counters : NULL};
+}
+
+static void test_delete(void) {
+        FIXTURE f;
+        int64_t id, other;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &other), 0);
+        int64_t run = fixture_start(f.store);
+        struct sample_record batch[500];
+        for (uint32_t i = 0; i < 500; i++)
+                batch[i] = sample_of(id, run, i, NULL);
+        for (int i = 0; i < 10; i++)
+                CHECK_INT(store_add_samples(f.store, batch, 500), 0);
+        CHECK_INT(store_delete_experiment(f.store, id), -EBUSY);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(store_delete_experiment(f.store, id), -EBUSY); /* between two runs it runs still */
+        int64_t none;
+        CHECK_INT(store_cancel_experiment(f.store, id, &none), 0);
+        CHECK_INT(store_delete_experiment(f.store, id), 0);
+        CHECK_INT(store_delete_experiment(f.store, id), -ENOENT);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_COUNT);
+        CHECK_INT(fixture_run_state(f.store, run), STATE_COUNT);
+        struct sample_record *samples = NULL;
+        size_t n;
+        CHECK_INT(store_samples(f.store, id, 0, 0, 10, &samples, &n), -ENOENT);
+        CHECK_INT(number(&f, "SELECT count(*) FROM points"), 1);
+
+        int steps = 0, r;
+        while ((r = store_tidy(f.store)) == 1)
+                CHECK(++steps < 100);
+        CHECK_INT(r, 0);
+        CHECK(steps > 1); /* not all 5000 at once */
+        CHECK_INT(number(&f, "SELECT count(*) FROM samples"), 0);
+        CHECK_INT(number(&f, "SELECT value FROM counters WHERE name = 'samples'"), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM forgotten"), 0);
+        struct stat st;
+        CHECK_INT(stat(fixture_path(&f, "ipclab.db-wal"), &st), 0);
+        CHECK_INT(st.st_size, 0);
+        CHECK_INT(fixture_experiment_state(f.store, other), STATE_QUEUED);
+}
+
+/* Recovery */
+
+static void test_three_attempts(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        for (unsigned attempt = 1; attempt <= RUN_ATTEMPTS_MAX; attempt++) {
+                CHECK_INT(fixture_start(f.store), 1);
+                CHECK_INT(number(&f, "SELECT attempt FROM runs WHERE id = 1"), attempt);
+                CHECK_INT(fixture_reopen(&f), 0);
+                struct recovery recovery;
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                CHECK_UINT(recovery.requeued, attempt < RUN_ATTEMPTS_MAX);
+                CHECK_UINT(recovery.given_up, attempt == RUN_ATTEMPTS_MAX);
+                CHECK_INT(fixture_experiment_state(f.store, id), STATE_QUEUED);
+        }
+        struct run_record run;
+        CHECK_INT(store_run(f.store, 1, &run), 0);
+        bool good = run.state == STATE_FAILED && run.error && strstr(run.error, "attempt 3 of 3");
+        run_record_deinit(&run);
+        CHECK(good);
+        CHECK_INT(fixture_start(f.store), 2); /* the queue goes on */
+        CHECK_INT(fixture_finish(f.store, 2, STATE_DONE, NULL), 0);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_FAILED);
+}
+
+static void test_a_stop_does_not_count(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        for (unsigned i = 0; i < 2 * RUN_ATTEMPTS_MAX; i++) {
+                struct recovery recovery;
+                CHECK_INT(fixture_start(f.store), 1);
+                CHECK_INT(store_interrupt_run(f.store, 1), 0);
+                CHECK_INT(fixture_run_state(f.store, 1), STATE_INTERRUPTED);
+                CHECK_INT(fixture_start(f.store), -ENOENT); /* not again by the daemon that stops */
+                CHECK_INT(fixture_reopen(&f), 0);
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                CHECK_UINT(recovery.requeued, 1);
+                CHECK_UINT(recovery.given_up, 0);
+        }
+        CHECK_INT(number(&f, "SELECT attempt FROM runs"), 0);
+}
+
+static void test_recovery_of_nothing(void) {
+        FIXTURE f;
+        int64_t id, change, after;
+        struct recovery recovery = {7, 7};
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK_UINT(recovery.requeued + recovery.given_up, 0);
+        CHECK_INT(store_last_change(f.store, &after), 0);
+        CHECK_INT(after, change);
+}
+
+/* Samples */
+
+static void test_samples_come_back(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        static struct histogram h;
+        memset(&h, 0, sizeof(h));
+        histogram_record(&h, 1234567);
+        histogram_record(&h, 3);
+        struct sample_record batch[] = {sample_of(id, run, 0, NULL), sample_of(id, run, 1, &h)};
+        CHECK_INT(store_add_samples(f.store, batch, 2), 0);
+        CHECK_INT(store_add_samples(f.store, NULL, 0), 0);
+
+        struct sample_record *got;
+        size_t n;
+        CHECK_INT(store_samples(f.store, 0, run, 0, 10, &got, &n), 0);
+        bool good = n == 2 && got[0].change < got[1].change && got[1].second == 1 && got[1].thread == 1 &&
+                    got[1].interval_ns == 1000012345 && got[1].messages == UINT64_C(1) << 40 &&
+                    got[1].bytes == UINT64_C(1) << 52 && strcmp(got[1].agent, "receiver") == 0 &&
+                    !got[0].counters_json && strstr(got[1].counters_json, "voluntary") && !got[0].latency &&
+                    got[1].latency && memcmp(got[1].latency, &h, sizeof(h)) == 0;
+        int64_t after = n ? got[0].change : 0;
+        store_samples_free(got, n);
+        CHECK(good);
+        CHECK_INT(store_samples(f.store, id, 0, after, 10, &got, &n), 0);
+        store_samples_free(got, n);
+        CHECK_UINT(n, 1);
+        CHECK_INT(store_samples(f.store, id, 0, 0, 1, &got, &n), 0);
+        store_samples_free(got, n);
+        CHECK_UINT(n, 1);
+        CHECK_INT(store_samples(f.store, 0, 99, 0, 1, &got, &n), -ENOENT);
+        CHECK_INT(store_samples(f.store, 99, 0, 0, 1, &got, &n), -ENOENT);
+}
+
+static void test_samples_of_running_runs_only(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        struct sample_record batch[] = {sample_of(id, run, 0, NULL), sample_of(id, run + 1, 0, NULL)};
+        CHECK_INT(store_add_samples(f.store, batch, 2), -ENOENT);
+        CHECK_INT(number(&f, "SELECT count(*) FROM samples"), 0); /* not half of the batch either */
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(store_add_samples(f.store, batch, 1), -ENOENT);
+}
+
+static void test_second_attempt_starts_without_samples(void) {
+        FIXTURE f;
+        int64_t id;
+        struct recovery recovery;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        struct sample_record sample = sample_of(id, run, 0, NULL);
+        CHECK_INT(store_add_samples(f.store, &sample, 1), 0);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK_INT(fixture_start(f.store), run);
+        CHECK_INT(number(&f, "SELECT count(*) + (SELECT value FROM counters WHERE name = 'samples') FROM samples"), 0);
+}
+
+/* Lists, ETA, changes */
+
+static void test_lists(void) {
+        FIXTURE f;
+        int64_t id;
+        struct experiment_record *items;
+        size_t n;
+        fixture_open(&f);
+        for (int i = 0; i < 5; i++)
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+
+        static const struct {
+                bool by_state;
+                enum state state;
+                int64_t before;
+                uint32_t limit;
+                int64_t ids[6];
+        } table[] = {
+                {false, STATE_QUEUED, 0, 100, {5, 4, 3, 2, 1}},
+                {false, STATE_QUEUED, 0, 2, {5, 4}},
+                {false, STATE_QUEUED, 4, 2, {3, 2}},
+                {false, STATE_QUEUED, 1, 2, {0}},
+                {true, STATE_QUEUED, 0, 100, {5, 4, 3, 2}},
+                {true, STATE_DONE, 0, 100, {1}},
+                {true, STATE_FAILED, 0, 100, {0}},
+        };
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                CHECK_INT(store_experiments(f.store, table[i].by_state, table[i].state, table[i].before, table[i].limit,
+                                            util_now_ms(), &items, &n),
+                          0);
+                bool good = true;
+                for (size_t k = 0; k < n; k++)
+                        good = good && items[k].id == table[i].ids[k];
+                good = good && table[i].ids[n] == 0;
+                store_experiments_free(items, n);
+                if (!good)
+                        CHECK_FAIL("list %zu is not as expected", i);
+        }
+}
+
+static void test_eta(void) {
+        FIXTURE f;
+        int64_t id[3];
+        struct experiment_record *items;
+        size_t n;
+        fixture_open(&f);
+        for (int i = 0; i < 3; i++)
+                CHECK_INT(fixture_add(f.store, 4, 1, NULL, &id[i]), 0);
+        /* the first has done two runs of 2 s and is 0.5 s into its third; planned were 3 s each */
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE experiments SET measured_ms = 4000 WHERE id = 1"), 0);
+        CHECK(fixture_start(f.store) > 0);
+        int64_t started = number(&f, "SELECT started_at FROM runs WHERE state = 'running'");
+
+        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started + 500, &items, &n), 0);
+        bool good = n == 3 && items[2].eta_seconds == 4 && items[2].queue_position == 0 && /* 3.5 rounded up */
+                    items[1].eta_seconds == 16 && items[1].queue_position == 1 && items[0].eta_seconds == 28 &&
+                    items[0].queue_position == 2;
+        store_experiments_free(items, n);
+        CHECK(good);
+        /* a run that takes longer than expected, and a clock that was set back */
+        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started + 60000, &items, &n), 0);
+        good = n == 3 && items[2].eta_seconds == 2;
+        store_experiments_free(items, n);
+        CHECK(good);
+        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started - 60000, &items, &n), 0);
+        good = n == 3 && items[2].eta_seconds == 4;
+        store_experiments_free(items, n);
+        CHECK(good);
+}
+
+static void test_measured_time_is_true(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        usleep(30000);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        int64_t measured = number(&f, "SELECT measured_ms FROM experiments");
+        CHECK(measured >= 30 && measured < 10000);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_FAILED, "no"), 0); /* does not count */
+        CHECK_INT(number(&f, "SELECT measured_ms FROM experiments"), measured);
+}
+
+/* Follows the changes as an event stream does, `limit` at a time; returns how many it saw, or INT64_MIN. */
+static int64_t follow(struct store *s, int64_t experiment_id, int64_t *after, uint32_t limit) {
+        int64_t seen = 0;
+        for (;;) {
+                struct change_record *changes;
+                size_t n;
+                if (store_changes(s, experiment_id, *after, limit, util_now_ms(), &changes, &n) < 0)
+                        return INT64_MIN;
+                for (size_t i = 0; i < n; i++) {
+                        struct change_record *c = &changes[i];
+                        int64_t change = c->experiment ? c->experiment->change
+                                         : c->run      ? c->run->change
+                                                       : c->sample->change;
+                        if ((!!c->experiment + !!c->run + !!c->sample) != 1 || change <= *after)
+                                seen = INT64_MIN / 2;
+                        *after = change;
+                        seen++;
+                }
+                store_changes_free(changes, n);
+                if (n < limit)
+                        return seen;
+        }
+}
+
+static void test_changes(void) {
+        FIXTURE f;
+        int64_t id, other, after = 0, all = 0;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 1, NULL, &id), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &other), 0);
+        CHECK_INT(follow(f.store, id, &after, 2), 4); /* the experiment and three runs, in steps of two */
+        CHECK_INT(follow(f.store, 0, &all, 100), 2);  /* runs that wait are no news to all */
+        CHECK_INT(follow(f.store, id, &after, 2), 0);
+
+        int64_t run = fixture_start(f.store);
+        struct sample_record batch[] = {sample_of(id, run, 0, NULL), sample_of(id, run, 1, NULL),
+                                        sample_of(id, run, 2, NULL)};
+        CHECK_INT(store_add_samples(f.store, batch, 3), 0);
+        CHECK_INT(follow(f.store, id, &after, 1), 5); /* run, experiment, samples */
+        CHECK_INT(follow(f.store, 0, &all, 1), 2);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(follow(f.store, id, &after, 1), 2);
+        int64_t running;
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
+        CHECK_INT(follow(f.store, id, &after, 1), 3); /* two runs and the experiment */
+        int64_t last;
+        CHECK_INT(store_last_change(f.store, &last), 0);
+        CHECK(after <= last);
+        struct change_record *changes;
+        size_t n;
+        CHECK_INT(store_changes(f.store, 99, 0, 10, 0, &changes, &n), -ENOENT);
+        CHECK_INT(number(&f, "SELECT count(*) - count(DISTINCT change) FROM (SELECT change FROM experiments UNION ALL "
+                             "SELECT change FROM runs UNION ALL SELECT change FROM samples)"),
+                  0);
+}
+
+static void test_points_with_their_runs(void) {
+        FIXTURE f;
+        int64_t id;
+        struct point_record *points;
+        size_t n;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 2, NULL, &id), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_FAILED, "broken"), 0);
+        CHECK_INT(store_points(f.store, id, 0, 2, &points, &n), 0);
+        bool good = n == 2 && points[0].n_runs == 2 && points[0].runs[0].state == STATE_DONE &&
+                    strcmp(points[0].runs[0].result_json, "{\"messages\":1}") == 0 &&
+                    points[0].runs[1].state == STATE_QUEUED && points[1].runs[0].state == STATE_FAILED &&
+                    strcmp(points[1].runs[0].error, "broken") == 0;
+        store_points_free(points, n);
+        CHECK(good);
+        CHECK_INT(store_points(f.store, id, 2, 2, &points, &n), 0);
+        store_points_free(points, n);
+        CHECK_UINT(n, 1);
+        CHECK_INT(store_points(f.store, 99, 0, 2, &points, &n), -ENOENT);
+}
+
+static void test_totals(void) {
+        FIXTURE f;
+        int64_t id;
+        struct store_totals t;
+        fixture_open(&f);
+        CHECK_INT(store_totals(f.store, &t), 0);
+        CHECK_UINT(t.experiments_queued + t.runs_done + t.runs_failed + t.samples, 0);
+        for (int i = 0; i < 3; i++)
+                CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        struct sample_record sample = sample_of(1, run, 0, NULL);
+        CHECK_INT(store_add_samples(f.store, &sample, 1), 0);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_FAILED, "x"), 0);
+        CHECK_INT(store_totals(f.store, &t), 0);
+        CHECK_UINT(t.experiments_queued, 2);
+        CHECK_UINT(t.runs_done, 1);
+        CHECK_UINT(t.runs_failed, 1);
+        CHECK_UINT(t.samples, 1);
+        CHECK(t.database_bytes > 4096);
+}
+
+int main(void) {
+        RUN(test_one_daemon_per_directory);
+        RUN(test_bad_directories);
+        RUN(test_durable_settings);
+        RUN(test_link_in_place_of_the_file);
+        RUN(test_not_a_database);
+        RUN(test_newer_database_is_refused);
+        RUN(test_migrations_step_by_step);
+        RUN(test_version_1);
+        RUN(test_reader_changes_nothing);
+        RUN(test_add_and_read);
+        RUN(test_add_is_all_or_nothing);
+        RUN(test_idempotency);
+        RUN(test_ids_are_never_reused);
+        RUN(test_runs_in_order);
+        RUN(test_wrong_transitions);
+        RUN(test_experiment_ends);
+        RUN(test_outcome_is_kept);
+        RUN(test_cancel_queued);
+        RUN(test_cancel_running);
+        RUN(test_cancel_then_crash);
+        RUN(test_delete);
+        RUN(test_three_attempts);
+        RUN(test_a_stop_does_not_count);
+        RUN(test_recovery_of_nothing);
+        RUN(test_samples_come_back);
+        RUN(test_samples_of_running_runs_only);
+        RUN(test_second_attempt_starts_without_samples);
+        RUN(test_lists);
+        RUN(test_eta);
+        RUN(test_measured_time_is_true);
+        RUN(test_changes);
+        RUN(test_points_with_their_runs);
+        RUN(test_totals);
+        return check_end();
+}
