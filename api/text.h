@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_TEXT_H
+#define IPCLAB_API_TEXT_H
+
+/* Growing text with a sticky error: append freely, look at `error` once. */
+
+#include <stddef.h>
+
+struct text {
+        char *data; /* NUL-terminated once anything was appended */
+        size_t length, size;
+        int error;
+};
+
+void text_deinit(struct text *t);
+void text_clear(struct text *t); /* keeps the memory */
+void text_append(struct text *t, const char *data, size_t length);
+void text_puts(struct text *t, const char *s);
+void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A CSV field (RFC 4180), quoted where it must be; NULL is an empty field. The caller puts commas and line ends. */
+void text_csv(struct text *t, const char *field);
+
+#endif
