@@ -13,16 +13,18 @@ struct api;
 
 struct api_options {
         struct service *service;
-        int unix_fd;        /* listening AF_UNIX socket, or -1; api owns it from here on */
-        int tcp_fd;         /* listening TCP socket on loopback, or -1; api owns it */
-        const char *token;  /* bearer token that writes over TCP need */
+        int unix_fd;       /* listening AF_UNIX socket, or -1; api owns it from here on */
+        int tcp_fd;        /* listening TCP socket on loopback, or -1; api owns it */
+        const char *token; /* bearer token that writes over TCP need */
         const char *web_dir;
-        const char *extra_hosts; /* comma-separated Host values accepted besides 127.0.0.1, localhost and [::1] with the port; may be NULL */
+        const char *extra_hosts; /* comma-separated Host values accepted besides 127.0.0.1, localhost and [::1] with the
+                                    port; may be NULL */
 };
 
 /* Serves until api_stop(). 0 or negative errno. */
 int api_start(const struct api_options *o, struct api **ret);
-/* Ends event streams, finishes what is under way (5 s at most), joins the threads. NULL-safe. */
+/* Ends event streams, finishes what is under way (5 s at most), joins the threads. NULL-safe. A handler may be waiting
+ * for the daemon's main thread: when that is the caller, service_stop() comes first. */
 void api_stop(struct api *a);
 
 #endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Starts and stops the HTTP interface: what it serves from, and a server on each of the two sockets. */
+
+#include "api/api.h"
+
+#include "api/assets.h"
+#include "api/dispatch.h"
+#include "api/openapi.h"
+#include "api/state.h"
+#include "schema/util.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define STOP_NS (5 * NSEC_PER_SEC)
+
+/* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. */
+static const struct {
+        unsigned connections, connections_per_peer, workers;
+} shares[LISTENER_COUNT] = {
+        [LISTENER_TCP] = {.connections = 192, .connections_per_peer = 128, .workers = 3},
+        [LISTENER_LOCAL] = {.connections = 128, .connections_per_peer = 96, .workers = 3},
+};
+
+static int add_host(struct api *a, const char *host, size_t length) {
+        if (a->n_hosts == API_HOSTS_MAX)
+                return -E2BIG;
+        a->hosts[a->n_hosts] = strndup(host, length);
+        return a->hosts[a->n_hosts] ? (a->n_hosts++, 0) : -ENOMEM;
+}
+
+static int add_host_port(struct api *a, const char *host, unsigned port) {
+        char text[128];
+        int n = snprintf(text, sizeof(text), "%s:%u", host, port);
+        int k = add_host(a, text, (size_t) n);
+        /* a client leaves http's own port out */
+        return k >= 0 && port == 80 ? add_host(a, host, strlen(host)) : k;
+}
+
+/* The address that we are bound to, where it says more than "any". */
+static int add_bound_host(struct api *a, const struct sockaddr_storage *address, unsigned port) {
+        char text[INET6_ADDRSTRLEN], host[INET6_ADDRSTRLEN + 2];
+        if (address->ss_family == AF_INET) {
+                const struct in_addr *in = &((const struct sockaddr_in *) address)->sin_addr;
+                if (in->s_addr == htonl(INADDR_ANY) || !inet_ntop(AF_INET, in, host, sizeof(host)))
+                        return 0;
+        } else {
+                const struct in6_addr *in = &((const struct sockaddr_in6 *) address)->sin6_addr;
+                if (IN6_IS_ADDR_UNSPECIFIED(in) || !inet_ntop(AF_INET6, in, text, sizeof(text)))
+                        return 0;
+                snprintf(host, sizeof(host), "[%s]", text);
+        }
+        return add_host_port(a, host, port);
+}
+
+static int add_hosts(struct api *a, int tcp_fd, const char *extra) {
+        static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
+        struct sockaddr_storage address = {0};
+        socklen_t length = sizeof(address);
+        if (getsockname(tcp_fd, (struct sockaddr *) &address, &length) < 0)
+                return -errno;
+        if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
+                return -EAFNOSUPPORT;
+        unsigned port = ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *) &address)->sin_port
+                                                           : ((struct sockaddr_in6 *) &address)->sin6_port);
+        int k = 0;
+        for (size_t i = 0; i < ELEMENTS(names) && k >= 0; i++)
+                k = add_host_port(a, names[i], port);
+        if (k >= 0)
+                k = add_bound_host(a, &address, port);
+        while (k >= 0 && extra && *extra) {
+                extra += strspn(extra, ", ");
+                size_t n = strcspn(extra, ", ");
+                if (n > 0)
+                        k = add_host(a, extra, n);
+                extra += n;
+        }
+        return k;
+}
+
+static int start_listener(struct api *a, unsigned listener, int fd) {
+        if (fd < 0)
+                return 0;
+        return http_start(&a->listeners[listener],
+                          &(struct http_options){
+                                  .fd = fd,
+                                  .local = listener == LISTENER_LOCAL,
+                                  .connections = shares[listener].connections,
+                                  .connections_per_peer = shares[listener].connections_per_peer,
+                                  .workers = shares[listener].workers,
+                                  .handler = {.admit = dispatch_admit,
+                                              .handle = dispatch_handle,
+                                              .refuse = dispatch_refuse,
+                                              .userdata = a},
+                          });
+}
+
+/* Signals are the main thread's: the threads that the servers start inherit a mask that blocks them all. */
+static int start_listeners(struct api *a, const struct api_options *o) {
+        sigset_t all, before;
+        sigfillset(&all);
+        int k = -pthread_sigmask(SIG_SETMASK, &all, &before);
+        if (k < 0)
+                return k;
+        k = start_listener(a, LISTENER_LOCAL, o->unix_fd);
+        if (k >= 0)
+                k = start_listener(a, LISTENER_TCP, o->tcp_fd);
+        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return k;
+}
+
+static void api_free(struct api *a) {
+        uint64_t deadline = util_now_ns() + STOP_NS;
+        for (size_t i = 0; i < LISTENER_COUNT; i++)
+                http_quiesce(a->listeners[i]);
+        for (size_t i = 0; i < LISTENER_COUNT; i++)
+                http_stop(a->listeners[i], deadline);
+        for (size_t i = 0; i < a->n_hosts; i++)
+                free(a->hosts[i]);
+        assets_free(a->assets);
+        free(a->openapi);
+        free(a->token);
+        free(a);
+}
+
+int api_start(const struct api_options *o, struct api **ret) {
+        struct api *a = calloc(1, sizeof(*a));
+        if (!a)
+                return -ENOMEM;
+        a->service = o->service;
+        a->token = strdup(o->token ? o->token : "");
+        int k = a->token ? 0 : -ENOMEM;
+        if (k >= 0 && o->tcp_fd >= 0)
+                k = add_hosts(a, o->tcp_fd, o->extra_hosts);
+        if (k >= 0)
+                k = assets_load(&a->assets, o->web_dir);
+        if (k >= 0)
+                k = openapi_make(&a->openapi, &a->openapi_length);
+        if (k >= 0)
+                k = start_listeners(a, o);
+        if (k < 0) {
+                api_free(a);
+                return k;
+        }
+        *ret = a;
+        return 0;
+}
+
+void api_stop(struct api *a) {
+        if (a)
+                api_free(a);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_DISPATCH_H
+#define IPCLAB_API_DISPATCH_H
+
+/* From a request to its route's handler, with the guards on the way; http.c calls these through struct http_handler. */
+
+#include "api/state.h"
+
+bool dispatch_admit(void *userdata, struct request *q, struct response *p);
+void dispatch_handle(void *userdata, struct request *q, struct response *p);
+void dispatch_refuse(void *userdata, const struct request *q, const struct refusal *r, struct response *p);
+
+#endif

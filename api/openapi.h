@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_OPENAPI_H
+#define IPCLAB_API_OPENAPI_H
+
+/* The OpenAPI 3.1 description of the route table, with the components of api/openapi/components.json and the
+ * experiment's own JSON Schema as the component ExperimentSpec. */
+
+#include <stddef.h>
+
+extern const char openapi_components_json[]; /* generated from components.json */
+
+/* malloc()ed text. -ENOMEM, -EBADMSG when a component is not JSON. */
+int openapi_make(char **ret, size_t *ret_length);
+
+#endif

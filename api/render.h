@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_RENDER_H
+#define IPCLAB_API_RENDER_H
+
+/*
+ * Records as the JSON that clients see. Every key is always there; what is not known is null. Times are ISO 8601 in
+ * UTC with milliseconds.
+ */
+
+#include "daemon/records.h"
+#include "schema/json.h"
+
+void render_experiment(struct json_writer *w, const struct experiment_record *e);
+void render_run(struct json_writer *w, const struct run_record *run);
+/* latency_kind: "rtt" or "one_way", NULL when the sample has no latency. */
+void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram);
+void render_result(struct json_writer *w, const struct result_record *row);
+
+/* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
+const char *render_latency_kind(const char *point_json);
+
+/* The latency statistics of a result row by name, in the order they are shown. */
+struct latency_column {
+        const char *name;
+        size_t offset; /* of its struct statistic in struct result_record */
+};
+extern const struct latency_column latency_columns[];
+extern const size_t n_latency_columns;
+const struct statistic *latency_statistic(const struct result_record *row, size_t column);
+
+#endif
