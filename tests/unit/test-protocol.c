@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Messages survive the way there and back, what is not one is refused with a sentence, and the socket's two verbs keep
+ * their deadlines. */
+
+#include "schema/protocol.h"
+
+#include "check.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/socket.h>
+
+static struct message setup_message(void) {
+        struct message m = {
+                .type = MESSAGE_SETUP,
+                .setup = {.end = END_SECOND,
+                          .point = {.workload = WORKLOAD_PINGPONG,
+                                    .transport = TRANSPORT_FIFO,
+                                    .message_size = SPEC_MESSAGE_SIZE_MAX,
+                                    .threads = 3},
+                          .verify = VERIFY_CHECKSUM,
+                          .messages = UINT64_MAX,
+                          .warmup_ns = 1,
+                          .interval_ns = 1000000000,
+                          .stall_ns = 2000000000,
+                          .rate = 0.1,
+                          .options = {.pipe_size = 65536},
+                          .placement = {.memory = MEMORY_INTERLEAVE}},
+        };
+        struct agent_placement *p = &m.setup.placement;
+        p->cpus = calloc(2, sizeof(*p->cpus));
+        p->leader_cpus = calloc(1, sizeof(*p->leader_cpus));
+        if (!p->cpus || !p->leader_cpus)
+                abort();
+        p->cpus[0] = 8191;
+        p->n_cpus = 2;
+        p->leader_cpus[0] = 7;
+        p->n_leader_cpus = 1;
+        node_set_add(&p->memory_nodes, 0);
+        node_set_add(&p->memory_nodes, 1023);
+        return m;
+}
+
+static struct message sample_message(void) {
+        struct message m = {
+                .type = MESSAGE_SAMPLE,
+                .sample = {.thread = 1023,
+                           .second = UINT32_MAX,
+                           .interval_ns = 1000012345,
+                           .messages = UINT64_MAX,
+                           .bytes = UINT64_MAX - 1},
+        };
+        m.sample.counters = strdup("{\"partial_reads\":3,\"x\":null}");
+        m.sample.latency = calloc(1, sizeof(*m.sample.latency));
+        if (!m.sample.counters || !m.sample.latency)
+                abort();
+        for (uint64_t v = 1; v < 100000000; v = v * 3 / 2 + 1)
+                histogram_record(m.sample.latency, v);
+        return m;
+}
+
+static int round_trip(const struct message *m, struct message *ret) {
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+        char detail[200] = "";
+        int r = message_encode(m, &text, &length);
+        if (r == 0)
+                r = message_decode(text, length, ret, detail);
+        if (r < 0)
+                fprintf(stderr, "%s: %s\n", text ? text : "(not encoded)", detail);
+        return r;
+}
+
+static void setup_travels(void) {
+        struct message m = setup_message(), got;
+        CHECK_INT(round_trip(&m, &got), 0);
+        const struct message_setup *a = &m.setup, *b = &got.setup;
+        CHECK_INT(got.type, MESSAGE_SETUP);
+        CHECK(a->end == b->end && a->verify == b->verify && a->duration_ns == b->duration_ns);
+        CHECK(a->messages == b->messages && a->warmup_ns == b->warmup_ns && a->interval_ns == b->interval_ns);
+        CHECK(a->stall_ns == b->stall_ns && a->rate == b->rate && a->options.pipe_size == b->options.pipe_size);
+        CHECK(a->point.workload == b->point.workload && a->point.transport == b->point.transport);
+        CHECK(a->point.message_size == b->point.message_size && a->point.threads == b->point.threads);
+        CHECK_UINT(b->placement.n_cpus, 2);
+        CHECK_INT(b->placement.cpus[0], 8191);
+        CHECK_INT(b->placement.cpus[1], 0);
+        CHECK_UINT(b->placement.n_leader_cpus, 1);
+        CHECK_INT(b->placement.leader_cpus[0], 7);
+        CHECK_INT(b->placement.memory, MEMORY_INTERLEAVE);
+        CHECK(memcmp(&a->placement.memory_nodes, &b->placement.memory_nodes, sizeof(struct node_set)) == 0);
+        message_deinit(&m);
+        message_deinit(&got);
+        message_deinit(&got); /* twice is harmless */
+}
+
+static void sample_travels(void) {
+        struct message m = sample_message(), got;
+        CHECK_INT(round_trip(&m, &got), 0);
+        CHECK_INT(got.type, MESSAGE_SAMPLE);
+        CHECK_UINT(got.sample.thread, 1023);
+        CHECK_UINT(got.sample.second, UINT32_MAX);
+        CHECK_UINT(got.sample.interval_ns, 1000012345);
+        CHECK_UINT(got.sample.messages, UINT64_MAX);
+        CHECK_UINT(got.sample.bytes, UINT64_MAX - 1);
+        CHECK_STRING(got.sample.counters, m.sample.counters);
+        CHECK(memcmp(got.sample.latency, m.sample.latency, sizeof(*m.sample.latency)) == 0); /* the sum too */
+        message_deinit(&m);
+        message_deinit(&got);
+
+        struct message bare = {.type = MESSAGE_SAMPLE};
+        CHECK_INT(round_trip(&bare, &got), 0);
+        CHECK(!got.sample.counters && !got.sample.latency);
+        message_deinit(&got);
+}
+
+static void small_ones_travel(void) {
+        static char proof[] = "{\"affinity\":[0]}", effective[] = "{\"pipe_size\":65536}", counters[] = "{}";
+        struct message got, hello = {.type = MESSAGE_HELLO, .hello = {.pid = 4711}};
+        CHECK_INT(round_trip(&hello, &got), 0);
+        CHECK_INT(got.hello.pid, 4711);
+        struct message ready = {.type = MESSAGE_READY, .ready = {.proof = proof, .effective = effective}};
+        CHECK_INT(round_trip(&ready, &got), 0);
+        CHECK_STRING(got.ready.proof, proof);
+        CHECK_STRING(got.ready.effective, effective);
+        message_deinit(&got);
+        struct message start = {.type = MESSAGE_START, .start = {.start_ns = UINT64_MAX}};
+        CHECK_INT(round_trip(&start, &got), 0);
+        CHECK_UINT(got.start.start_ns, UINT64_MAX);
+        struct message alive = {.type = MESSAGE_ALIVE, .alive = {.phase = "draining"}};
+        CHECK_INT(round_trip(&alive, &got), 0);
+        CHECK_STRING(got.alive.phase, "draining");
+        struct message report = {.type = MESSAGE_REPORT,
+                                 .report = {.window_ns = 1,
+                                            .messages = 2,
+                                            .bytes = 3,
+                                            .proof = proof,
+                                            .effective = effective,
+                                            .counters = counters}};
+        CHECK_INT(round_trip(&report, &got), 0);
+        CHECK(got.report.window_ns == 1 && got.report.messages == 2 && got.report.bytes == 3);
+        CHECK_STRING(got.report.counters, counters);
+        message_deinit(&got);
+        struct message error = {.type = MESSAGE_ERROR, .error = {.error = ENOSPC, .detail = "\"full\"\n"}};
+        CHECK_INT(round_trip(&error, &got), 0);
+        CHECK_INT(got.error.error, ENOSPC);
+        CHECK_STRING(got.error.detail, "\"full\"\n");
+}
+
+#define SETUP(point, ends, rest)                                                                                       \
+        "{\"v\":1,\"type\":\"setup\",\"end\":\"first\",\"point\":" point ",\"verify\":\"none\"," ends                  \
+        ",\"warmup_ns\":\"0\",\"interval_ns\":\"0\",\"stall_ns\":\"0\"" rest "}"
+#define POINT                                                                                                          \
+        "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":1,\"threads\":1,"                            \
+        "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\"}"
+#define ENDS "\"duration_ns\":\"1\",\"messages\":\"0\""
+#define PLACEMENT "\"placement\":{\"cpus\":[],\"leader_cpus\":[],\"memory\":\"default\",\"memory_nodes\":[]}"
+#define REST ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"}," PLACEMENT
+#define SAMPLE(second, latency)                                                                                        \
+        "{\"v\":1,\"type\":\"sample\",\"thread\":0,\"second\":" second ",\"interval_ns\":\"1\",\"messages\":\"1\","    \
+        "\"bytes\":\"1\",\"counters\":null,\"latency\":" latency "}"
+
+static const char *const bad[][2] = {
+        {"", "not JSON"},
+        {"[]", "an object"},
+        {"{}", "\"v\" is missing"},
+        {"{\"v\":1}", "\"type\" is missing"},
+        {"{\"v\":2,\"type\":\"hello\",\"pid\":1}", "protocol version 2"},
+        {"{\"v\":\"1\",\"type\":\"hello\",\"pid\":1}", "\"v\" is not an integer"},
+        {"{\"v\":1,\"type\":\"hullo\",\"pid\":1}", "unknown message type"},
+        {"{\"v\":1,\"type\":7,\"pid\":1}", "not a string"},
+        {"{\"v\":1,\"type\":\"hello\"}", "\"pid\" is missing"},
+        {"{\"v\":1,\"type\":\"hello\",\"pid\":0}", "\"pid\" is not 1"},
+        {"{\"v\":1,\"type\":\"hello\",\"pid\":\"1\"}", "\"pid\" is not an integer"},
+        {"{\"v\":1,\"type\":\"hello\",\"pid\":1,\"more\":2}", "members that it should not have"},
+        {"{\"v\":1,\"type\":\"hello\",\"pid\":1,\"pid\":2}", "twice"},
+        {"{\"v\":1,\"type\":\"start\",\"start_ns\":5}", "decimal string"},
+        {"{\"v\":1,\"type\":\"start\",\"start_ns\":\"18446744073709551616\"}", "decimal string"},
+        {"{\"v\":1,\"type\":\"alive\",\"phase\":\"asleep\"}", "phase"},
+        {"{\"v\":1,\"type\":\"ready\",\"proof\":null,\"effective\":{}}", "\"proof\" is not an object"},
+        {"{\"v\":1,\"type\":\"ready\",\"proof\":{},\"effective\":[]}", "\"effective\" is not an object"},
+        {"{\"v\":1,\"type\":\"error\",\"error\":-1,\"detail\":\"\"}", "\"error\" is not 0"},
+        {"{\"v\":1,\"type\":\"report\",\"window_ns\":\"1\",\"messages\":\"1\",\"bytes\":\"1\",\"proof\":{},"
+         "\"effective\":{},\"counters\":null}",
+         "\"counters\" is not an object"},
+        {SETUP("{}", ENDS, REST), "\"point\" is not a point"},
+        {SETUP(POINT, "\"duration_ns\":\"0\",\"messages\":\"0\"", REST), "exactly one"},
+        {SETUP(POINT, "\"duration_ns\":\"1\",\"messages\":\"1\"", REST), "exactly one"},
+        {SETUP(POINT, ENDS, ",\"rate\":-1,\"options\":{\"pipe_size\":\"0\"}," PLACEMENT), "\"rate\""},
+        {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{}," PLACEMENT), "\"pipe_size\" is missing"},
+        {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{\"pipe_size\":\"0\",\"x\":1}," PLACEMENT), "options has members"},
+        {SETUP(POINT, ENDS,
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[-1],\"leader_cpus\":[],"
+               "\"memory\":\"default\",\"memory_nodes\":[]}"),
+         "no CPU"},
+        {SETUP(POINT, ENDS,
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"leader_cpus\":[2,8192],"
+               "\"memory\":\"default\",\"memory_nodes\":[]}"),
+         "no CPU"},
+        {SETUP(POINT, ENDS,
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"leader_cpus\":[],"
+               "\"memory\":\"near\",\"memory_nodes\":[]}"),
+         "memory policy"},
+        {SETUP(POINT, ENDS,
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"leader_cpus\":[],"
+               "\"memory\":\"bind\",\"memory_nodes\":[1,1]}"),
+         "no node, or has it twice"},
+        {SAMPLE("-1", "null"), "\"second\" is not"},
+        {SAMPLE("0", "[]"), "\"latency\" is not an object"},
+        {SAMPLE("0", "{\"v2\":\"AAAA\",\"sum_ns\":\"0\"}"), "not a histogram"},
+        {SAMPLE("0", "{\"v2\":\"?\",\"sum_ns\":\"0\"}"), "not a histogram"},
+        {SAMPLE("0", "{\"v2\":\"\"}"), "\"sum_ns\" is missing"},
+};
+
+static void bad_packets(void) {
+        struct message got;
+        char detail[200];
+        CHECK_INT(message_decode(SETUP(POINT, ENDS, REST), strlen(SETUP(POINT, ENDS, REST)), &got, detail), 0);
+        message_deinit(&got);
+        CHECK_INT(message_decode(SAMPLE("0", "null"), strlen(SAMPLE("0", "null")), &got, NULL), 0);
+        for (size_t i = 0; i < ELEMENTS(bad); i++) {
+                int r = message_decode(bad[i][0], strlen(bad[i][0]), &got, detail);
+                if (r != -EBADMSG || !strstr(detail, bad[i][1]))
+                        CHECK_FAIL("%s: %d, %s", bad[i][0], r, r < 0 ? detail : "accepted");
+                CHECK_INT(message_decode(bad[i][0], strlen(bad[i][0]), &got, NULL), -EBADMSG);
+        }
+}
+
+static void too_large_to_send(void) {
+        struct message m = {.type = MESSAGE_READY};
+        char *text = NULL;
+        size_t length;
+        m.ready.effective = strdup("{}");
+        m.ready.proof = malloc(PROTOCOL_PACKET_MAX + 1);
+        CHECK(m.ready.proof && m.ready.effective);
+        memset(m.ready.proof, ' ', PROTOCOL_PACKET_MAX);
+        m.ready.proof[PROTOCOL_PACKET_MAX] = '\0';
+        CHECK_INT(message_encode(&m, &text, &length), -EMSGSIZE);
+        CHECK(!text);
+        message_deinit(&m);
+}
+
+static void deadlines(void) {
+        int fds[2];
+        struct message m = {.type = MESSAGE_HELLO, .hello = {.pid = 1}}, got;
+        CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+        CHECK_INT(message_receive(fds[0], &got, 0, NULL), -EAGAIN);
+        uint64_t before = util_now_ns();
+        CHECK_INT(message_receive(fds[0], &got, before + 20 * NSEC_PER_MSEC, NULL), -ETIMEDOUT);
+        CHECK(util_now_ns() - before >= 20 * NSEC_PER_MSEC);
+        CHECK_INT(message_receive(fds[0], &got, 1, NULL), -ETIMEDOUT); /* long past */
+
+        CHECK_INT(message_send(fds[1], &m, 0), 0);
+        CHECK_INT(message_receive(fds[0], &got, util_now_ns() + NSEC_PER_SEC, NULL), 0);
+        CHECK_INT(got.hello.pid, 1);
+
+        int r = 0; /* nobody reads: the socket fills */
+        for (unsigned i = 0; i < 1000000 && r == 0; i++)
+                r = message_send(fds[1], &m, 0);
+        CHECK_INT(r, -EAGAIN);
+        CHECK_INT(message_send(fds[1], &m, util_now_ns() + 5 * NSEC_PER_MSEC), -ETIMEDOUT);
+        close(fds[0]);
+        CHECK_INT(message_send(fds[1], &m, 0), -ECONNRESET);
+        CHECK_INT(message_receive(fds[1], &got, util_now_ns() + NSEC_PER_SEC, NULL), -ECONNRESET);
+        close(fds[1]);
+}
+
+static void foreign_packets(void) {
+        static char large[PROTOCOL_PACKET_MAX + 1];
+        int fds[2], size = 4 << 20;
+        struct message got;
+        char detail[200] = "";
+        CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+        CHECK_INT(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
+        CHECK_INT(send(fds[1], large, sizeof(large), 0), sizeof(large));
+        CHECK_INT(message_receive(fds[0], &got, 0, detail), -EBADMSG);
+        CHECK(strstr(detail, "131073 bytes"));
+        CHECK_INT(send(fds[1], "x", 1, 0), 1);
+        CHECK_INT(message_receive(fds[0], &got, 0, detail), -EBADMSG);
+        close(fds[1]);
+        CHECK_INT(message_receive(fds[0], &got, 0, NULL), -ECONNRESET);
+        close(fds[0]);
+}
+
+/* The largest sample that can be: every bucket counted, in large numbers. */
+static void a_full_histogram_fits_a_packet(void) {
+        struct message m = sample_message(), got;
+        for (uint32_t i = 0; i <= histogram_index(HISTOGRAM_HIGHEST_NS); i++)
+                m.sample.latency->counts[i] = 500000 + i; /* three bytes each */
+        CHECK_INT(round_trip(&m, &got), 0);
+        CHECK(memcmp(got.sample.latency, m.sample.latency, sizeof(*m.sample.latency)) == 0);
+        message_deinit(&m);
+        message_deinit(&got);
+}
+
+int main(void) {
+        RUN(setup_travels);
+        RUN(sample_travels);
+        RUN(small_ones_travel);
+        RUN(bad_packets);
+        RUN(too_large_to_send);
+        RUN(deadlines);
+        RUN(foreign_packets);
+        RUN(a_full_histogram_fits_a_packet);
+        return check_end();
+}
