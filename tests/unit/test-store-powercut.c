@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The power fails at each single operation of the disk, and the disk is full at each single write: whatever the store
+ * had acknowledged is there afterwards, and nothing else but, perhaps, what was under way.
+ *
+ * A run without a fault tells what the database looks like after each step. After a cut in step k it must look as after
+ * k - 1 or k.
+ */
+
+#include "daemon/log.h"
+#include "daemon/store-internal.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fault-vfs.h"
+#include "tests/unit/store-fixture.h"
+
+#include <errno.h>
+
+#define STEPS 17
+#define FIXTURE __attribute__((cleanup(fixture_end))) struct fixture
+
+static int add_samples(struct store *s, int64_t experiment, int64_t run, uint32_t n) {
+        static char agent[] = "receiver";
+        struct sample_record batch[64];
+        for (uint32_t i = 0; i < n; i++)
+                batch[i] = (struct sample_record){
+                        .experiment_id = experiment, .run_id = run, .agent = agent, .second = i, .interval_ns = 1};
+        return store_add_samples(s, batch, n);
+}
+
+static int step(struct store *s, unsigned n) {
+        int64_t id, running;
+        int r;
+        switch (n) {
+        case 0:
+                return fixture_add(s, 4, 2, "first", &id);
+        case 1:
+                return fixture_add(s, 2, 1, NULL, &id);
+        case 2:
+                return store_start_run(s, 1);
+        case 3:
+                return add_samples(s, 1, 1, 64);
+        case 4:
+                return fixture_finish(s, 1, STATE_DONE, NULL);
+        case 5:
+                return fixture_add(s, 1, 1, "third", &id);
+        case 6:
+                return store_delete_experiment(s, 3); /* the newest */
+        case 7:
+                r = store_tidy(s);
+                return r < 0 ? r : 0;
+        case 8:
+                r = store_tidy(s); /* checkpoints: the log starts anew */
+                return r < 0 ? r : 0;
+        case 9:
+                return fixture_add(s, 16, 4, NULL, &id);
+        case 10:
+                return store_start_run(s, 2);
+        case 11:
+                return add_samples(s, 1, 2, 64);
+        case 12:
+                return store_cancel_experiment(s, 1, &running);
+        case 13:
+                return fixture_finish(s, 2, STATE_CANCELLED, NULL);
+        case 14:
+                return store_start_run(s, 9);
+        case 15:
+                return fixture_finish(s, 9, STATE_FAILED, "pipe: broken");
+        case 16:
+                return fixture_add(s, 3, 3, "last", &id);
+        }
+        return -EINVAL;
+}
+
+/* All that does not depend on the clock, in one text. */
+static char *digest(struct store *s) {
+        _cleanup_query_ struct db_query q = {0};
+        if (db_select_all(
+                    s->db, &q,
+                    "SELECT (SELECT group_concat(name || value) FROM counters) || '#' ||"
+                    "(SELECT COALESCE(group_concat(seq), '') FROM sqlite_sequence) || '#' ||"
+                    "(SELECT COALESCE(group_concat(id || state || change || ' ' || runs_total || ' ' || runs_done "
+                    "|| ' ' || runs_failed || ' ' || runs_cancelled || COALESCE(error, '') || "
+                    "COALESCE(idempotency_key, '') || spec), '') FROM experiments) || '#' ||"
+                    "(SELECT COALESCE(group_concat(id || ' ' || experiment_id || point), '') FROM points) || '#' ||"
+                    "(SELECT COALESCE(group_concat(id || state || change || ' ' || point_id || ' ' || attempt || "
+                    "COALESCE(result, '')), '') FROM runs) || '#' ||"
+                    "(SELECT COALESCE(group_concat(change || ' ' || run_id), '') FROM samples) || '#' ||"
+                    "(SELECT COALESCE(group_concat(experiment_id), '') FROM forgotten)") < 0 ||
+            db_step(&q) <= 0)
+                return NULL;
+        return db_column_text(&q, 0);
+}
+
+/* After an acknowledged step: what must be found. [0]: a fresh database. */
+static char *expected[STEPS + 1];
+
+static void free_expected(void) {
+        for (unsigned i = 0; i <= STEPS; i++) {
+                free(expected[i]);
+                expected[i] = NULL;
+        }
+}
+
+static unsigned learn(void) {
+        FIXTURE f;
+        fixture_dir(&f);
+        fault_reset(FAULT_NONE, 0);
+        free_expected();
+        if (store_open(&f.store, f.dir) < 0)
+                return 0;
+        expected[0] = digest(f.store);
+        for (unsigned i = 0; i < STEPS; i++) {
+                int r = step(f.store, i);
+                if (r < 0) {
+                        fprintf(stderr, "step %u: %s\n", i, strerror(-r));
+                        return 0;
+                }
+                expected[i + 1] = digest(f.store);
+                if (!expected[i + 1])
+                        return 0;
+        }
+        store_close(util_steal(&f.store)); /* checkpoints: its operations count too */
+        return fault.operations;
+}
+
+/* Works on a disk that fails at operation `at`. Returns how many steps were acknowledged, -1: not even the opening. */
+static int work(struct fixture *f, enum fault_kind kind, unsigned at, const char *pragma) {
+        fixture_dir(f);
+        fault_reset(kind, at);
+        if (store_open(&f->store, f->dir) < 0)
+                return -1;
+        if (pragma && db_run_script(f->store->db, pragma) < 0)
+                return -1;
+        for (int i = 0; i < STEPS; i++)
+                if (step(f->store, (unsigned) i) < 0)
+                        return i;
+        return STEPS;
+}
+
+/* Whether the image opens, is sound and holds what was acknowledged. */
+static bool image_holds(int acknowledged, unsigned percent, unsigned seed) {
+        FIXTURE image;
+        fixture_dir(&image);
+        fault_write_image(image.dir, percent, seed);
+        enum fault_kind kind = fault.kind;
+        bool dead = fault.dead;
+        fault.kind = FAULT_NONE; /* the machine is up again, the disk's history stays */
+        fault.dead = false;
+        unsigned n_files = fault.n_files;
+        bool good = store_open(&image.store, image.dir) == 0;
+        int64_t sound;
+        good = good &&
+               db_get_one(image.store->db, &sound,
+                          "SELECT count(*) = 1 AND max(integrity_check) = 'ok' FROM pragma_integrity_check") == 0;
+        good = good && sound;
+        char *found = good ? digest(image.store) : NULL;
+        good = found && (strcmp(found, expected[acknowledged < 0 ? 0 : acknowledged]) == 0 ||
+                         (acknowledged >= 0 && acknowledged < STEPS && strcmp(found, expected[acknowledged + 1]) == 0));
+        free(found);
+        store_close(util_steal(&image.store));
+        for (unsigned i = n_files; i < fault.n_files; i++) {
+                fault_forget_pending(&fault.files[i]);
+                free(fault.files[i].durable);
+        }
+        fault.n_files = n_files;
+        fault.kind = kind;
+        fault.dead = dead;
+        return good;
+}
+
+static const unsigned percents[] = {0, 100, 50, 90}; /* of the unsynced sectors that made it */
+
+/* A cut at each operation; returns how many images did not hold, and prints the first. */
+static unsigned cut_everywhere(unsigned operations, const char *pragma, unsigned stride, bool quiet) {
+        unsigned bad = 0;
+        for (unsigned at = 1; at <= operations; at += stride) {
+                FIXTURE f;
+                int acknowledged = work(&f, FAULT_POWER, at, pragma);
+                for (unsigned k = 0; k < ELEMENTS(percents); k++) {
+                        if (image_holds(acknowledged, percents[k], at * 7 + k))
+                                continue;
+                        if (bad++ == 0 && !quiet)
+                                fprintf(stderr, "cut at operation %u, after %d steps, %u %% of the rest kept\n", at,
+                                        acknowledged, percents[k]);
+                }
+                store_close(util_steal(&f.store)); /* a dead disk: it can change nothing any more */
+        }
+        return bad;
+}
+
+static void test_power_cut_anywhere(void) {
+        unsigned operations = learn();
+        CHECK(operations > 100);
+        CHECK_UINT(cut_everywhere(operations, NULL, 1, false), 0);
+}
+
+/* The same must fail with synchronous=NORMAL, or it would prove nothing. */
+static void test_the_cut_is_real(void) {
+        unsigned operations = learn();
+        CHECK(operations > 100);
+        CHECK(cut_everywhere(operations, "PRAGMA synchronous = NORMAL", 7, true) > 0);
+}
+
+/* Full at the n-th write, and room again after it: refused by name, nothing lost, and the work goes on. */
+static void test_full_anywhere(void) {
+        CHECK(learn() > 0);
+        for (unsigned at = 1;; at++) {
+                FIXTURE f;
+                int acknowledged = work(&f, FAULT_FULL, at, NULL);
+                if (!fault.happened) {
+                        CHECK(at > 50); /* every write had its turn */
+                        return;
+                }
+                if (acknowledged < 0)
+                        continue; /* full while the database was made: the daemon does not start */
+                int64_t sound;
+                CHECK_INT(db_get_one(f.store->db, &sound, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"),
+                          0);
+                CHECK_INT(sound, 1);
+                _cleanup_free_ char *found = digest(f.store);
+                CHECK_STRING(found, expected[acknowledged]); /* the step was undone as a whole */
+                for (int i = acknowledged; i < STEPS; i++)
+                        CHECK_INT(step(f.store, (unsigned) i), 0);
+                _cleanup_free_ char *end = digest(f.store);
+                CHECK_STRING(end, expected[STEPS]);
+        }
+}
+
+static void test_full_is_called_full(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_dir(&f);
+        fault_reset(FAULT_NONE, 0);
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        fault.kind = FAULT_FULL;
+        fault.countdown = 3;
+        CHECK_INT(fixture_add(f.store, 4, 4, NULL, &id), -ENOSPC);
+        CHECK(fault.happened);
+        CHECK_INT(fixture_add(f.store, 4, 4, NULL, &id), 0);
+        CHECK_INT(id, 1);
+}
+
+/* A sync that fails is no acknowledgement. */
+static void test_failed_sync(void) {
+        CHECK(learn() > 0);
+        for (unsigned at = 1;; at++) {
+                FIXTURE f;
+                int acknowledged = work(&f, FAULT_SYNC, at, NULL);
+                if (!fault.happened) {
+                        CHECK(at > 10);
+                        return;
+                }
+                if (acknowledged < 0)
+                        continue;
+                for (unsigned k = 0; k < ELEMENTS(percents); k++)
+                        CHECK(image_holds(acknowledged, percents[k], at + k));
+                store_close(util_steal(&f.store));
+        }
+}
+
+int main(void) {
+        log_open(LOG_EMERG); /* each fault is an error in the log */
+        fault_install();
+        RUN(test_power_cut_anywhere);
+        RUN(test_the_cut_is_real);
+        RUN(test_full_anywhere);
+        RUN(test_full_is_called_full);
+        RUN(test_failed_sync);
+        free_expected();
+        fault_reset(FAULT_NONE, 0);
+        return check_end();
+}
