@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The HTTP interface on real sockets in front of a service that this file makes up: what a real daemon does too seldom
+ * or too late to be waited for. Handlers that wait, streams of every length, subscribers without end, and stopping in
+ * the midst of all of it. tests/api/ has the rest, against the daemon itself.
+ */
+
+#include "api/api.h"
+#include "daemon/service.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define TOKEN "0123456789abcdef"
+#define SAMPLES 3000
+#define PATIENCE_MS 10000
+
+/* ---- the made-up service: experiment 1 is done, 2 runs and changes when told, 3 cannot be read to its end ---- */
+
+struct service {
+        pthread_mutex_t lock;
+        pthread_cond_t changed;
+        bool held;     /* submissions wait */
+        bool finished; /* experiment 2 */
+        int64_t last_change;
+        atomic_uint submitting, subscriptions;
+        struct subscription {
+                struct service *service;
+                void (*wake)(void *userdata);
+                void *userdata;
+        } * subscribers[256];
+};
+
+static struct service fake = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .last_change = 10};
+
+static int missing(struct refusal *r) {
+        refuse(r, 404, "not-found", "", "there is none");
+        return -ENOENT;
+}
+
+int service_submit(struct service *s, const char *body, size_t length, const char *key, int64_t *ret_id,
+                   bool *ret_created, struct refusal *r) {
+        (void) body;
+        (void) length;
+        (void) r;
+        atomic_fetch_add(&s->submitting, 1);
+        pthread_mutex_lock(&s->lock);
+        while (s->held)
+                pthread_cond_wait(&s->changed, &s->lock);
+        pthread_mutex_unlock(&s->lock);
+        atomic_fetch_sub(&s->submitting, 1);
+        *ret_id = 1;
+        *ret_created = key == NULL;
+        return 0;
+}
+
+int service_cancel(struct service *s, int64_t id, struct refusal *r) {
+        (void) s;
+        return id <= 3 ? 0 : missing(r);
+}
+
+int service_delete(struct service *s, int64_t id, struct refusal *r) {
+        (void) s;
+        return id <= 3 ? 0 : missing(r);
+}
+
+int service_experiment(struct service *s, int64_t id, struct experiment_record *ret, struct refusal *r) {
+        if (id > 3)
+                return missing(r);
+        pthread_mutex_lock(&s->lock);
+        bool done = id != 2 || s->finished;
+        pthread_mutex_unlock(&s->lock);
+        *ret = (struct experiment_record){.id = id,
+                                          .change = 9,
+                                          .state = done ? STATE_DONE : STATE_RUNNING,
+                                          .spec_json = strdup("{\n}"),
+                                          .eta_seconds = -1};
+        return 0;
+}
+
+int service_run(struct service *s, int64_t id, struct run_record *ret, struct refusal *r) {
+        (void) s;
+        if (id > 3)
+                return missing(r);
+        *ret = (struct run_record){.id = id, .experiment_id = id, .point_json = strdup("{\"workload\":\"pingpong\"}")};
+        return 0;
+}
+
+int service_experiments(struct service *s, const struct experiment_query *q,
+                        int (*visit)(void *userdata, const struct experiment_record *e), void *userdata,
+                        struct refusal *r) {
+        int k = 0;
+        for (int64_t id = q->before_id > 0 && q->before_id <= 3 ? q->before_id - 1 : 3, n = 0;
+             id > 0 && n < q->limit && k == 0; id--, n++) {
+                struct experiment_record e;
+                k = service_experiment(s, id, &e, r);
+                if (k == 0)
+                        k = visit(userdata, &e);
+                experiment_record_deinit(&e);
+        }
+        return k;
+}
+
+int service_runs(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
+                 int (*visit)(void *userdata, const struct run_record *run), void *userdata, struct refusal *r) {
+        (void) s, (void) experiment_id, (void) from, (void) limit, (void) visit, (void) userdata, (void) r;
+        return 0;
+}
+
+int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after, uint32_t limit,
+                    int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,
+                    struct refusal *r) {
+        static char role[] = "responder";
+        (void) s, (void) run_id;
+        int k = 0;
+        for (int64_t change = after + 1; change <= SAMPLES && limit > 0 && k == 0; change++, limit--) {
+                struct histogram *h = NULL;
+                if (experiment_id == 3 && change > SAMPLES / 2) {
+                        refuse(r, 500, "internal-error", "", "the disk is broken");
+                        return -EIO;
+                }
+                if (change % 2 == 0 && (h = calloc(1, sizeof(*h))))
+                        histogram_record(h, (uint64_t) change);
+                k = visit(userdata, &(struct sample_record){.change = change,
+                                                            .experiment_id = experiment_id,
+                                                            .run_id = 1 + change % 2,
+                                                            .agent = role,
+                                                            .interval_ns = UINT64_C(1000000000),
+                                                            .messages = UINT64_MAX,
+                                                            .latency = h});
+                free(h);
+        }
+        return k;
+}
+
+int service_results(struct service *s, int64_t id, int (*visit)(void *userdata, const struct result_record *row),
+                    void *userdata, struct refusal *r) {
+        static char point[] = "{\"workload\":\"stream\",\"placement\":{\"sender\":{\"cpu\":1}}}";
+        static char error[] = "said \"no\",\nand left";
+        (void) s, (void) id, (void) r;
+        return visit(userdata,
+                     &(struct result_record){.point_json = point, .runs_planned = 1, .runs_failed = 1, .error = error});
+}
+
+/* Experiment 2 has a change for each number up to last_change. */
+int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
+                    int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
+                                 const struct sample_record *sample),
+                    void *userdata, struct refusal *r) {
+        (void) r;
+        int64_t last;
+        int k = 0;
+        service_last_change(s, &last, r);
+        for (int64_t change = after + 1; change <= last && limit > 0 && k == 0; change++, limit--) {
+                struct experiment_record e;
+                k = service_experiment(s, experiment_id > 0 ? experiment_id : 2, &e, r);
+                if (k < 0)
+                        return k;
+                e.change = change;
+                k = visit(userdata, &e, NULL, NULL);
+                experiment_record_deinit(&e);
+        }
+        return k;
+}
+
+int service_last_change(struct service *s, int64_t *ret, struct refusal *r) {
+        (void) r;
+        pthread_mutex_lock(&s->lock);
+        *ret = s->last_change;
+        pthread_mutex_unlock(&s->lock);
+        return 0;
+}
+
+int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(void *userdata), void *userdata,
+                      struct subscription **ret) {
+        (void) experiment_id;
+        struct subscription *sub = malloc(sizeof(*sub));
+        if (!sub)
+                return -ENOMEM;
+        *sub = (struct subscription){s, wake, userdata};
+        pthread_mutex_lock(&s->lock);
+        for (size_t i = 0; i < ELEMENTS(s->subscribers); i++)
+                if (!s->subscribers[i]) {
+                        s->subscribers[i] = sub;
+                        break;
+                }
+        pthread_mutex_unlock(&s->lock);
+        atomic_fetch_add(&s->subscriptions, 1);
+        *ret = sub;
+        return 0;
+}
+
+void service_unsubscribe(struct subscription *sub) {
+        if (!sub)
+                return;
+        struct service *s = sub->service;
+        pthread_mutex_lock(&s->lock);
+        for (size_t i = 0; i < ELEMENTS(s->subscribers); i++)
+                if (s->subscribers[i] == sub)
+                        s->subscribers[i] = NULL;
+        pthread_mutex_unlock(&s->lock);
+        atomic_fetch_sub(&s->subscriptions, 1);
+        free(sub);
+}
+
+static int document(char **ret) {
+        *ret = strdup("{\"items\":[1,{\"a\":2}]}");
+        return *ret ? 0 : -ENOMEM;
+}
+
+int service_presets_json(struct service *s, char **ret, struct refusal *r) {
+        (void) s, (void) r;
+        return document(ret);
+}
+
+int service_transports_json(struct service *s, char **ret, struct refusal *r) {
+        (void) s, (void) r;
+        return document(ret);
+}
+
+int service_topology_json(struct service *s, char **ret, struct refusal *r) {
+        (void) s, (void) r;
+        return document(ret);
+}
+
+int service_environment_json(struct service *s, char **ret, struct refusal *r) {
+        (void) s, (void) ret, (void) r;
+        return -ETIMEDOUT; /* without words */
+}
+
+int service_health(struct service *s, struct service_health *ret, struct refusal *r) {
+        (void) s, (void) r;
+        *ret = (struct service_health){.version = "0", .problem = "the disk is full", .cpu_ns = 1500000000};
+        return 0;
+}
+
+static void hold(bool held) {
+        pthread_mutex_lock(&fake.lock);
+        fake.held = held;
+        pthread_cond_broadcast(&fake.changed);
+        pthread_mutex_unlock(&fake.lock);
+}
+
+/* Wakes as the daemon does: under its lock, from a thread that is not the server's. */
+static void change(int64_t by, bool finished) {
+        pthread_mutex_lock(&fake.lock);
+        fake.last_change += by;
+        fake.finished = finished;
+        for (size_t i = 0; i < ELEMENTS(fake.subscribers); i++)
+                if (fake.subscribers[i])
+                        fake.subscribers[i]->wake(fake.subscribers[i]->userdata);
+        pthread_mutex_unlock(&fake.lock);
+}
+
+/* ---- server and client ---- */
+
+static struct api *api;
+static struct sockaddr_un local = {.sun_family = AF_UNIX};
+static struct sockaddr_in tcp = {.sin_family = AF_INET};
+
+static int start(void) {
+        int unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
+            tcp_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        socklen_t length = sizeof(tcp);
+        tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        tcp.sin_port = 0;
+        snprintf(local.sun_path + 1, sizeof(local.sun_path) - 1, "ipclab-test-api-%d",
+                 getpid()); /* abstract: leaves no file */
+        if (bind(unix_fd, (struct sockaddr *) &local, sizeof(local)) < 0 || listen(unix_fd, 200) < 0 ||
+            bind(tcp_fd, (struct sockaddr *) &tcp, sizeof(tcp)) < 0 || listen(tcp_fd, 200) < 0 ||
+            getsockname(tcp_fd, (struct sockaddr *) &tcp, &length) < 0)
+                return -errno;
+        return api_start(&(struct api_options){.service = &fake, .unix_fd = unix_fd, .tcp_fd = tcp_fd, .token = TOKEN},
+                         &api);
+}
+
+static int dial(bool over_tcp) {
+        int fd = socket(over_tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int k = over_tcp ? connect(fd, (struct sockaddr *) &tcp, sizeof(tcp))
+                         : connect(fd, (struct sockaddr *) &local, sizeof(local));
+        struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
+        if (k < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+                return util_close(fd);
+        return fd;
+}
+
+static bool say(int fd, const char *text) {
+        return send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t) strlen(text);
+}
+
+/* Reads until the text contains `until` (NULL: to the end). NULL when it never did. */
+static char *hear(int fd, const char *until) {
+        size_t n = 0, size = 1 << 22;
+        char *text = malloc(size);
+        while (text && n + 1 < size) {
+                ssize_t k = recv(fd, text + n, size - n - 1, 0);
+                if (k < 0 || (k == 0 && until)) {
+                        free(text);
+                        return NULL;
+                }
+                n += (size_t) k;
+                text[n] = '\0';
+                if (k == 0 || (until && strstr(text, until)))
+                        return text;
+        }
+        return text;
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+#define POST                                                                                                           \
+        "POST /experiments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"     \
+        "Connection: close\r\n\r\n{}"
+
+static char *ask(const char *request) {
+        _cleanup_close_ int fd = dial(false);
+        return fd >= 0 && say(fd, request) ? hear(fd, NULL) : NULL;
+}
+
+static bool starts_with(const char *text, const char *start_) {
+        return text && strncmp(text, start_, strlen(start_)) == 0;
+}
+
+static bool wait_for(atomic_uint *counter, unsigned wanted) {
+        for (unsigned i = 0; i < PATIENCE_MS / 5; i++) {
+                if (atomic_load(counter) == wanted)
+                        return true;
+                nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        }
+        return false;
+}
+
+static size_t count(const char *text, const char *what) {
+        size_t n = 0;
+        for (; (text = strstr(text, what)); text++)
+                n++;
+        return n;
+}
+
+/* ---- cases ---- */
+
+static void answers_while_submissions_wait(void) {
+        int waiting[2] = {-1, -1};
+        hold(true);
+        for (size_t i = 0; i < ELEMENTS(waiting); i++) {
+                waiting[i] = dial(false);
+                CHECK(waiting[i] >= 0 && say(waiting[i], POST));
+        }
+        CHECK(wait_for(&fake.submitting, ELEMENTS(waiting)));
+        _cleanup_free_ char *other = ask(GET("/experiments/1"));
+        CHECK(starts_with(other, "HTTP/1.1 200 "));
+        hold(false);
+        for (size_t i = 0; i < ELEMENTS(waiting); i++) {
+                _cleanup_free_ char *answer = hear(waiting[i], NULL);
+                CHECK(starts_with(answer, "HTTP/1.1 201 "));
+                util_close(waiting[i]);
+        }
+}
+
+static void streams_every_sample_once(void) {
+        _cleanup_free_ char *all = ask("GET /experiments/1/samples HTTP/1.0\r\nAccept: application/x-ndjson\r\n\r\n");
+        CHECK(starts_with(all, "HTTP/1.0 200 ") || starts_with(all, "HTTP/1.1 200 "));
+        CHECK_UINT(count(all, "\"run_id\""), SAMPLES);
+        CHECK_UINT(count(all, "\"kind\":\"rtt\""), SAMPLES / 2);
+        CHECK_UINT(count(all, "18446744073709551615"), SAMPLES);
+}
+
+static void pages_meet_without_gap(void) {
+        _cleanup_free_ char *first = ask("GET /experiments/1/samples?limit=2999 HTTP/1.0\r\n\r\n");
+        CHECK(first != NULL);
+        CHECK_UINT(count(first, "\"run_id\""), 2999);
+        CHECK(strstr(first, "\"next\":\"s-2999\"}") != NULL);
+        CHECK(strstr(first, "Link: </experiments/1/samples?limit=2999&cursor=s-2999>; rel=\"next\"") != NULL);
+        _cleanup_free_ char *second = ask("GET /experiments/1/samples?limit=2999&cursor=s-2999 HTTP/1.0\r\n\r\n");
+        CHECK(second != NULL);
+        CHECK_UINT(count(second, "\"run_id\""), 1);
+        CHECK(strstr(second, "],\"next\":null}") != NULL);
+        CHECK(strstr(second, "Link:") == NULL);
+}
+
+static void shows_that_a_broken_export_is_not_whole(void) {
+        _cleanup_free_ char *part = ask("GET /experiments/3/samples HTTP/1.1\r\nHost: x\r\nAccept: text/csv\r\n\r\n");
+        CHECK(starts_with(part, "HTTP/1.1 200 "));
+        CHECK(strstr(part, "\r\n0\r\n") == NULL); /* the chunk that ends a body */
+}
+
+static void quotes_csv(void) {
+        _cleanup_free_ char *table = ask("GET /experiments/1/results HTTP/1.0\r\nAccept: text/csv\r\n\r\n");
+        CHECK(table != NULL);
+        CHECK(strstr(table, "\r\n\r\nworkload,placement,runs,") != NULL);
+        CHECK(strstr(table, "\r\nstream,\"{\"\"sender\"\":{\"\"cpu\"\":1}}\",0,1,1,,,,,") != NULL);
+        CHECK(strstr(table, ",\"said \"\"no\"\",\nand left\"\r\n") != NULL);
+}
+
+static void sends_changes_as_they_come_and_ends_with_the_experiment(void) {
+        _cleanup_close_ int fd = dial(false);
+        CHECK(fd >= 0 && say(fd, "GET /experiments/2/events HTTP/1.0\r\nLast-Event-ID: 8\r\n\r\n"));
+        _cleanup_free_ char *known = hear(fd, "id: 10\n");
+        CHECK(known != NULL);
+        CHECK_UINT(count(known, "\nid: "), 2);
+        CHECK_UINT(count(known, "event: experiment\n"), 2);
+        for (int i = 11; i < 20; i++) {
+                char id[16];
+                snprintf(id, sizeof(id), "id: %d\n", i);
+                change(1, false);
+                _cleanup_free_ char *more = hear(fd, id);
+                CHECK(more != NULL);
+        }
+        change(100, true);
+        _cleanup_free_ char *rest = hear(fd, NULL);
+        CHECK(rest != NULL);
+        CHECK_UINT(count(rest, "\nid: ") + starts_with(rest, "id: "), 100);
+        const char *end = strstr(rest, "event: end\ndata: {\"experiment_id\":2,\"state\":\"done\"}\n\n");
+        CHECK(end != NULL && strchr(end, '}')[3] == '\0');
+        CHECK(wait_for(&fake.subscriptions, 0));
+        change(0, false);
+}
+
+static void breaks_no_event_at_a_line_of_its_data(void) {
+        _cleanup_free_ char *events = ask("GET /experiments/1/events HTTP/1.0\r\n\r\n");
+        CHECK(events != NULL);
+        CHECK(strstr(events, "\"spec\":{\ndata: },") != NULL);
+}
+
+static void notices_subscribers_that_left(void) {
+        int fds[8];
+        for (size_t i = 0; i < ELEMENTS(fds); i++) {
+                fds[i] = dial(i % 2 == 0);
+                char request[128];
+                snprintf(request, sizeof(request), "GET /events HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+                         ntohs(tcp.sin_port));
+                CHECK(fds[i] >= 0 && say(fds[i], request));
+                _cleanup_free_ char *head = hear(fds[i], "retry:");
+                CHECK(head != NULL);
+        }
+        CHECK(wait_for(&fake.subscriptions, ELEMENTS(fds)));
+        for (size_t i = 0; i < ELEMENTS(fds); i++)
+                util_close(fds[i]);
+        CHECK(wait_for(&fake.subscriptions, 0)); /* nothing changed meanwhile, so nothing was written */
+}
+
+static void caps_subscribers(void) {
+        int fds[64];
+        size_t n = 0, refused = 0;
+        for (; n < ELEMENTS(fds) && refused == 0; n++) {
+                fds[n] = dial(false);
+                CHECK(fds[n] >= 0 && say(fds[n], "GET /events HTTP/1.1\r\nHost: x\r\n\r\n"));
+                _cleanup_free_ char *head = hear(fds[n], "\r\n\r\n");
+                CHECK(head != NULL);
+                if (!starts_with(head, "HTTP/1.1 200 ")) {
+                        CHECK(starts_with(head, "HTTP/1.1 503 ") && strstr(head, "\r\nRetry-After: "));
+                        refused++;
+                }
+        }
+        CHECK_UINT(refused, 1);
+        _cleanup_free_ char *head = ask("HEAD /events HTTP/1.0\r\n\r\n"); /* takes no place */
+        CHECK(starts_with(head, "HTTP/1.1 200 ") || starts_with(head, "HTTP/1.0 200 "));
+        for (size_t i = 0; i < n; i++)
+                util_close(fds[i]);
+        CHECK(wait_for(&fake.subscriptions, 0));
+}
+
+static void gives_errors_without_words_a_problem(void) {
+        _cleanup_free_ char *answer = ask(GET("/environment"));
+        CHECK(starts_with(answer, "HTTP/1.1 503 "));
+        CHECK(strstr(answer, "\r\nContent-Type: application/problem+json\r\n") != NULL);
+        CHECK(strstr(answer, "\"type\":\"urn:ipclab:problem:unavailable\"") != NULL);
+        _cleanup_free_ char *health = ask(GET("/health"));
+        CHECK(starts_with(health, "HTTP/1.1 503 "));
+        CHECK(strstr(health, "\"problem\":\"the disk is full\"") != NULL);
+        _cleanup_free_ char *metrics = ask(GET("/metrics"));
+        CHECK(starts_with(metrics, "HTTP/1.1 200 "));
+        CHECK(strstr(metrics, "\nipclab_cpu_seconds_total 1.500000000\n") != NULL);
+}
+
+static void closes_what_is_open_when_it_stops(void) {
+        int streams[10], idle[10], waiting = dial(false);
+        hold(true);
+        CHECK(waiting >= 0 && say(waiting, POST));
+        for (size_t i = 0; i < ELEMENTS(streams); i++) {
+                streams[i] = dial(false);
+                idle[i] = dial(i % 2 == 0);
+                CHECK(idle[i] >= 0 && say(idle[i], "GET /hea"));
+                CHECK(streams[i] >= 0 && say(streams[i], "GET /events HTTP/1.0\r\n\r\n"));
+                _cleanup_free_ char *head = hear(streams[i], "retry:");
+                CHECK(head != NULL);
+        }
+        CHECK(wait_for(&fake.submitting, 1));
+        hold(false);
+        uint64_t before = util_now_ns();
+        api_stop(api);
+        api = NULL;
+        CHECK(util_now_ns() - before < 2 * NSEC_PER_SEC);
+        CHECK_UINT(atomic_load(&fake.subscriptions), 0);
+        _cleanup_free_ char *answer = hear(waiting, NULL);
+        CHECK(starts_with(answer, "HTTP/1.1 201 ")); /* what was accepted is answered */
+        for (size_t i = 0; i < ELEMENTS(streams); i++) {
+                _cleanup_free_ char *rest = hear(streams[i], NULL);
+                CHECK(rest != NULL);
+                util_close(streams[i]);
+                util_close(idle[i]);
+        }
+        util_close(waiting);
+}
+
+static void stops_when_nothing_was_asked(void) {
+        CHECK_INT(start(), 0);
+        api_stop(api);
+        api = NULL;
+        api_stop(NULL);
+}
+
+int main(void) {
+        int k = start();
+        if (k < 0) {
+                fprintf(stderr, "cannot start: %s\n", strerrordesc_np(-k));
+                return 1;
+        }
+        RUN(answers_while_submissions_wait);
+        RUN(streams_every_sample_once);
+        RUN(pages_meet_without_gap);
+        RUN(shows_that_a_broken_export_is_not_whole);
+        RUN(quotes_csv);
+        RUN(sends_changes_as_they_come_and_ends_with_the_experiment);
+        RUN(breaks_no_event_at_a_line_of_its_data);
+        RUN(notices_subscribers_that_left);
+        RUN(caps_subscribers);
+        RUN(gives_errors_without_words_a_problem);
+        RUN(closes_what_is_open_when_it_stops);
+        RUN(stops_when_nothing_was_asked);
+        return check_end();
+}
