@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * A process that works on the store is killed at random moments, again and again on the same database. What it had
+ * acknowledged, through a pipe, is there when the next one opens it; no id comes twice; and a run that was under way
+ * is queued again.
+ */
+
+#include "daemon/log.h"
+#include "tests/unit/check.h"
+#include "tests/unit/store-fixture.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#define FIXTURE __attribute__((cleanup(fixture_end))) struct fixture
+#define ROUNDS 40
+#define LONGEST_US 25000
+#define IDS_MAX 20000
+
+enum deed { DEED_ADDED, DEED_DELETED, DEED_FINISHED };
+struct acknowledgement {
+        int64_t deed, id;
+};
+
+/* What the parent knows of each experiment and run: the highest deed that was acknowledged. */
+static struct {
+        bool added[IDS_MAX], deleted[IDS_MAX], finished[IDS_MAX];
+        int64_t last_id;
+} known;
+
+static void acknowledge(int fd, enum deed deed, int64_t id) {
+        struct acknowledgement a = {deed, id};
+        if (write(fd, &a, sizeof(a)) != sizeof(a))
+                _exit(2);
+}
+
+/* Adds, runs and deletes until it is killed. */
+static void child(const char *dir, int fd) {
+        struct store *s;
+        struct recovery recovery;
+        if (store_open(&s, dir) < 0 || store_recover(s, &recovery) < 0)
+                _exit(3);
+        for (;;) {
+                int64_t id, run;
+                if (fixture_add(s, 2, 1, NULL, &id) < 0)
+                        _exit(4);
+                acknowledge(fd, DEED_ADDED, id);
+                if (id % 3 == 0) { /* the newest: its id must not come again */
+                        if (store_delete_experiment(s, id) < 0)
+                                _exit(5);
+                        acknowledge(fd, DEED_DELETED, id);
+                }
+                run = fixture_start(s);
+                if (run < 0)
+                        _exit(6);
+                if (fixture_finish(s, run, STATE_DONE, NULL) < 0)
+                        _exit(7);
+                acknowledge(fd, DEED_FINISHED, run);
+        }
+}
+
+/* Everything that was written before the kill is still in the pipe. Returns false when an id came twice. */
+static bool read_acknowledgements(int fd) {
+        struct acknowledgement a;
+        while (read(fd, &a, sizeof(a)) == sizeof(a)) {
+                if (a.id <= 0 || a.id >= IDS_MAX)
+                        return false;
+                if (a.deed == DEED_ADDED) {
+                        if (a.id <= known.last_id)
+                                return false;
+                        known.last_id = a.id;
+                        known.added[a.id] = true;
+                } else if (a.deed == DEED_DELETED)
+                        known.deleted[a.id] = true;
+                else if (a.deed == DEED_FINISHED)
+                        known.finished[a.id] = true;
+        }
+        return true;
+}
+
+static bool experiment_exists(struct store *s, int64_t id) {
+        return fixture_experiment_state(s, id) != STATE_COUNT;
+}
+
+/* Returns how much of what was acknowledged is missing or wrong. */
+static unsigned count_lost(struct store *s) {
+        unsigned lost = 0;
+        for (int64_t id = 1; id < IDS_MAX; id++) {
+                if (known.added[id] && !known.deleted[id] && id % 3 != 0)
+                        lost += !experiment_exists(s, id);
+                if (known.deleted[id])
+                        lost += experiment_exists(s, id);
+                if (known.finished[id])
+                        lost += fixture_run_state(s, id) != STATE_DONE;
+        }
+        return lost;
+}
+
+static int64_t number(struct store *s, const char *sql) {
+        int64_t v;
+        return db_get_one(s->db, &v, sql) < 0 ? INT64_MIN : v;
+}
+
+/* The counts beside an experiment are those of its runs, whenever it was killed. */
+#define WRONG_COUNTS                                                                                                   \
+        "SELECT count(*) FROM experiments AS e WHERE "                                                                 \
+        "runs_total != (SELECT count(*) FROM runs WHERE experiment_id = e.id) OR "                                     \
+        "runs_done != (SELECT count(*) FROM runs WHERE experiment_id = e.id AND state = 'done') OR "                   \
+        "runs_failed != (SELECT count(*) FROM runs WHERE experiment_id = e.id AND state = 'failed')"
+
+static void test_killed_again_and_again(void) {
+        FIXTURE f;
+        fixture_open(&f);
+        store_close(util_steal(&f.store));
+        unsigned seed = 20261, worked = 0;
+        for (unsigned round = 0; round < ROUNDS; round++) {
+                int fds[2];
+                CHECK_INT(pipe2(fds, O_CLOEXEC), 0);
+                pid_t pid = fork();
+                CHECK(pid >= 0);
+                if (pid == 0) {
+                        close(fds[0]);
+                        child(f.dir, fds[1]);
+                }
+                close(fds[1]);
+                /* every other time not before it is at work, however slow this machine is */
+                if (round % 2)
+                        CHECK_INT(poll(&(struct pollfd){.fd = fds[0], .events = POLLIN}, 1, 20000), 1);
+                usleep((unsigned) rand_r(&seed) % LONGEST_US);
+                CHECK_INT(kill(pid, SIGKILL), 0);
+                int status;
+                CHECK_INT(waitpid(pid, &status, 0), pid);
+                bool killed = WIFSIGNALED(status); /* else it gave up by itself: a step failed */
+                int64_t before = known.last_id;
+                bool unique = read_acknowledgements(fds[0]);
+                close(fds[0]);
+                CHECK(killed);
+                CHECK(unique);
+                worked += known.last_id > before;
+
+                CHECK_INT(store_open(&f.store, f.dir), 0); /* the lock died with its holder */
+                CHECK_UINT(count_lost(f.store), 0);
+                CHECK_INT(number(f.store, WRONG_COUNTS), 0);
+                CHECK_INT(number(f.store, "SELECT count(*) FROM runs WHERE state = 'running'") <= 1, 1);
+                struct recovery recovery;
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                CHECK_INT(number(f.store, "SELECT count(*) FROM runs WHERE state IN ('running', 'interrupted')"), 0);
+                CHECK_INT(number(f.store, WRONG_COUNTS), 0);
+                store_close(util_steal(&f.store));
+        }
+        CHECK(worked >= ROUNDS / 2); /* it was killed at work, not before it */
+}
+
+static void test_key_holds_over_a_kill(void) {
+        FIXTURE f;
+        int64_t id = 0, again;
+        int fds[2];
+        fixture_dir(&f);
+        CHECK_INT(pipe2(fds, O_CLOEXEC), 0);
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                if (store_open(&f.store, f.dir) < 0 || fixture_add(f.store, 1, 1, "key", &id) < 0)
+                        _exit(1);
+                acknowledge(fds[1], DEED_ADDED, id);
+                (void) raise(SIGKILL);
+        }
+        struct acknowledgement a = {0};
+        close(fds[1]);
+        ssize_t n = read(fds[0], &a, sizeof(a));
+        close(fds[0]);
+        CHECK_INT(waitpid(pid, NULL, 0), pid);
+        CHECK_INT(n, sizeof(a));
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        _cleanup_free_ char *body = NULL;
+        CHECK_INT(store_find_idempotency(f.store, "key", &again, &body), 0);
+        CHECK_INT(again, a.id);
+}
+
+int main(void) {
+        log_open(LOG_WARNING);
+        RUN(test_killed_again_and_again);
+        RUN(test_key_holds_over_a_kill);
+        return check_end();
+}
