@@ -39,8 +39,8 @@ static const char *const message_names[] = {
 };
 
 /* When it happened, as a person would look for it in the samples. */
-static void describe_moment(const struct agent_link *l, char *ret, size_t size) {
-        uint64_t now = util_now_ns(), window = l->start_ns + l->setup->warmup_ns;
+static void describe_moment(const struct agent_link *l, uint64_t at, char *ret, size_t size) {
+        uint64_t window = l->start_ns + l->setup->warmup_ns;
         switch (l->state) {
         case AGENT_STARTED:
                 (void) snprintf(ret, size, "before it said hello");
@@ -52,12 +52,12 @@ static void describe_moment(const struct agent_link *l, char *ret, size_t size) 
                 (void) snprintf(ret, size, "while it waited for the start");
                 break;
         case AGENT_RUNNING:
-                if (now < window)
+                if (at < window)
                         (void) snprintf(ret, size, "in its warm-up");
-                else if (l->setup->duration_ns && now > window + l->setup->duration_ns)
+                else if (l->setup->duration_ns && at > window + l->setup->duration_ns)
                         (void) snprintf(ret, size, "after its window, before its report");
                 else
-                        (void) snprintf(ret, size, "in second %" PRIu64, (now - window) / NSEC_PER_SEC);
+                        (void) snprintf(ret, size, "in second %" PRIu64, (at - window) / NSEC_PER_SEC);
                 break;
         default:
                 (void) snprintf(ret, size, "after its report");
@@ -146,7 +146,7 @@ static uint64_t ready_allowed(const struct message_setup *s) {
 static void deadline_passed(struct agent_link *l) {
         char process[64], moment[64];
         describe_process(l, process, sizeof(process));
-        describe_moment(l, moment, sizeof(moment));
+        describe_moment(l, l->heard_ns, moment, sizeof(moment));
         double silent = (double) (util_now_ns() - l->heard_ns) / 1e9;
         if (l->state == AGENT_LEAVING)
                 fail(l, AGENT_WENT_SILENT, "did not exit within %.1f s of its report (%s)", silent, process);
@@ -353,7 +353,7 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
         if (!well && l->state != AGENT_FAILED) {
                 char end[96], moment[64];
                 describe_end(l, end, sizeof(end));
-                describe_moment(l, moment, sizeof(moment));
+                describe_moment(l, util_now_ns(), moment, sizeof(moment));
                 fail(l, AGENT_DIED, "%s %s", end, moment);
         }
         stop_listening(l);

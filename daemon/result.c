@@ -128,6 +128,7 @@ static void put_report(struct json_writer *w, const char *role, const struct mes
 
 int result_to_json(const struct result *r, char **ret) {
         struct json_writer w;
+        size_t length;
         const struct message_report *m = r->reports[measured_end(r)];
         const struct spec *spec = r->order->spec;
         json_writer_init(&w);
@@ -151,7 +152,7 @@ int result_to_json(const struct result *r, char **ret) {
                         json_member_raw(&w, r->roles[end], r->reports[end]->counters);
         json_object_end(&w);
         json_object_end(&w);
-        int e = json_writer_steal(&w, ret, NULL);
+        int e = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         return e;
 }
@@ -168,6 +169,10 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 if (fabs(first - second) > ENDS_DIFFER * second)
                         add_flag(v, "ends_differ");
         }
+        if (r->order->placement->shares_cpus)
+                add_flag(v, "shares_cpus");
+        if (r->order->placement->shares_cores)
+                add_flag(v, "shares_cores");
         if (!series_is_steady(r->series.rates, r->series.n, STEADY_WITHIN))
                 add_flag(v, "no_steady_state");
 }

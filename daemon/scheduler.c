@@ -177,6 +177,7 @@ static int environment_document(struct scheduler *s, const struct environment *a
         if (e < 0)
                 return e;
         struct json_writer w;
+        size_t length;
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_raw(&w, "before", first);
@@ -191,7 +192,7 @@ static int environment_document(struct scheduler *s, const struct environment *a
                                                                 : "the machine has no other CPU for the daemon");
         json_object_end(&w);
         json_object_end(&w);
-        e = json_writer_steal(&w, ret, NULL);
+        e = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         return e;
 }
@@ -199,6 +200,7 @@ static int environment_document(struct scheduler *s, const struct environment *a
 static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after,
                       uint64_t cpu_ns, char **ret) {
         struct json_writer w;
+        size_t length;
         json_writer_init(&w);
         json_array_begin(&w);
         for (size_t i = 0; i < v->n_flags; i++)
@@ -207,7 +209,7 @@ static int flags_list(struct scheduler *s, const struct run_verdict *v, const st
                 environment_flags(s->c.before, after, &s->c.placement, v->agents_cpu_ns + (s->c.moved ? 0 : cpu_ns),
                                   &w);
         json_array_end(&w);
-        int e = json_writer_steal(&w, ret, NULL);
+        int e = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         return e;
 }

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * An agent that says what an agent says and measures nothing, and that misbehaves on request: for the tests of the
+ * runner. An agent gets neither arguments nor environment, so the wish is in the program's name: "ROLE.WISH" is the
+ * role that misbehaves, and how; the other role behaves. See test-runner.c for the wishes.
+ */
+
+#include "schema/protocol.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define MESSAGES 1000u
+
+static char wish[64];
+static struct message_setup setup;
+
+static bool wished(const char *what) {
+        return strcmp(wish, what) == 0;
+}
+
+static void read_wish(const char *role) {
+        char exe[512];
+        ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+        if (n <= 0)
+                _exit(90);
+        exe[n] = 0;
+        const char *name = strrchr(exe, '/') + 1;
+        size_t length = strlen(role);
+        if (strncmp(name, role, length) == 0 && name[length] == '.')
+                (void) snprintf(wish, sizeof(wish), "%s", name + length + 1);
+}
+
+static void say(const struct message *m) {
+        if (message_send(AGENT_CONTROL_FD, m, util_now_ns() + NSEC_PER_SEC) < 0)
+                _exit(91);
+}
+
+static void say_raw(const char *text) {
+        if (send(AGENT_CONTROL_FD, text, strlen(text), MSG_NOSIGNAL) < 0)
+                _exit(92);
+}
+
+static void give_up(int error, const char *words) {
+        struct message m = {.type = MESSAGE_ERROR, .error = {.error = error}};
+        (void) snprintf(m.error.detail, sizeof(m.error.detail), "%s", words);
+        say(&m);
+        _exit(1);
+}
+
+static void hear(struct message *ret, enum message_type type) {
+        if (message_receive(AGENT_CONTROL_FD, ret, util_now_ns() + 30 * NSEC_PER_SEC, NULL) < 0 || ret->type != type)
+                _exit(3);
+}
+
+static void sleep_ns(uint64_t ns) {
+        struct timespec ts = {.tv_sec = (time_t) (ns / NSEC_PER_SEC), .tv_nsec = (long) (ns % NSEC_PER_SEC)};
+        while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+                ;
+}
+
+static char *proof(bool lie) {
+        char *text;
+        int cpu = setup.placement.n_cpus ? setup.placement.cpus[0] : 0;
+        if (asprintf(&text,
+                     "{\"affinity\":[%d],\"policy\":\"default\",\"policy_nodes\":[],\"threads\":[{\"thread\":0,"
+                     "\"tid\":%d,\"affinity\":[%d],\"cpu\":%d,\"node\":0,\"cpus_seen\":[%d]}],\"pages\":[]}",
+                     cpu, getpid(), cpu, cpu, lie ? cpu + 1 : cpu) < 0)
+                _exit(93);
+        return text;
+}
+
+static void leave_litter(void) {
+        int fd = openat(AGENT_RUN_DIR_FD, "file", O_CREAT | O_WRONLY, 0600);
+        if (fd < 0 || mkdirat(AGENT_RUN_DIR_FD, "dir", 0700) < 0 || mkfifoat(AGENT_RUN_DIR_FD, "dir/fifo", 0600) < 0 ||
+            symlinkat("/etc", AGENT_RUN_DIR_FD, "link") < 0 || symlinkat("..", AGENT_RUN_DIR_FD, "dir/up") < 0)
+                _exit(94);
+        close(fd);
+}
+
+static void leave_child(void) {
+        if (fork() == 0) {
+                close(AGENT_CONTROL_FD);
+                close(AGENT_PEER_FD);
+                for (;;)
+                        pause();
+        }
+}
+
+static void report(uint64_t window) {
+        uint64_t messages = wished("miscounts") ? MESSAGES + 1 : MESSAGES;
+        struct message m = {.type = MESSAGE_REPORT,
+                            .report = {.window_ns = wished("slower") ? 2 * window : window,
+                                       .messages = messages,
+                                       .bytes = messages * setup.point.message_size,
+                                       .proof = proof(wished("lies-at-report")),
+                                       .effective = strdup("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}"),
+                                       .counters = strdup("{\"partial_sends\": 0}")}};
+        say(&m);
+        message_deinit(&m);
+}
+
+static void be_ready(void) {
+        struct message m = {.type = MESSAGE_READY};
+        if (wished("early-report"))
+                report(0);
+        if (wished("litter"))
+                leave_litter();
+        if (wished("child"))
+                leave_child();
+        m.ready.proof = proof(wished("lies-at-ready"));
+        m.ready.effective = strdup("{\"pipe_size\": 65536}");
+        say(&m);
+        if (wished("ready-twice"))
+                say(&m);
+        message_deinit(&m);
+}
+
+/* Sleeps, and gives up when the peer is gone, as a good agent does. */
+static void wait_until(uint64_t until_ns) {
+        for (;;) {
+                uint64_t now = util_now_ns();
+                if (now >= until_ns)
+                        return;
+                struct pollfd p = {.fd = AGENT_PEER_FD};
+                int n = poll(&p, 1, (int) ((until_ns - now) / NSEC_PER_MSEC) + 1);
+                if (n > 0 && p.revents & POLLHUP)
+                        give_up(ECONNRESET, "the peer is gone");
+        }
+}
+
+static void misbehave_in_window(void) {
+        if (wished("killed"))
+                raise(SIGKILL);
+        if (wished("stops"))
+                raise(SIGSTOP);
+        if (wished("exits"))
+                _exit(5);
+        if (wished("silent"))
+                sleep_ns(20 * NSEC_PER_SEC);
+        if (wished("garbage"))
+                say_raw("not json");
+        if (wished("gives-up"))
+                give_up(EPERM, "F_SETPIPE_SZ: 2097152 bytes are above fs.pipe-max-size = 1048576");
+        if (wished("hangs-up")) {
+                close(AGENT_CONTROL_FD);
+                sleep_ns(20 * NSEC_PER_SEC);
+        }
+        while (wished("floods"))
+                say(&(struct message){.type = MESSAGE_ALIVE, .alive = {"window"}});
+}
+
+static void measure(uint64_t start_ns) {
+        uint64_t begin = start_ns + setup.warmup_ns, window = setup.duration_ns ? setup.duration_ns : NSEC_PER_SEC / 10;
+        wait_until(begin + window / 2);
+        misbehave_in_window();
+        wait_until(begin + window);
+        struct message m = {.type = MESSAGE_SAMPLE,
+                            .sample = {.thread = wished("impossible-sample") ? 7 : 0,
+                                       .interval_ns = window,
+                                       .messages = wished("short-samples") ? MESSAGES - 1 : MESSAGES,
+                                       .bytes = MESSAGES * setup.point.message_size}};
+        if (setup.point.workload == WORKLOAD_PINGPONG && setup.end == END_FIRST) {
+                m.sample.latency = calloc(1, sizeof(*m.sample.latency));
+                for (uint64_t i = 0; m.sample.latency && i < MESSAGES; i++)
+                        histogram_record(m.sample.latency, 2000 + i);
+        }
+        say(&m);
+        if (wished("same-second-twice"))
+                say(&m);
+        message_deinit(&m);
+        report(window);
+}
+
+int main(int argc, char **argv) {
+        struct message m = {.type = MESSAGE_HELLO, .hello = {.pid = getpid()}};
+        if (argc != 2)
+                return 2;
+        read_wish(argv[1]);
+        if (wished("silent-hello"))
+                sleep_ns(20 * NSEC_PER_SEC);
+        if (wished("wrong-version"))
+                say_raw("{\"v\":99,\"type\":\"hello\",\"pid\":\"1\"}");
+        if (wished("wrong-pid"))
+                m.hello.pid++;
+        say(&m);
+        hear(&m, MESSAGE_SETUP);
+        setup = m.setup; /* its lists live as long as we */
+        if (wished("dies-in-setup"))
+                abort();
+        be_ready();
+        hear(&m, MESSAGE_START);
+        measure(m.start.start_ns);
+
+        struct pollfd p = {.fd = AGENT_CONTROL_FD};
+        if (wished("lingers"))
+                sleep_ns(20 * NSEC_PER_SEC);
+        if (poll(&p, 1, 30000) != 1)
+                return 4;
+        return wished("exits-badly") ? 6 : 0;
+}

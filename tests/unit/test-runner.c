@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The runner against agents that behave and agents that do not. Every case checks the verdict and its words, how long
+ * it took, and that nothing is left: no child, no descriptor, no file, no cgroup.
+ */
+
+#include "daemon/runner.h"
+
+#include "check.h"
+#include "daemon/cgroup.h"
+#include "daemon/log.h"
+#include "daemon/rundir.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define RUN_ID 77
+
+static char runtime_dir[] = "/tmp/ipclab-test-runner-XXXXXX";
+static struct runner_host host;
+static struct topology *topology;
+static struct run_verdict verdict;
+static bool over;
+static unsigned n_samples;
+static uint64_t sampled_messages;
+
+static void on_sample(void *userdata, struct sample_record *sample) {
+        (void) userdata;
+        n_samples++;
+        sampled_messages += sample->messages;
+        sample_record_deinit(sample);
+}
+
+static void on_ended(void *userdata, struct run_verdict *v) {
+        (void) userdata;
+        verdict = *v;
+        over = true;
+}
+
+static const struct runner_ops ops = {.sample = on_sample, .ended = on_ended};
+
+static unsigned count_entries(const char *path) {
+        unsigned n = 0;
+        DIR *dir = opendir(path);
+        if (!dir)
+                return 0;
+        while (readdir(dir))
+                n++;
+        closedir(dir);
+        return n - 2;
+}
+
+/* The program under the name that is the wish; a hard link, since the name must show in /proc/self/exe. */
+static int open_agent(const char *wish) {
+        char from[512], to[512];
+        const char *build = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(from, sizeof(from), "%s/tests/unit/fake-agent", build);
+        (void) snprintf(to, sizeof(to), "%s/tests/unit/fake.%d", build, getpid());
+        if (mkdir(to, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        (void) snprintf(to, sizeof(to), "%s/tests/unit/fake.%d/%s", build, getpid(), wish);
+        if (link(from, to) < 0 && errno != EEXIST)
+                return -errno;
+        int fd = open(to, O_PATH | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+static void close_agent(const char *wish) {
+        char path[512];
+        const char *build = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof(path), "%s/tests/unit/fake.%d/%s", build, getpid(), wish);
+        (void) unlink(path);
+        *strrchr(path, '/') = 0;
+        (void) rmdir(path);
+        host.program_fd = util_close(host.program_fd);
+}
+
+struct order {
+        struct spec spec;
+        struct point point;
+        struct run_placement placement;
+        int32_t cpu;
+        struct run_order run;
+};
+
+static void make_order(struct order *o) {
+        *o = (struct order){.cpu = topology->nodes[0].cpus[0]};
+        o->spec.end.duration_ns = NSEC_PER_SEC / 5;
+        o->spec.warmup_ns = NSEC_PER_SEC / 20;
+        o->spec.verify = VERIFY_TOUCH;
+        o->point = (struct point){.message_size = 4096, .threads = 1};
+        for (int i = 0; i < END_COUNT; i++)
+                o->placement.ends[i] = (struct agent_placement){.cpus = &o->cpu, .n_cpus = 1};
+        o->run = (struct run_order){.experiment_id = 1,
+                                    .run_id = RUN_ID,
+                                    .spec = &o->spec,
+                                    .point = &o->point,
+                                    .placement = &o->placement,
+                                    .timeout_ns = 60 * NSEC_PER_SEC};
+}
+
+/* Runs to the end; returns how long it took. 0: it did not end. stop_after_ns: UINT64_MAX never. */
+static uint64_t run_order(const struct run_order *order, const char *wish, uint64_t stop_after_ns, enum state stop_as) {
+        struct runner *r = NULL;
+        uint64_t began = util_now_ns();
+        over = false;
+        n_samples = 0;
+        sampled_messages = 0;
+        host.program_fd = open_agent(wish);
+        if (host.program_fd < 0 || runner_new(&r, &host, order, &ops, NULL) < 0)
+                return 0;
+        while (!over && util_now_ns() - began < 30 * NSEC_PER_SEC) {
+                if (sd_event_run(host.event, 10000) < 0)
+                        return 0;
+                if (util_now_ns() - began >= stop_after_ns) {
+                        runner_stop(r, stop_as, NULL);
+                        stop_after_ns = UINT64_MAX;
+                }
+        }
+        uint64_t took = util_now_ns() - began;
+        runner_free(r);
+        close_agent(wish);
+        return over ? took : 0;
+}
+
+/* Nothing of a run may be left. */
+static bool nothing_left(void) {
+        siginfo_t info;
+        char runs[64];
+        (void) snprintf(runs, sizeof(runs), "%s/runs", runtime_dir);
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 || errno != ECHILD) {
+                fprintf(stderr, "a child is left\n");
+                return false;
+        }
+        if (count_entries(runs) != 0) {
+                fprintf(stderr, "the run directory is left\n");
+                return false;
+        }
+        return true;
+}
+
+static const struct bad_case {
+        const char *wish;
+        const char *words; /* that the error must contain */
+        double within_s;
+} bad_cases[] = {
+        {"sender.silent-hello", "sender (pid %d) was silent for 5.", 6.5},
+        {"sender.wrong-version", "sender (pid %d) sent what is no message", 1},
+        {"receiver.wrong-pid", "receiver (pid %d) claims to be pid", 1},
+        {"receiver.dies-in-setup", "receiver (pid %d) was killed by signal 6 (SIGABRT) while it set up", 1},
+        {"sender.early-report", "it sent \"report\" where ready was expected", 1},
+        {"sender.lies-at-ready", "placement_violated: sender: ", 1},
+        {"receiver.ready-twice", "receiver (pid %d) spoke out of turn", 1},
+        {"sender.killed", "sender (pid %d) was killed by signal 9 (SIGKILL) in second 0", 1.5},
+        {"receiver.killed", "receiver (pid %d) was killed by signal 9 (SIGKILL) in second 0", 1.5},
+        {"sender.exits", "sender (pid %d) exited with status 5 in second 0", 1.5},
+        {"receiver.stops", "receiver (pid %d) went silent for 2.5 s", 3.5},
+        {"receiver.stops", "(state T, stopped)", 3.5},
+        {"sender.silent", "sender (pid %d) went silent for 2.5 s", 3.5},
+        {"receiver.garbage", "receiver (pid %d) sent what is no message", 1.5},
+        {"receiver.gives-up", "above fs.pipe-max-size = 1048576", 1.5},
+        {"sender.hangs-up", "sender (pid %d) closed its control socket", 2.5},
+        {"sender.floods", "sender (pid %d) floods its control socket", 1.5},
+        {"receiver.impossible-sample", "receiver (pid %d) sent an impossible sample: thread 7 of 1", 1.5},
+        {"receiver.same-second-twice", "receiver (pid %d) sent an impossible sample", 1.5},
+        {"sender.short-samples", "counts_disagree: samples of sender (pid %d) add up to 999 messages", 1.5},
+        {"receiver.lies-at-report", "placement_violated: receiver: ", 1.5},
+        {"sender.lingers", "sender (pid %d) did not exit within 2.", 3.5},
+        {"receiver.exits-badly", "receiver (pid %d) exited with status 6", 1.5},
+};
+
+/* "%d" in the expected words stands for any number. */
+static bool contains(const char *text, const char *words) {
+        const char *number = strstr(words, "%d");
+        if (!number)
+                return strstr(text, words) != NULL;
+        char before[128];
+        (void) snprintf(before, sizeof(before), "%.*s", (int) (number - words), words);
+        for (const char *at = strstr(text, before); at; at = strstr(at + 1, before)) {
+                const char *after = at + strlen(before);
+                size_t digits = strspn(after, "0123456789");
+                if (digits > 0 && strncmp(after + digits, number + 2, strlen(number + 2)) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void misbehaviour_fails_the_run_in_words(void) {
+        for (size_t i = 0; i < ELEMENTS(bad_cases); i++) {
+                const struct bad_case *c = &bad_cases[i];
+                struct order o;
+                make_order(&o);
+                unsigned descriptors = count_entries("/proc/self/fd");
+                uint64_t took = run_order(&o.run, c->wish, UINT64_MAX, STATE_FAILED);
+                printf("     %-28s %.2f s: %s\n", c->wish, (double) took / 1e9, verdict.error ? verdict.error : "-");
+                if (took == 0)
+                        CHECK_FAIL("%s: the run did not end", c->wish);
+                if (verdict.state != STATE_FAILED || !verdict.error || !contains(verdict.error, c->words))
+                        CHECK_FAIL("%s: state %s, error \"%s\", expected \"%s\"", c->wish, state_name(verdict.state),
+                                   verdict.error ? verdict.error : "(null)", c->words);
+                if ((double) took / 1e9 > c->within_s)
+                        CHECK_FAIL("%s: took %.1f s, at most %.1f", c->wish, (double) took / 1e9, c->within_s);
+                if (verdict.result_json || !verdict.agents_json)
+                        CHECK_FAIL("%s: a failed run has a result or no agents", c->wish);
+                if (!nothing_left())
+                        CHECK_FAIL("%s: something is left", c->wish);
+                if (count_entries("/proc/self/fd") != descriptors)
+                        CHECK_FAIL("%s: descriptors leak", c->wish);
+                run_verdict_deinit(&verdict);
+        }
+}
+
+static const struct json *member(const struct json *object, const char *key) {
+        const struct json *v = json_get(object, key);
+        if (!v)
+                fprintf(stderr, "no member %s\n", key);
+        return v;
+}
+
+static void good_run_has_the_receivers_figures(void) {
+        struct order o;
+        make_order(&o);
+        o.point.workload = WORKLOAD_PINGPONG;
+        CHECK(run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_STRING(verdict.error ? verdict.error : "", "");
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK_UINT(n_samples, 2);
+        CHECK_UINT(sampled_messages, 2000);
+        CHECK_UINT(verdict.n_flags, 0);
+
+        struct json *result = NULL, *agents = NULL;
+        int64_t messages = 0, bytes = 0, window = 0, p50 = 0, half = 0, uid = 0;
+        double throughput = 0;
+        const char *kind = NULL;
+        CHECK_INT(json_parse(verdict.result_json, strlen(verdict.result_json), &result, NULL), 0);
+        CHECK_INT(json_as_i64(member(result, "messages"), &messages), 0);
+        CHECK_INT(json_as_i64(member(result, "bytes"), &bytes), 0);
+        CHECK_INT(json_as_i64(member(result, "window_ns"), &window), 0);
+        CHECK_INT(json_as_double(member(result, "throughput_bytes_per_second"), &throughput), 0);
+        CHECK_INT(messages, 1000);
+        CHECK_INT(bytes, 4096000);
+        CHECK_INT(window, 200000000);
+        CHECK(throughput > 20479999 && throughput < 20480001);
+        const struct json *latency = member(result, "latency_ns");
+        CHECK_INT(json_as_i64(member(latency, "p50"), &p50), 0);
+        CHECK_INT(json_as_string(member(latency, "kind"), &kind), 0);
+        CHECK_STRING(kind, "rtt");
+        CHECK(p50 >= 2480 && p50 <= 2520);
+        CHECK_INT(json_as_i64(member(member(result, "latency_one_way_ns"), "p50"), &half), 0);
+        CHECK_INT(half, p50 / 2);
+        CHECK(member(member(result, "counters"), "responder"));
+        CHECK(member(result, "initiator"));
+
+        CHECK_INT(json_parse(verdict.agents_json, strlen(verdict.agents_json), &agents, NULL), 0);
+        CHECK_UINT(json_length(agents), 2);
+        const struct json *isolation = member(json_first(agents), "isolation");
+        CHECK_INT(json_as_i64(member(isolation, "uid"), &uid), 0);
+        CHECK(uid != 0);
+        json_free(result);
+        json_free(agents);
+        run_verdict_deinit(&verdict);
+        CHECK(nothing_left());
+}
+
+static void ends_that_differ_are_flagged(void) {
+        struct order o;
+        make_order(&o);
+        CHECK(run_order(&o.run, "sender.slower", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK_UINT(verdict.n_flags, 1);
+        CHECK_STRING(verdict.flags[0], "ends_differ");
+        run_verdict_deinit(&verdict);
+}
+
+static void counted_runs_must_agree(void) {
+        struct order o;
+        make_order(&o);
+        o.spec.end = (struct window_end){.messages = 1000};
+        CHECK(run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_DONE);
+        run_verdict_deinit(&verdict);
+        CHECK(run_order(&o.run, "receiver.miscounts", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_FAILED);
+        CHECK(strstr(verdict.error, "counts_disagree") != NULL);
+        run_verdict_deinit(&verdict);
+}
+
+static void litter_is_removed(void) {
+        struct order o;
+        make_order(&o);
+        CHECK(run_order(&o.run, "sender.litter", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_STRING(verdict.error ? verdict.error : "", "");
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK(nothing_left());
+        CHECK(access("/etc/passwd", F_OK) == 0);
+        run_verdict_deinit(&verdict);
+}
+
+static void children_of_an_agent_end_with_the_run(void) {
+        struct order o;
+        if (!host.cgroups)
+                SKIP("no cgroup: %s", host.cgroup_reason);
+        make_order(&o);
+        CHECK(run_order(&o.run, "receiver.child", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_STRING(verdict.error ? verdict.error : "", "");
+        CHECK_INT(verdict.state, STATE_DONE);
+        run_verdict_deinit(&verdict);
+        /* the tree can only be removed when it is empty */
+        char detail[300];
+        cgroup_tree_free(host.cgroups);
+        host.cgroups = NULL;
+        char name[64];
+        (void) snprintf(name, sizeof(name), "ipclab-test-runner-%d", getpid());
+        CHECK_INT(cgroup_tree_new(&host.cgroups, name, detail), 0);
+}
+
+static void stopping_ends_a_run_at_once(void) {
+        static const enum state states[] = {STATE_CANCELLED, STATE_INTERRUPTED};
+        static const uint64_t moments[] = {0, 5, 60, 150};
+        for (size_t i = 0; i < ELEMENTS(states); i++)
+                for (size_t j = 0; j < ELEMENTS(moments); j++) {
+                        struct order o;
+                        make_order(&o);
+                        o.spec.end.duration_ns = 20 * NSEC_PER_SEC;
+                        uint64_t took = run_order(&o.run, "nobody.nothing", moments[j] * NSEC_PER_MSEC, states[i]);
+                        CHECK(took > 0 && took < NSEC_PER_SEC);
+                        CHECK_INT(verdict.state, states[i]);
+                        CHECK(verdict.error == NULL);
+                        CHECK(nothing_left());
+                        run_verdict_deinit(&verdict);
+                }
+}
+
+static void limits_are_named(void) {
+        struct order o;
+        make_order(&o);
+        o.run.timeout_ns = NSEC_PER_SEC / 10;
+        CHECK(run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_FAILED);
+        CHECK(strstr(verdict.error, "run_timeout") != NULL);
+        run_verdict_deinit(&verdict);
+
+        make_order(&o);
+        o.spec.end = (struct window_end){.messages = 1000};
+        o.spec.warmup_ns = 3 * NSEC_PER_SEC;
+        o.run.timeout_ns = 3 * NSEC_PER_SEC + NSEC_PER_SEC / 100;
+        CHECK(run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_FAILED);
+        run_verdict_deinit(&verdict);
+        CHECK(nothing_left());
+}
+
+static void an_agent_that_cannot_be_executed_fails_the_run(void) {
+        struct order o;
+        struct runner *r;
+        make_order(&o);
+        over = false;
+        host.program_fd = open("/etc/passwd", O_PATH | O_CLOEXEC);
+        CHECK(host.program_fd >= 0);
+        CHECK_INT(runner_new(&r, &host, &o.run, &ops, NULL), 0);
+        for (int i = 0; i < 100 && !over; i++)
+                CHECK(sd_event_run(host.event, 10000) >= 0);
+        runner_free(r);
+        host.program_fd = util_close(host.program_fd);
+        CHECK(over);
+        CHECK_INT(verdict.state, STATE_FAILED);
+        CHECK_STRING(verdict.error, "sender cannot be started: exec: Permission denied");
+        run_verdict_deinit(&verdict);
+        CHECK(nothing_left());
+}
+
+static int set_up(void) {
+        char name[64];
+        log_open(LOG_WARNING);
+        (void) snprintf(name, sizeof(name), "ipclab-test-runner-%d", getpid());
+        if (!mkdtemp(runtime_dir) || sd_event_default(&host.event) < 0 || topology_read("", &topology) < 0 ||
+            affinity_get(0, &host.affinity) < 0 || agent_identity_find("nobody", &host.identity) < 0 ||
+            rundir_root_new(&host.rundirs, runtime_dir) < 0)
+                return -1;
+        host.topology = topology;
+        if (cgroup_tree_new(&host.cgroups, name, host.cgroup_reason) < 0)
+                host.cgroups = NULL;
+        return 0;
+}
+
+int main(void) {
+        if (!getenv("IPCLAB_BUILD_ROOT") || set_up() < 0) {
+                fprintf(stderr, "cannot set up\n");
+                return 1;
+        }
+        RUN(good_run_has_the_receivers_figures);
+        RUN(ends_that_differ_are_flagged);
+        RUN(counted_runs_must_agree);
+        RUN(litter_is_removed);
+        RUN(children_of_an_agent_end_with_the_run);
+        RUN(stopping_ends_a_run_at_once);
+        RUN(limits_are_named);
+        RUN(an_agent_that_cannot_be_executed_fails_the_run);
+        RUN(misbehaviour_fails_the_run_in_words);
+        cgroup_tree_free(host.cgroups);
+        rundir_root_free(host.rundirs);
+        topology_free(topology);
+        sd_event_unref(host.event);
+        if (rmdir(runtime_dir) < 0) {
+                fprintf(stderr, "%s is not empty\n", runtime_dir);
+                return 1;
+        }
+        return check_end();
+}
