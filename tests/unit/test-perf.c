@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Counters from recorded reads: subtraction, scaling, modes apart, reasons; and the kernel's own where it gives any. */
+
+#include "agent/perf.h"
+#include "check.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+
+struct recording {
+        int error;        /* of opening a hardware event; 0: it can be had */
+        int kernel_error; /* of opening one for kernel mode */
+        unsigned opened, closed;
+        struct perf_reading next[2]; /* by mode, of hardware events */
+};
+
+static int recorded_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
+        struct recording *r = userdata;
+        bool hardware = attr->type != PERF_TYPE_SOFTWARE;
+        (void) tid;
+        if (hardware && r->error)
+                return r->error;
+        if (hardware && attr->exclude_user && r->kernel_error)
+                return r->kernel_error;
+        r->opened++;
+        return hardware ? (attr->exclude_user ? 1 : 0) : 2;
+}
+
+static int recorded_read(void *userdata, int handle, struct perf_reading *ret) {
+        struct recording *r = userdata;
+        *ret = handle < 2 ? r->next[handle] : (struct perf_reading){7, 100, 100};
+        return 0;
+}
+
+static void recorded_close(void *userdata, int handle) {
+        (void) handle;
+        ((struct recording *) userdata)->closed++;
+}
+
+static char *measure(struct recording *r, const struct perf_reading *later, struct perf_totals *ret) {
+        struct perf_source source = {recorded_open, recorded_read, recorded_close, r};
+        struct perf_set set;
+        struct perf_snapshot a, b;
+        perf_set_init(&set, &source, 1);
+        perf_set_read(&set, &a);
+        memcpy(r->next, later, sizeof(r->next));
+        perf_set_read(&set, &b);
+        perf_subtract(&b, &a, ret);
+        perf_set_deinit(&set);
+
+        struct json_writer w;
+        char *text = NULL;
+        size_t length;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        perf_totals_to_json(ret, &w);
+        json_object_end(&w);
+        if (json_writer_steal(&w, &text, &length) < 0)
+                text = NULL;
+        json_writer_deinit(&w);
+        return text;
+}
+
+static void test_plain(void) {
+        struct recording r = {.next = {{1000, 50, 50}, {10, 50, 50}}};
+        struct perf_reading later[2] = {{4000, 150, 150}, {510, 150, 150}};
+        struct perf_totals t;
+        _cleanup_free_ char *text = measure(&r, later, &t);
+        CHECK(text);
+        CHECK(strstr(text, "\"cycles\":3500,\"cycles_user\":3000,\"cycles_kernel\":500"));
+        CHECK(strstr(text, "\"context_switches\":0"));
+        CHECK(!strstr(text, "multiplexed"));
+        CHECK(!strstr(text, "reasons"));
+        CHECK_UINT(r.opened, PERF_HARDWARE_COUNT * 2 + 4);
+        CHECK_UINT(r.closed, r.opened);
+}
+
+static void test_scaled(void) {
+        struct recording r = {.next = {{0, 0, 0}, {0, 0, 0}}};
+        struct perf_reading later[2] = {{1000, 400, 100}, {500, 400, 200}};
+        struct perf_totals t;
+        _cleanup_free_ char *text = measure(&r, later, &t);
+        CHECK(text);
+        CHECK(strstr(text, "\"cycles\":5000,\"cycles_user\":4000,\"cycles_kernel\":1000"));
+        CHECK(strstr(text, "\"multiplexed\":{\"cycles\":0.25,\"cycles_user\":0.25,\"cycles_kernel\":0.5"));
+}
+
+static void test_never_scheduled(void) {
+        struct recording r = {.next = {{0, 0, 0}, {0, 0, 0}}};
+        struct perf_reading later[2] = {{0, 400, 0}, {500, 400, 400}};
+        struct perf_totals t;
+        _cleanup_free_ char *text = measure(&r, later, &t);
+        CHECK(text);
+        CHECK(strstr(text, "\"cycles\":null,\"cycles_user\":null,\"cycles_kernel\":500"));
+        CHECK(strstr(text, "never got onto the hardware"));
+}
+
+static void test_idle_thread(void) {
+        struct recording r = {.next = {{9, 10, 10}, {9, 10, 10}}};
+        struct perf_reading later[2] = {{9, 10, 10}, {9, 10, 10}};
+        struct perf_totals t;
+        _cleanup_free_ char *text = measure(&r, later, &t);
+        CHECK(text);
+        CHECK(strstr(text, "\"cycles\":0,"));
+}
+
+static void test_no_hardware(void) {
+        struct recording r = {.error = -ENOENT};
+        struct perf_reading later[2] = {{0, 0, 0}, {0, 0, 0}};
+        struct perf_totals t;
+        _cleanup_free_ char *text = measure(&r, later, &t);
+        CHECK(text);
+        CHECK(strstr(text, "\"llc_misses\":null"));
+        CHECK(strstr(text, "\"reasons\":{\"cycles\":\"this machine has no such counter"));
+        CHECK(strstr(text, "\"page_faults\":0"));
+}
+
+static void test_user_only(void) {
+        struct recording r = {.kernel_error = -EACCES};
+        struct perf_reading later[2] = {{100, 10, 10}, {0, 0, 0}};
+        struct perf_totals t;
+        _cleanup_free_ char *text = measure(&r, later, &t);
+        CHECK(text);
+        CHECK(strstr(text, "\"cycles\":null,\"cycles_user\":100,\"cycles_kernel\":null"));
+        CHECK(strstr(text, "perf_event_paranoid"));
+}
+
+static void test_sum_of_threads(void) {
+        struct recording known = {.next = {{0, 0, 0}, {0, 0, 0}}}, none = {.error = -ENOENT};
+        struct perf_reading later[2] = {{100, 10, 5}, {10, 10, 10}}, nothing[2] = {{0, 0, 0}, {0, 0, 0}};
+        struct perf_totals a, b, sum = {0};
+        free(measure(&known, later, &a));
+        free(measure(&none, nothing, &b));
+        perf_totals_add(&sum, &a);
+        perf_totals_add(&sum, &a);
+        CHECK_UINT(sum.counts[PERF_CYCLES][PERF_USER].value, 400);
+        CHECK(sum.counts[PERF_CYCLES][PERF_USER].fraction == 0.5);
+        CHECK_UINT(sum.threads, 2);
+        perf_totals_add(&sum, &b);
+        CHECK(!sum.counts[PERF_CYCLES][PERF_USER].known);
+        CHECK_INT(sum.counts[PERF_CYCLES][PERF_USER].error, -ENOENT);
+        CHECK(sum.counts[PERF_TASK_CLOCK][PERF_USER].known);
+}
+
+static void test_kernel(void) {
+        struct perf_set set;
+        struct perf_snapshot a, b;
+        struct perf_totals t;
+        perf_set_init(&set, &perf_source_kernel, (pid_t) syscall(SYS_gettid));
+        perf_set_read(&set, &a);
+        struct timespec pause = {.tv_nsec = 1000000};
+        for (int i = 0; i < 3; i++)
+                nanosleep(&pause, NULL);
+        perf_set_read(&set, &b);
+        perf_subtract(&b, &a, &t);
+        int error = set.handles[PERF_CONTEXT_SWITCHES][PERF_USER];
+        perf_set_deinit(&set);
+        if (error < 0)
+                SKIP("this kernel gives no software events: %s", strerrordesc_np(-error));
+        CHECK(t.counts[PERF_CONTEXT_SWITCHES][PERF_USER].known);
+        CHECK(t.counts[PERF_CONTEXT_SWITCHES][PERF_USER].value >= 3);
+        CHECK(t.counts[PERF_TASK_CLOCK][PERF_USER].value > 0);
+}
+
+int main(void) {
+        RUN(test_plain);
+        RUN(test_scaled);
+        RUN(test_never_scheduled);
+        RUN(test_idle_thread);
+        RUN(test_no_hardware);
+        RUN(test_user_only);
+        RUN(test_sum_of_threads);
+        RUN(test_kernel);
+        return check_end();
+}
