@@ -27,7 +27,8 @@ int json_writer_steal(struct json_writer *w, char **ret, size_t *ret_length) {
         if (w->error < 0)
                 return w->error;
         *ret = util_steal(&w->text);
-        *ret_length = w->length;
+        if (ret_length)
+                *ret_length = w->length;
         json_writer_init(w);
         return 0;
 }

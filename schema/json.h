@@ -67,7 +67,7 @@ struct json_writer {
 
 void json_writer_init(struct json_writer *w);
 void json_writer_deinit(struct json_writer *w); /* safe after steal */
-/* Returns 0 and hands the NUL-terminated text over (free() it), or the first error. */
+/* Returns 0 and hands the NUL-terminated text over (free() it), or the first error. ret_length may be NULL. */
 int json_writer_steal(struct json_writer *w, char **ret, size_t *ret_length);
 
 void json_object_begin(struct json_writer *w);
