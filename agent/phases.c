@@ -15,16 +15,15 @@
 
 #include <inttypes.h>
 
-#define STALL_DEFAULT_NS (2 * NSEC_PER_SEC)
-#define SLOWEST_BYTES_PER_MS (64u * 1024u) /* what a message is given time for beyond the stall limit */
+#define STALL_DEFAULT_NS (2 * NSEC_PER_SEC) /* where the set-up has none; and the time of a long message at */
+#define SLOWEST_BYTES_PER_MS (64u * 1024u)
 #define KICK_NS NSEC_PER_MSEC
 #define GO_NS (5 * NSEC_PER_MSEC) /* from saying when the window begins to its beginning */
 
 /* How long one message may take before nothing is believed to move any more. */
 static uint64_t patience_ns(const struct agent *a) {
-        uint64_t stall = a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS;
         uint64_t ms = a->setup.point.message_size * a->n_workers / SLOWEST_BYTES_PER_MS;
-        return stall + ms * NSEC_PER_MSEC;
+        return a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS + ms * NSEC_PER_MSEC;
 }
 
 static void set_limits(struct agent *a, uint64_t limit) {

@@ -21,6 +21,8 @@
 #define STACK_LOOKED_AT (16u * 1024u) /* more than any loop uses */
 #define PAGES_AT_ONCE 1024u
 #define WORD (8 * sizeof(unsigned long))
+#define LISTED_MAX 64u /* more threads than that are told of together where that loses nothing: packets have a limit   \
+                        */
 
 static uintptr_t page_size(void) {
         return (uintptr_t) sysconf(_SC_PAGESIZE);
@@ -134,8 +136,7 @@ static int count_some(uintptr_t low, size_t n, struct page_count *count) {
 
 static int count_pages(const struct page_range *range, struct page_count *count) {
         size_t left = (range->high - range->low) / page_size();
-        memset(count, 0, sizeof *count);
-        count->total = left;
+        count->total += left;
         for (uintptr_t low = range->low; left > 0;) {
                 size_t n = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
                 int r = count_some(low, n, count);
@@ -147,32 +148,71 @@ static int count_pages(const struct page_range *range, struct page_count *count)
         return 0;
 }
 
+static void put_count(struct json_writer *w, const struct page_count *count, int error) {
+        json_member_u64(w, "total", count->total);
+        if (error < 0) {
+                char reason[128];
+                (void) snprintf(reason, sizeof reason, "move_pages: %s", strerror(-error));
+                json_member_null(w, "nodes");
+                json_member_string(w, "reason", reason);
+                return;
+        }
+        json_put_key(w, "nodes");
+        json_object_begin(w);
+        for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
+                if (count->nodes[n]) {
+                        char key[16];
+                        (void) snprintf(key, sizeof key, "%u", n);
+                        json_member_u64(w, key, count->nodes[n]);
+                }
+        json_object_end(w);
+        json_member_u64(w, "absent", count->absent);
+}
+
 static void put_range(struct json_writer *w, const struct page_range *range) {
-        struct page_count count;
+        struct page_count count = {};
         int r = count_pages(range, &count);
 
         json_object_begin(w);
         json_member_string(w, "what", range->what);
         json_member_u64(w, "thread", range->thread);
-        json_member_u64(w, "total", count.total);
-        if (r < 0) {
-                char reason[128];
-                (void) snprintf(reason, sizeof reason, "move_pages: %s", strerror(-r));
-                json_member_null(w, "nodes");
-                json_member_string(w, "reason", reason);
-        } else {
-                json_put_key(w, "nodes");
-                json_object_begin(w);
-                for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
-                        if (count.nodes[n]) {
-                                char key[16];
-                                (void) snprintf(key, sizeof key, "%u", n);
-                                json_member_u64(w, key, count.nodes[n]);
-                        }
-                json_object_end(w);
-                json_member_u64(w, "absent", count.absent);
-        }
+        put_count(w, &count, r);
         json_object_end(w);
+}
+
+/* All threads' pages of one kind together; their number stands in the place of the thread. */
+static void put_ranges_of(struct json_writer *w, const struct page_list *list, const char *what) {
+        struct page_count count = {};
+        uint64_t threads = 0;
+        int r = 0;
+        for (size_t i = 0; i < list->n; i++)
+                if (strcmp(list->ranges[i].what, what) == 0) {
+                        int one = count_pages(&list->ranges[i], &count);
+                        r = one < 0 ? one : r;
+                        threads++;
+                }
+        json_object_begin(w);
+        json_member_string(w, "what", what);
+        json_member_u64(w, "threads", threads);
+        put_count(w, &count, r);
+        json_object_end(w);
+}
+
+static bool is_first_of_kind(const struct page_list *list, size_t at) {
+        for (size_t i = 0; i < at; i++)
+                if (strcmp(list->ranges[i].what, list->ranges[at].what) == 0)
+                        return false;
+        return true;
+}
+
+static void put_pages(struct json_writer *w, const struct agent *a, const struct page_list *list) {
+        json_array_begin(w);
+        for (size_t i = 0; i < list->n; i++)
+                if (a->n_workers <= LISTED_MAX)
+                        put_range(w, &list->ranges[i]);
+                else if (is_first_of_kind(list, i))
+                        put_ranges_of(w, list, list->ranges[i].what);
+        json_array_end(w);
 }
 
 static void put_policy(struct json_writer *w, const struct thread_proof *p) {
@@ -204,6 +244,17 @@ static void put_thread(struct json_writer *w, const struct worker *worker) {
         json_put_key(w, "cpus_seen");
         cpumask_put(w, &p->seen);
         json_object_end(w);
+}
+
+/* Threads that were put nowhere prove nothing: of many such only some are listed. Pinned ones are all listed. */
+static void put_threads(struct json_writer *w, const struct agent *a) {
+        uint32_t n = a->n_workers;
+        if (a->setup.placement.n_cpus == 0 && n > LISTED_MAX)
+                n = LISTED_MAX;
+        json_array_begin(w);
+        for (uint32_t i = 0; i < n; i++)
+                put_thread(w, &a->workers[i]);
+        json_array_end(w);
 }
 
 static int list_pages(const struct agent *a, struct page_list *list) {
@@ -250,15 +301,10 @@ int proof_to_json(struct agent *a, char **ret) {
         cpumask_put(&w, &a->affinity);
         put_policy(&w, &a->workers[0].proof);
         json_put_key(&w, "threads");
-        json_array_begin(&w);
-        for (uint32_t i = 0; i < a->n_workers; i++)
-                put_thread(&w, &a->workers[i]);
-        json_array_end(&w);
+        put_threads(&w, a);
+        json_member_u64(&w, "threads_total", a->n_workers);
         json_put_key(&w, "pages");
-        json_array_begin(&w);
-        for (size_t i = 0; i < list.n; i++)
-                put_range(&w, &list.ranges[i]);
-        json_array_end(&w);
+        put_pages(&w, a, &list);
         json_object_end(&w);
         r = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);

@@ -7,6 +7,9 @@
  * of each worker, its memory policy, the node of every page of its buffer, its stack and its transport's memory. The
  * agent states, the daemon judges (daemon/placement.h). The JSON is described at struct message_ready.
  *
+ * With more than 64 threads the pages are summed per kind ("threads": how many, instead of "thread"), and of threads
+ * that nobody pinned only the first 64 are listed; "threads_total" says how many there are.
+ *
  * Source: man 2 sched_getaffinity, getcpu, get_mempolicy, move_pages; man 5 proc (task/TID/stat, field processor).
  */
 

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Real pairs of agents: every transport, workload and verification, and what they do when something goes wrong. */
+/*
+ * Real pairs of agents, as the runner starts them: every transport, workload and verification; windows by time and by
+ * count; threads and odd sizes; what they say of their placement. test-agent-faults.c breaks them.
+ */
 
 #include "check.h"
+#include "schema/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
-#include <signal.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 static const char *agent_path(void) {
         static char path[512];
@@ -27,17 +32,43 @@ static struct driver_spec short_spec(void) {
         return s;
 }
 
-static bool check_sums(const struct driver *d) {
-        for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                const struct driver_end *e = &d->ends[end];
-                if (e->sampled_messages != e->report.messages || e->sampled_bytes != e->report.bytes ||
-                    e->sampled_ns != e->report.window_ns || e->samples == 0)
-                        return false;
-        }
-        return true;
+static struct driver_spec counted_spec(uint64_t messages) {
+        struct driver_spec s = short_spec();
+        s.duration_ns = 0;
+        s.messages = messages;
+        return s;
 }
 
-static void test_every_combination(void) {
+/* The samples of each end add up to its report, and both have a window. */
+static const char *sums_fault(const struct driver *d) {
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                const struct driver_end *e = &d->ends[end];
+                if (e->samples == 0 || e->report.window_ns == 0)
+                        return "no sample or no window";
+                if (e->sampled_messages != e->report.messages)
+                        return "the samples' messages are not the report's";
+                if (e->sampled_bytes != e->report.bytes ||
+                    e->report.bytes != e->report.messages * d->spec.point.message_size)
+                        return "the samples' bytes are not the report's";
+                if (e->sampled_ns != e->report.window_ns)
+                        return "the samples' intervals are not the window";
+        }
+        return NULL;
+}
+
+/* A run that must go well; *d is for driver_deinit(). */
+static bool run_well(struct driver *d, const struct driver_spec *s) {
+        int r = driver_run(d, s);
+        const char *fault = r == 0 && s->interval_ns ? sums_fault(d) : NULL;
+        if (r == 0 && !fault)
+                return true;
+        fprintf(stderr, "%s %s, %" PRIu64 " bytes, %" PRIu32 " threads, verify %s: %s\n",
+                transport_name(s->point.transport), workload_name(s->point.workload), s->point.message_size,
+                s->point.threads, verify_name(s->verify), fault ? fault : d->trouble);
+        return false;
+}
+
+static void test_every_combination_by_time(void) {
         for (size_t t = 0; t < ELEMENTS(tried_transports); t++)
                 for (size_t k = 0; k < ELEMENTS(tried_workloads); k++)
                         for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
@@ -46,17 +77,229 @@ static void test_every_combination(void) {
                                 s.point.transport = tried_transports[t];
                                 s.point.workload = tried_workloads[k];
                                 s.verify = v;
-                                int r = driver_run(&d, &s);
-                                if (r)
-                                        CHECK_FAIL("%s %s %s: %d %s", transport_name(s.point.transport),
-                                                   workload_name(s.point.workload), verify_name(v), r, d.trouble);
-                                CHECK(check_sums(&d));
+                                CHECK(run_well(&d, &s));
+                                CHECK(d.ends[END_FIRST].report.messages > 0);
                                 CHECK(d.ends[END_SECOND].report.messages > 0);
+                                CHECK(d.ends[END_SECOND].report.window_ns >=
+                                      s.duration_ns / 2); /* a busy machine opens it late */
+                                CHECK(WIFEXITED(d.ends[END_FIRST].status) &&
+                                      WEXITSTATUS(d.ends[END_FIRST].status) == 0);
                                 driver_deinit(&d);
                         }
 }
 
+static void test_every_combination_by_count(void) {
+        for (size_t t = 0; t < ELEMENTS(tried_transports); t++)
+                for (size_t k = 0; k < ELEMENTS(tried_workloads); k++)
+                        for (unsigned warm = 0; warm < 2; warm++) {
+                                struct driver d;
+                                struct driver_spec s = counted_spec(997);
+                                s.point.transport = tried_transports[t];
+                                s.point.workload = tried_workloads[k];
+                                s.point.threads = 1 + warm;
+                                s.warmup_ns = warm * 5 * NSEC_PER_MSEC;
+                                s.verify = VERIFY_CHECKSUM;
+                                CHECK(run_well(&d, &s));
+                                CHECK_UINT(d.ends[END_FIRST].report.messages, 997 * s.point.threads);
+                                CHECK_UINT(d.ends[END_SECOND].report.messages, 997 * s.point.threads);
+                                driver_deinit(&d);
+                        }
+}
+
+/* Shorter than a word, no multiple of one, a page and a bit, longer than the pipe: all bytes are looked at. */
+static void test_odd_sizes_and_threads(void) {
+        static const struct {
+                uint64_t size;
+                uint32_t threads;
+        } cases[] = {{1, 1}, {7, 3}, {9, 1}, {63, 2}, {4109, 4}, {65536, 2}, {65537, 1}, {300001, 2}, {4u << 20, 1}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (size_t k = 0; k < ELEMENTS(tried_workloads); k++) {
+                        struct driver d;
+                        struct driver_spec s = counted_spec(25);
+                        s.point.workload = tried_workloads[k];
+                        s.point.message_size = cases[i].size;
+                        s.point.threads = cases[i].threads;
+                        s.verify = VERIFY_CHECKSUM;
+                        CHECK(run_well(&d, &s));
+                        CHECK_UINT(d.ends[END_SECOND].report.messages, 25 * cases[i].threads);
+                        driver_deinit(&d);
+                }
+}
+
+static void test_many_threads(void) {
+        for (size_t t = 0; t < ELEMENTS(tried_transports); t++) {
+                struct driver d;
+                struct driver_spec s = counted_spec(3);
+                s.point.transport = tried_transports[t];
+                s.point.workload = WORKLOAD_PINGPONG;
+                s.point.threads = SPEC_THREADS_MAX;
+                s.point.message_size = 64;
+                s.warmup_ns = 0;
+                s.interval_ns = NSEC_PER_SEC;
+                CHECK(run_well(&d, &s));
+                CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * SPEC_THREADS_MAX);
+                driver_deinit(&d);
+        }
+}
+
+/* Without samples nothing comes but signs of life and the report. */
+static void test_no_samples(void) {
+        struct driver d;
+        struct driver_spec s = short_spec();
+        s.point.workload = WORKLOAD_PINGPONG;
+        s.interval_ns = 0;
+        s.duration_ns = 1200 * NSEC_PER_MSEC;
+        CHECK(run_well(&d, &s));
+        CHECK_UINT(d.ends[END_FIRST].samples, 0);
+        CHECK(d.ends[END_FIRST].alive >= 2);
+        CHECK(d.ends[END_FIRST].report.messages > 0);
+        driver_deinit(&d);
+}
+
+static bool number_in(const char *text, const char *key, int64_t *ret) {
+        struct json *root;
+        if (json_parse(text, strlen(text), &root, NULL) < 0)
+                return false;
+        const struct json *v = json_get(root, key);
+        bool found = v && json_as_i64(v, ret) == 0;
+        json_free(root);
+        return found;
+}
+
+static void test_latency_of_every_round_trip(void) {
+        struct driver d;
+        struct driver_spec s = counted_spec(2000);
+        struct latency_summary l;
+        int64_t clock_cost = 0;
+        s.point.workload = WORKLOAD_PINGPONG;
+        s.warmup_ns = 0;
+        CHECK(run_well(&d, &s));
+        CHECK_UINT(histogram_total(&d.ends[END_FIRST].latency), 2000);
+        CHECK_INT(histogram_summarize(&d.ends[END_FIRST].latency, &l), 0);
+        /* all round trips lie within the window, one after the other */
+        CHECK(d.ends[END_FIRST].latency.sum_ns <= d.ends[END_FIRST].report.window_ns);
+        CHECK(l.min > 0 && l.min <= l.p50 && l.p50 <= l.max);
+        CHECK_UINT(histogram_total(&d.ends[END_SECOND].latency), 0);
+        CHECK(number_in(d.ends[END_FIRST].effective, "clock_cost_ns", &clock_cost) && clock_cost > 0);
+        driver_deinit(&d);
+}
+
+static void test_pipe_size(void) {
+        for (size_t t = 0; t < ELEMENTS(tried_transports); t++) {
+                struct driver d;
+                struct driver_spec s = short_spec();
+                int64_t size = 0;
+                s.point.transport = tried_transports[t];
+                s.point.workload = WORKLOAD_PINGPONG;
+                s.options.pipe_size = 12288; /* the kernel rounds it up to a power of two pages */
+                CHECK(run_well(&d, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        CHECK(number_in(d.ends[end].effective, "pipe_size", &size));
+                        CHECK_INT(size, 16384);
+                        CHECK(number_in(d.ends[end].report.effective, "pipe_size", &size));
+                        CHECK_INT(size, 16384);
+                }
+                driver_deinit(&d);
+
+                s.options.pipe_size = UINT64_C(1) << 33;
+                CHECK(driver_run(&d, &s) < 0);
+                CHECK(strstr(d.trouble, "pipe_size 8589934592"));
+                driver_deinit(&d);
+        }
+}
+
+/* A message that does not fit the pipe is read in parts, and that is counted. */
+static void test_counters(void) {
+        struct driver d;
+        struct driver_spec s = counted_spec(50);
+        int64_t n = 0, user = 0, system = 0;
+        s.point.message_size = 1u << 20;
+        CHECK(run_well(&d, &s));
+        CHECK(number_in(d.ends[END_SECOND].report.counters, "partial_receives", &n) && n >= 50);
+        CHECK(number_in(d.ends[END_FIRST].report.counters, "partial_sends", &n) && n == 0);
+        CHECK(number_in(d.ends[END_FIRST].report.counters, "voluntary_switches", &n) && n > 0);
+        CHECK(number_in(d.ends[END_FIRST].report.counters, "cpu_ns", &n) && n > 0);
+        if (number_in(d.ends[END_FIRST].report.counters, "user_ns", &user))
+                CHECK(number_in(d.ends[END_FIRST].report.counters, "system_ns", &system) && user + system == n);
+        else
+                CHECK(strstr(d.ends[END_FIRST].report.counters, "user_ns_reason"));
+        CHECK(strstr(d.ends[END_FIRST].report.counters, "\"migrations\""));
+        driver_deinit(&d);
+}
+
+static int allowed_cpus(int cpus[2]) {
+        cpu_set_t set;
+        int n = 0;
+        if (sched_getaffinity(0, sizeof set, &set) < 0)
+                return 0;
+        for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+                if (CPU_ISSET(i, &set))
+                        cpus[n++] = i;
+        return n;
+}
+
+static bool list_is(const struct json *list, int64_t only) {
+        int64_t v;
+        return list && json_length(list) == 1 && json_as_i64(json_first(list), &v) == 0 && v == only;
+}
+
+/* What the proof says of thread 0, in `member`: exactly this one CPU. */
+static bool proof_has(const char *proof, const char *member, int cpu) {
+        struct json *root;
+        if (json_parse(proof, strlen(proof), &root, NULL) < 0)
+                return false;
+        const struct json *threads = json_get(root, "threads"), *thread = threads ? json_first(threads) : NULL;
+        bool is = thread && list_is(json_get(thread, member), cpu) && list_is(json_get(root, "affinity"), cpu);
+        json_free(root);
+        return is;
+}
+
+static void test_proof(void) {
+        int cpus[2];
+        if (allowed_cpus(cpus) < 2)
+                SKIP("one CPU only: a wrong one cannot be told from the right one");
+        struct driver d;
+        struct driver_spec s = short_spec();
+        s.cpus[0] = cpus[0];
+        s.cpus[1] = cpus[1];
+        CHECK(run_well(&d, &s));
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                CHECK(proof_has(d.ends[end].proof, "affinity", cpus[end]));
+                CHECK(proof_has(d.ends[end].report.proof, "affinity", cpus[end]));
+                CHECK(proof_has(d.ends[end].report.proof, "cpus_seen", cpus[end]));
+                CHECK(strstr(d.ends[end].proof, "\"what\":\"buffer\""));
+                CHECK(strstr(d.ends[end].proof, "\"what\":\"stack\""));
+        }
+        driver_deinit(&d);
+}
+
+/* An agent that was put on another CPU than it was told says where it really is. */
+static void test_proof_of_a_wrong_placement(void) {
+        int cpus[2];
+        if (allowed_cpus(cpus) < 2)
+                SKIP("one CPU only: there is no wrong one");
+        struct driver d;
+        struct driver_spec s = short_spec();
+        s.cpus[0] = s.real_cpus[0] = s.cpus[1] = cpus[0];
+        s.real_cpus[1] = cpus[1];
+        s.lie = true;
+        CHECK(run_well(&d, &s));
+        CHECK(proof_has(d.ends[END_FIRST].report.proof, "cpus_seen", cpus[0]));
+        CHECK(proof_has(d.ends[END_SECOND].proof, "affinity", cpus[1]));
+        CHECK(proof_has(d.ends[END_SECOND].report.proof, "cpus_seen", cpus[1]));
+        driver_deinit(&d);
+}
+
 int main(void) {
-        RUN(test_every_combination);
+        RUN(test_every_combination_by_time);
+        RUN(test_every_combination_by_count);
+        RUN(test_odd_sizes_and_threads);
+        RUN(test_many_threads);
+        RUN(test_no_samples);
+        RUN(test_latency_of_every_round_trip);
+        RUN(test_pipe_size);
+        RUN(test_counters);
+        RUN(test_proof);
+        RUN(test_proof_of_a_wrong_placement);
         return check_end();
 }

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What the harness costs: for each transport, workload and message size the hand-written loop (hand.h) and a pair of
+ * real agents with sampling on, turn about in many short rounds, and the ratio of the medians. At least 0.97 is what
+ * ipclab promises.
+ */
+
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+#include "tests/bench/hand.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define PROMISE 0.97
+#define ROUNDS_MAX 999u
+#define PIPE_SIZE_DEFAULT 65536u
+
+struct options {
+        const char *agent;
+        unsigned rounds;
+        double seconds;
+        int cpus[2];
+        enum verify verify;
+        uint64_t pipe_size;
+        int transport, workload; /* -1: all */
+        uint64_t size;           /* 0: all */
+        bool check;
+};
+
+struct row {
+        enum transport transport;
+        enum workload workload;
+        uint64_t size;
+};
+
+struct series {
+        double values[ROUNDS_MAX];
+        unsigned n;
+};
+
+static int by_value(const void *a, const void *b) {
+        double x = *(const double *) a, y = *(const double *) b;
+        return (x > y) - (x < y);
+}
+
+static double median(struct series *s) {
+        qsort(s->values, s->n, sizeof s->values[0], by_value);
+        return s->n % 2 ? s->values[s->n / 2] : (s->values[s->n / 2 - 1] + s->values[s->n / 2]) / 2;
+}
+
+/* One round of agents: messages per second in the window of the end that the figure belongs to. */
+static int agents_once(const struct options *o, const struct row *row, double seconds, double *ret_rate) {
+        struct driver d;
+        struct driver_spec s = driver_spec_default(o->agent);
+        s.point.transport = row->transport;
+        s.point.workload = row->workload;
+        s.point.message_size = row->size;
+        s.verify = o->verify;
+        s.duration_ns = (uint64_t) (seconds * 1e9);
+        s.warmup_ns = s.duration_ns / 8;
+        s.interval_ns = s.duration_ns / 3; /* more often than once a second: sampling is to be paid for */
+        s.options.pipe_size = o->pipe_size;
+        memcpy(s.cpus, o->cpus, sizeof s.cpus);
+
+        int r = driver_run(&d, &s);
+        const struct message_report *report = &d.ends[row->workload == WORKLOAD_STREAM ? END_SECOND : END_FIRST].report;
+        if (r == 0)
+                *ret_rate = (double) report->messages * 1e9 / (double) report->window_ns;
+        else
+                fprintf(stderr, "bench: agents: %s\n", d.trouble);
+        driver_deinit(&d);
+        return r;
+}
+
+static int hand_once(const struct options *o, const struct row *row, double rate, double *ret_rate) {
+        struct hand h = {
+                .workload = row->workload,
+                .transport = row->transport,
+                .verify = o->verify,
+                .size = row->size,
+                .messages = (uint64_t) (rate * o->seconds) + 1,
+                .warmup = (uint64_t) (rate * o->seconds / 8),
+                .pipe_size = o->pipe_size,
+                .cpus = {o->cpus[0], o->cpus[1]},
+        };
+        /* A pipe holds many small messages. A clock that begins before it has filled, or ends after the sender has,
+         * gets those for nothing: both ends of the clock are in the steady state, as the agents' window is. */
+        uint64_t held = (o->pipe_size ? o->pipe_size : PIPE_SIZE_DEFAULT) / row->size;
+        if (row->workload == WORKLOAD_STREAM) {
+                h.warmup += 2 * held;
+                h.tail = 2 * held;
+        }
+        int r = hand_run(&h, ret_rate);
+        if (r < 0)
+                fprintf(stderr, "bench: hand-written loop: %s\n", strerror(-r));
+        return r;
+}
+
+/* Turn about, who begins alternating too. */
+static int run_row(const struct options *o, const struct row *row, struct series *hand, struct series *agents) {
+        double rate, agents_rate, hand_rate;
+        int r = agents_once(o, row, o->seconds / 2,
+                            &rate); /* how many messages a round of the hand-written loop takes */
+        for (unsigned i = 0; r == 0 && i < o->rounds; i++) {
+                if (i % 2 == 0)
+                        r = hand_once(o, row, rate, &hand_rate);
+                if (r == 0)
+                        r = agents_once(o, row, o->seconds, &agents_rate);
+                if (r == 0 && i % 2 == 1)
+                        r = hand_once(o, row, rate, &hand_rate);
+                if (r == 0) {
+                        hand->values[hand->n++] = hand_rate;
+                        agents->values[agents->n++] = agents_rate;
+                }
+        }
+        return r;
+}
+
+/* Prints a row. Returns whether it keeps the promise. */
+static bool print_row(const struct row *row, struct series *hand, struct series *agents) {
+        double h = median(hand), a = median(agents), ratio = a / h;
+        printf("%-6s %-9s %8" PRIu64 " %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f  %.3f%s\n",
+               transport_name(row->transport), workload_name(row->workload), row->size, h, hand->values[0],
+               hand->values[hand->n - 1], a, agents->values[0], agents->values[agents->n - 1], ratio,
+               ratio < PROMISE ? "  below 0.97" : "");
+        (void) fflush(stdout);
+        return ratio >= PROMISE;
+}
+
+static int run_all(const struct options *o) {
+        static const enum transport transports[] = {TRANSPORT_PIPE, TRANSPORT_FIFO};
+        static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+        static const uint64_t sizes[] = {1, 64, 4096, 65536};
+        unsigned rows = 0, low = 0;
+
+        printf("messages/s, %u rounds of %.2f s each, interleaved; CPUs %d and %d; verify %s\n", o->rounds, o->seconds,
+               o->cpus[0], o->cpus[1], verify_name(o->verify));
+        printf("%-6s %-9s %8s %12s %12s %12s %12s %12s %12s  %s\n", "", "", "size", "hand", "min", "max", "agents",
+               "min", "max", "ratio");
+        for (size_t t = 0; t < ELEMENTS(transports); t++)
+                for (size_t w = 0; w < ELEMENTS(workloads); w++)
+                        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                                struct row row = {transports[t], workloads[w], sizes[i]};
+                                static struct series hand, agents;
+                                if ((o->transport >= 0 && o->transport != (int) row.transport) ||
+                                    (o->workload >= 0 && o->workload != (int) row.workload) ||
+                                    (o->size && o->size != row.size))
+                                        continue;
+                                hand.n = agents.n = 0;
+                                if (run_row(o, &row, &hand, &agents) < 0)
+                                        return 1;
+                                rows++;
+                                low += !print_row(&row, &hand, &agents);
+                        }
+        if (low)
+                printf("%u of %u rows are below %.2f of the hand-written loop\n", low, rows, PROMISE);
+        else
+                printf("all %u rows reach %.2f of the hand-written loop\n", rows, PROMISE);
+        return low && o->check;
+}
+
+static void usage(FILE *f) {
+        fputs("usage: bench [options]\n"
+              "  --agent PATH         the agent to measure (default: agent/ipclab-agent in the build directory)\n"
+              "  --rounds N           per row (default 11)\n"
+              "  --seconds S          of one round (default 0.3)\n"
+              "  --cpus A,B           first and second end; -1 = not pinned (default 0,1)\n"
+              "  --verify WORD        none, touch or checksum (default touch)\n"
+              "  --pipe-size BYTES    for both (default: as it comes)\n"
+              "  --transport WORD, --workload WORD, --size BYTES   only these rows\n"
+              "  --check              exit 1 when a row is below 0.97\n",
+              f);
+}
+
+static int bad(const char *what, const char *value) {
+        fprintf(stderr, "bench: %s: %s\n", what, value);
+        return -EINVAL;
+}
+
+static int parse_option(int c, const char *value, struct options *o) {
+        enum transport t;
+        enum workload w;
+        switch (c) {
+        case 'a':
+                o->agent = value;
+                return 0;
+        case 'r':
+                o->rounds = (unsigned) strtoul(value, NULL, 10);
+                return o->rounds >= 1 && o->rounds <= ROUNDS_MAX ? 0 : bad("--rounds must be 1 to 999", value);
+        case 's':
+                o->seconds = strtod(value, NULL);
+                return o->seconds >= 0.01 && o->seconds <= 60 ? 0 : bad("--seconds must be 0.01 to 60", value);
+        case 'c':
+                return sscanf(value, "%d,%d", &o->cpus[0], &o->cpus[1]) == 2 ? 0 : bad("--cpus wants A,B", value);
+        case 'v':
+                return verify_from_name(value, &o->verify) == 0 ? 0 : bad("--verify", value);
+        case 'p':
+                o->pipe_size = strtoull(value, NULL, 10);
+                return o->pipe_size ? 0 : bad("--pipe-size wants bytes", value);
+        case 't':
+                if (transport_from_name(value, &t) < 0)
+                        return bad("--transport", value);
+                o->transport = (int) t;
+                return 0;
+        case 'w':
+                if (workload_from_name(value, &w) < 0)
+                        return bad("--workload", value);
+                o->workload = (int) w;
+                return 0;
+        case 'n':
+                o->size = strtoull(value, NULL, 10);
+                return o->size ? 0 : bad("--size wants bytes", value);
+        case 'k':
+                o->check = true;
+                return 0;
+        default:
+                usage(stderr);
+                return -EINVAL;
+        }
+}
+
+int main(int argc, char **argv) {
+        static const struct option table[] = {
+                {"agent", required_argument, NULL, 'a'},
+                {"rounds", required_argument, NULL, 'r'},
+                {"seconds", required_argument, NULL, 's'},
+                {"cpus", required_argument, NULL, 'c'},
+                {"verify", required_argument, NULL, 'v'},
+                {"pipe-size", required_argument, NULL, 'p'},
+                {"transport", required_argument, NULL, 't'},
+                {"workload", required_argument, NULL, 'w'},
+                {"size", required_argument, NULL, 'n'},
+                {"check", no_argument, NULL, 'k'},
+                {"help", no_argument, NULL, 'h'},
+                {},
+        };
+        struct options o = {.agent = IPCLAB_AGENT,
+                            .rounds = 11,
+                            .seconds = 0.3,
+                            .cpus = {0, 1},
+                            .verify = VERIFY_TOUCH,
+                            .transport = -1,
+                            .workload = -1};
+        int c;
+        while ((c = getopt_long(argc, argv, "", table, NULL)) >= 0) {
+                if (c == 'h') {
+                        usage(stdout);
+                        return 0;
+                }
+                if (parse_option(c, optarg, &o) < 0)
+                        return 2;
+        }
+        return run_all(&o);
+}

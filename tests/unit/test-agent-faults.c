@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What the agents do when something goes wrong: a peer that dies or stops, a byte that changes, a daemon that goes. */
+
+#include "check.h"
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define STALL_NS (300 * NSEC_PER_MSEC)
+/* "within 2 s of its deadline" */
+#define ALLOWED_NS (STALL_NS + 2 * NSEC_PER_SEC)
+
+static const char *agent_path(void) {
+        static char path[512];
+        const char *root = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
+        return path;
+}
+
+static struct driver_spec fault_spec(enum transport t, enum workload k) {
+        struct driver_spec s = driver_spec_default(agent_path());
+        s.point.transport = t;
+        s.point.workload = k;
+        s.duration_ns = 300 * NSEC_PER_MSEC;
+        s.interval_ns = 50 * NSEC_PER_MSEC;
+        s.stall_ns = STALL_NS;
+        return s;
+}
+
+/* Sends a signal to one end in the middle of a run and waits for what the other says. */
+static int run_with_signal(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        int r = driver_open(d, s);
+        if (r == 0)
+                r = driver_start(d);
+        if (r)
+                return r;
+        (void) poll(NULL, 0, 100);
+        (void) kill(d->ends[victim].pid, signal);
+        enum end witness = victim == END_FIRST ? END_SECOND : END_FIRST;
+        uint64_t deadline = util_now_ns() + s->duration_ns + 2 * ALLOWED_NS;
+        /* a stopped victim says nothing any more: only the witness is waited for */
+        if (signal == SIGSTOP)
+                d->ends[victim].gone = true;
+        r = driver_collect(d, deadline);
+        return d->ends[witness].failed ? 0 : r ? r : -EPROTO;
+}
+
+static const struct {
+        enum transport transport;
+        enum workload workload;
+} combinations[] = {
+        {TRANSPORT_PIPE, WORKLOAD_STREAM},
+        {TRANSPORT_PIPE, WORKLOAD_PINGPONG},
+        {TRANSPORT_FIFO, WORKLOAD_STREAM},
+        {TRANSPORT_FIFO, WORKLOAD_PINGPONG},
+};
+
+static void test_killed_peer(void) {
+        for (size_t i = 0; i < ELEMENTS(combinations); i++)
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        struct driver d;
+                        struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
+                        const struct driver_end *witness = &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+                        uint64_t begin = util_now_ns();
+                        s.duration_ns = 20 * NSEC_PER_SEC;
+                        CHECK_INT(run_with_signal(&d, &s, victim, SIGKILL), 0);
+                        CHECK(util_now_ns() - begin < 2 * NSEC_PER_SEC);
+                        CHECK(strncmp(witness->error.detail, "peer ", 5) == 0);
+                        CHECK(strstr(witness->error.detail, d.ends[victim].role));
+                        CHECK(witness->error.error != 0);
+                        CHECK_INT(driver_close(&d), 0);
+                        CHECK(WIFEXITED(witness->status) && WEXITSTATUS(witness->status) == 1);
+                        driver_deinit(&d);
+                }
+}
+
+/* By time: found out at the end of the window. By count: when nothing moves any more. */
+static void test_stopped_peer(void) {
+        for (size_t i = 0; i < ELEMENTS(combinations); i++)
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++)
+                        for (unsigned counted = 0; counted < 2; counted++) {
+                                struct driver d;
+                                struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
+                                const struct driver_end *witness =
+                                        &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+                                s.duration_ns = counted ? 0 : s.duration_ns;
+                                s.messages = counted ? UINT64_C(1) << 40 : 0;
+                                uint64_t begin = util_now_ns();
+                                CHECK_INT(run_with_signal(&d, &s, victim, SIGSTOP), 0);
+                                CHECK(util_now_ns() - begin < s.duration_ns + ALLOWED_NS);
+                                CHECK_INT(witness->error.error, ETIMEDOUT);
+                                CHECK(counted ? strstr(witness->error.detail, "stalled") != NULL
+                                              : strncmp(witness->error.detail, "peer ", 5) == 0);
+                                (void) kill(d.ends[victim].pid, SIGKILL);
+                                CHECK_INT(driver_close(&d), 0);
+                                driver_deinit(&d);
+                        }
+}
+
+/* The daemon's death is noticed at once, in every phase. */
+static void test_daemon_gone(void) {
+        for (unsigned started = 0; started < 2; started++) {
+                struct driver d;
+                struct driver_spec s = fault_spec(TRANSPORT_FIFO, WORKLOAD_STREAM);
+                s.duration_ns = 20 * NSEC_PER_SEC;
+                CHECK_INT(driver_open(&d, &s), 0);
+                if (started) {
+                        CHECK_INT(driver_start(&d), 0);
+                        (void) poll(NULL, 0, 50);
+                }
+                uint64_t begin = util_now_ns();
+                CHECK_INT(driver_close(&d), 0);
+                CHECK(util_now_ns() - begin < NSEC_PER_SEC);
+                for (enum end end = END_FIRST; end < END_COUNT; end++)
+                        CHECK(WIFEXITED(d.ends[end].status) && WEXITSTATUS(d.ends[end].status) == 3);
+                driver_deinit(&d);
+        }
+}
+
+/* Stands between the two agents' peer channels and puts a pipe of its own in the place of the one that is passed. */
+struct interposer {
+        int sides[2]; /* ours, of the first's channel and of the second's */
+        size_t flip;  /* byte to change, counted from the first message's beginning */
+        bool drop;    /* leave the byte out instead */
+        pthread_t relay, pump;
+        int from, to;
+        bool pumping;
+};
+
+static bool keep(const struct interposer *p, size_t at, size_t n) {
+        return p->flip < at || p->flip >= at + n;
+}
+
+static int write_all(int fd, const unsigned char *data, size_t n) {
+        while (n) {
+                ssize_t w = write(fd, data, n);
+                if (w <= 0)
+                        return -1;
+                data += w;
+                n -= (size_t) w;
+        }
+        return 0;
+}
+
+static void *pump_bytes(void *userdata) {
+        struct interposer *p = userdata;
+        unsigned char data[4096];
+        size_t at = 0;
+        for (;;) {
+                ssize_t n = read(p->from, data, sizeof data);
+                if (n <= 0)
+                        break;
+                size_t length = (size_t) n;
+                if (!keep(p, at, length)) {
+                        size_t i = p->flip - at;
+                        if (p->drop)
+                                memmove(data + i, data + i + 1, --length - i);
+                        else
+                                data[i] ^= 0x10;
+                }
+                at += (size_t) n;
+                if (write_all(p->to, data, length) < 0)
+                        break;
+        }
+        (void) close(p->from);
+        (void) close(p->to);
+        return NULL;
+}
+
+/* Takes the descriptor that was passed and returns the one to pass on. */
+static int interpose(struct interposer *p, int fd) {
+        int own[2];
+        if (pipe2(own, O_CLOEXEC) < 0)
+                return fd;
+        p->from = fd;
+        p->to = own[1];
+        p->pumping = pthread_create(&p->pump, NULL, pump_bytes, p) == 0;
+        return own[0];
+}
+
+static bool relay_packet(struct interposer *p, int from, int to) {
+        char data[256];
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct iovec iov = {.iov_base = data, .iov_len = sizeof data};
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        ssize_t n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
+        if (n <= 0)
+                return false;
+        iov.iov_len = (size_t) n;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        int fd = -1;
+        if (c) {
+                memcpy(&fd, CMSG_DATA(c), sizeof fd);
+                fd = interpose(p, fd);
+                memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        }
+        bool sent = sendmsg(to, &m, MSG_NOSIGNAL) == n;
+        (void) util_close(fd);
+        return sent;
+}
+
+static void *relay_packets(void *userdata) {
+        struct interposer *p = userdata;
+        bool open = true;
+        while (open) {
+                struct pollfd fds[2] = {{.fd = p->sides[0], .events = POLLIN}, {.fd = p->sides[1], .events = POLLIN}};
+                if (poll(fds, 2, 30000) <= 0)
+                        break;
+                for (int i = 0; i < 2; i++)
+                        if (open && fds[i].revents)
+                                open = relay_packet(p, p->sides[i], p->sides[1 - i]);
+        }
+        (void) close(p->sides[0]);
+        (void) close(p->sides[1]);
+        return NULL;
+}
+
+/* A stream over a pipe through the interposer. */
+static int run_interposed(struct driver *d, struct interposer *p, enum verify verify, uint64_t size) {
+        struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+        int first[2], second[2];
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, first) < 0 ||
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, second) < 0)
+                return -errno;
+        s.duration_ns = 100 * NSEC_PER_MSEC;
+        s.point.message_size = size;
+        s.verify = verify;
+        s.peer_fds[END_FIRST] = first[1];
+        s.peer_fds[END_SECOND] = second[1];
+        p->sides[0] = first[0];
+        p->sides[1] = second[0];
+        int r = pthread_create(&p->relay, NULL, relay_packets, p);
+        if (r)
+                return -r;
+        r = driver_run(d, &s);
+        (void) pthread_join(p->relay, NULL);
+        if (p->pumping)
+                (void) pthread_join(p->pump, NULL);
+        return r;
+}
+
+static void test_checksum_finds_a_changed_byte(void) {
+        struct driver d;
+        struct interposer p = {.flip = 3 * 1000 + 777};
+        CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 1000) < 0);
+        CHECK(d.ends[END_SECOND].failed);
+        CHECK_INT(d.ends[END_SECOND].error.error, EBADMSG);
+        CHECK(strstr(d.ends[END_SECOND].error.detail, "thread 0, message 3, offset 777: expected 0x"));
+        CHECK(strstr(d.ends[END_SECOND].error.detail, "(1 of 1000 bytes differ)"));
+        driver_deinit(&d);
+}
+
+static void test_checksum_finds_a_lost_byte(void) {
+        struct driver d;
+        struct interposer p = {.flip = 5 * 64 + 10, .drop = true};
+        CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 64) < 0);
+        CHECK_INT(d.ends[END_SECOND].error.error, EBADMSG);
+        CHECK(strstr(d.ends[END_SECOND].error.detail, "thread 0, message 5, offset 10"));
+        driver_deinit(&d);
+}
+
+/* The same fault where nobody looks: this is what checksum is for, and that the interposer itself does no harm. */
+static void test_touch_does_not_look(void) {
+        struct driver d;
+        struct interposer p = {.flip = 3777};
+        CHECK_INT(run_interposed(&d, &p, VERIFY_TOUCH, 1000), 0);
+        driver_deinit(&d);
+}
+
+/* A byte that is lost shows in the counts, whoever looks at the bytes. */
+static void test_lost_byte_is_counted(void) {
+        struct driver d;
+        struct interposer p = {.flip = 3777, .drop = true};
+        CHECK(run_interposed(&d, &p, VERIFY_NONE, 1000) < 0);
+        CHECK_INT(d.ends[END_SECOND].error.error, ETIMEDOUT);
+        CHECK(strstr(d.ends[END_SECOND].error.detail, "of the "));
+        driver_deinit(&d);
+}
+
+static int refused(struct driver_spec *s, const char *words) {
+        struct driver d;
+        int r = driver_run(&d, s);
+        bool named = strstr(d.trouble, words) != NULL;
+        if (r == 0 || !named)
+                fprintf(stderr, "r %d, \"%s\"; expected words: %s\n", r, d.trouble, words);
+        driver_deinit(&d);
+        return r < 0 && named ? 0 : -1;
+}
+
+static void test_impossible_setups(void) {
+        struct driver_spec s = fault_spec(TRANSPORT_UNIX_STREAM, WORKLOAD_STREAM);
+        CHECK_INT(refused(&s, "no transport unix-stream"), 0);
+        s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+        s.point.engine = ENGINE_IO_URING;
+        CHECK_INT(refused(&s, "engine io_uring"), 0);
+        s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+        s.messages = 5;
+        CHECK_INT(refused(&s, "exactly one of duration"), 0);
+        s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+        s.point.message_size = UINT64_C(1) << 60;
+        CHECK_INT(refused(&s, "message_size"), 0);
+}
+
+static int run_by_hand(const char *argument, char *output, size_t size) {
+        char command[700];
+        (void) snprintf(command, sizeof command, "'%s' %s 2>&1", agent_path(), argument);
+        FILE *f = popen(command, "r");
+        if (!f)
+                return -1;
+        size_t n = fread(output, 1, size - 1, f);
+        output[n] = '\0';
+        int status = pclose(f);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_by_hand(void) {
+        char output[2048];
+        CHECK_INT(run_by_hand("--help", output, sizeof output), 0);
+        CHECK(strstr(output, "usage: ipclab-agent"));
+        CHECK_INT(run_by_hand("--version", output, sizeof output), 0);
+        CHECK(strstr(output, "ipclab-agent "));
+        CHECK_INT(run_by_hand("sender", output, sizeof output), 2);
+        CHECK(strstr(output, "started by ipclabd"));
+        CHECK_INT(run_by_hand("bystander", output, sizeof output), 2);
+        CHECK_INT(run_by_hand("", output, sizeof output), 2);
+}
+
+int main(void) {
+        (void) signal(SIGPIPE, SIG_IGN);
+        RUN(test_killed_peer);
+        RUN(test_stopped_peer);
+        RUN(test_daemon_gone);
+        RUN(test_checksum_finds_a_changed_byte);
+        RUN(test_checksum_finds_a_lost_byte);
+        RUN(test_touch_does_not_look);
+        RUN(test_lost_byte_is_counted);
+        RUN(test_impossible_setups);
+        RUN(test_by_hand);
+        return check_end();
+}
