@@ -27,6 +27,8 @@ static void test_stat_numbers(void) {
         CHECK_UINT(v, 21);
         CHECK_INT(procfs_stat_number(stat_text, STAT_STIME, &v), 0);
         CHECK_UINT(v, 22);
+        CHECK_INT(procfs_stat_number(stat_text, STAT_PROCESSOR, &v), 0);
+        CHECK_UINT(v, 116);
 }
 
 static void test_broken_stat(void) {
