@@ -161,8 +161,8 @@ int spec_points(const struct spec *s, struct point_list *ret, struct refusal *r)
         int x = check_count("points", "", n, SPEC_POINTS_MAX, r);
         if (x < 0)
                 return x;
-        list.points = calloc(n, sizeof(*list.points));
-        list.skipped = calloc(s->skip_impossible ? n : 1, sizeof(*list.skipped));
+        list.points = calloc(n + 1, sizeof(*list.points)); /* never 0, for which calloc() may give NULL */
+        list.skipped = calloc(s->skip_impossible ? n + 1 : 1, sizeof(*list.skipped));
         x = list.points && list.skipped ? span(s, &list, r) : -ENOMEM;
         if (x == 0 && list.n_points == 0)
                 x = refuse(r, 422, "no-points", "", "no point is left to run; the first was left out: %s",

@@ -190,7 +190,8 @@ static void too_long_a_body(void) {
 
         CHECK(text);
         memset(text, ' ', n);
-        memcpy(text, "{}", 2);
+        text[0] = '{';
+        text[1] = '}';
         CHECK_INT(spec_parse(text, n - 1, &spec, &r), 0);
         spec_free(spec);
         CHECK_INT(spec_parse(text, n, &spec, &r), -EINVAL);
