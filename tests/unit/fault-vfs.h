@@ -14,6 +14,7 @@
  */
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -224,14 +225,18 @@ static struct fault_disk_file *fault_find(const char *path) {
         return d;
 }
 
+static pthread_mutex_t fault_open_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static int fault_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int flags, int *ret_flags) {
         (void) vfs;
         struct fault_file *file = (struct fault_file *) f;
         *file = (struct fault_file){.real = (sqlite3_file *) (void *) (file + 1)};
+        pthread_mutex_lock(&fault_open_lock); /* readers open from threads of their own; only one thread writes */
         if (path && flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) {
                 file->disk = fault_find(path);
                 file->disk->exists = true;
         }
+        pthread_mutex_unlock(&fault_open_lock);
         int code = fault.real->xOpen(fault.real, path, file->real, flags, ret_flags);
         if (code == SQLITE_OK)
                 file->base.pMethods = &fault_methods;
