@@ -9,6 +9,7 @@
 #include "schema/util.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@ void hostfs_deinit(struct hostfs *h) {
 }
 
 /* Opens component by component, so that no link anywhere on the way is followed. */
-static int open_below(int root_fd, const char *path) {
+static int open_below(int root_fd, const char *path, int flags) {
         char part[256];
         _cleanup_close_ int dir = -1;
 
@@ -44,8 +45,8 @@ static int open_below(int root_fd, const char *path) {
                 path += n;
 
                 bool last = path[0] == '\0';
-                int flags = last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY;
-                int fd = openat(dir >= 0 ? dir : root_fd, part, flags | O_NOFOLLOW | O_CLOEXEC);
+                int fd = openat(dir >= 0 ? dir : root_fd, part,
+                                (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
                 if (fd < 0)
                         return -errno;
                 if (last)
@@ -55,19 +56,18 @@ static int open_below(int root_fd, const char *path) {
         }
 }
 
-static int open_file(struct hostfs *h, const char *format, va_list ap) {
+static int open_path(struct hostfs *h, int flags, const char *format, va_list ap) {
         int n = vsnprintf(h->path, sizeof(h->path), format, ap);
         if (n < 0 || (size_t) n >= sizeof(h->path) || h->path[0] != '/')
                 return -EINVAL;
-
-        _cleanup_close_ int fd = -1;
         if (h->root_fd >= 0)
-                fd = open_below(h->root_fd, h->path);
-        else {
-                fd = open(h->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
-                if (fd < 0)
-                        fd = -errno;
-        }
+                return open_below(h->root_fd, h->path, flags);
+        int fd = open(h->path, flags | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+static int open_file(struct hostfs *h, const char *format, va_list ap) {
+        _cleanup_close_ int fd = open_path(h, O_RDONLY | O_NONBLOCK | O_NOCTTY, format, ap);
         if (fd < 0)
                 return fd;
 
@@ -190,6 +190,65 @@ int hostfs_list(struct hostfs *h, int **ret, size_t *ret_n, const char *format, 
         int r = text_v(h, &text, format, ap);
         va_end(ap);
         return r < 0 ? r : hostfs_parse_list(first_line(text), ret, ret_n);
+}
+
+void hostfs_names_free(char **names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(names[i]);
+        free(names);
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+static int collect_names(DIR *dir, char ***ret, size_t *ret_n) {
+        char **names = calloc(HOSTFS_NAMES_MAX, sizeof(names[0]));
+        size_t n = 0;
+        int r = names ? 0 : -ENOMEM;
+
+        while (r == 0) {
+                errno = 0;
+                const struct dirent *entry = readdir(dir); /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+                if (!entry) {
+                        r = -errno;
+                        break;
+                }
+                if (entry->d_name[0] == '.')
+                        continue;
+                if (n == HOSTFS_NAMES_MAX)
+                        r = -EFBIG;
+                else if (!(names[n] = strdup(entry->d_name)))
+                        r = -ENOMEM;
+                else
+                        n++;
+        }
+        if (r < 0) {
+                hostfs_names_free(names, n);
+                return r;
+        }
+        qsort(names, n, sizeof(names[0]), compare_names);
+        *ret = names;
+        *ret_n = n;
+        return 0;
+}
+
+int hostfs_names(struct hostfs *h, char ***ret, size_t *ret_n, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        int fd = open_path(h, O_RDONLY | O_DIRECTORY, format, ap);
+        va_end(ap);
+        if (fd < 0)
+                return fd;
+        DIR *dir = fdopendir(fd);
+        if (!dir) {
+                int r = -errno;
+                util_close(fd);
+                return r;
+        }
+        int r = collect_names(dir, ret, ret_n);
+        (void) closedir(dir);
+        return r;
 }
 
 /* A number without sign or blanks, below HOSTFS_LIST_MAX. */

@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 #define HOSTFS_FILE_MAX (8u * 1024u * 1024u) /* /proc/interrupts of a machine with 1024 CPUs is about 5 MiB */
-#define HOSTFS_LIST_MAX 65536                /* highest CPU or node id + 1 that a list may hold */
+#define HOSTFS_NAMES_MAX 4096u
+#define HOSTFS_LIST_MAX 65536 /* highest CPU or node id + 1 that a list may hold */
 
 struct hostfs {
         int root_fd; /* -1: this machine */
@@ -36,6 +37,11 @@ int hostfs_line(struct hostfs *h, char *ret, size_t size, const char *format, ..
         __attribute__((format(printf, 4, 5)));
 /* One decimal number and nothing else; "max" is not one. */
 int hostfs_i64(struct hostfs *h, int64_t *ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The names in a folder (which is the rest of the format), sorted, without those that begin with a dot; free each and
+ * the array (hostfs_names_free()). At most HOSTFS_NAMES_MAX, else -EFBIG. */
+int hostfs_names(struct hostfs *h, char ***ret, size_t *ret_n, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+void hostfs_names_free(char **names, size_t n);
 /* A list of ids, see hostfs_parse_list(). */
 int hostfs_list(struct hostfs *h, int **ret, size_t *ret_n, const char *format, ...)
         __attribute__((format(printf, 4, 5)));

@@ -84,6 +84,15 @@ static void values_are_read_and_their_path_is_kept(void) {
         CHECK_INT(hostfs_line(&h, line, sizeof(line), "/proc/words"), 0);
         CHECK_STRING(line, "two words");
         CHECK_INT(hostfs_line(&h, line, 9, "/proc/words"), -EFBIG);
+        char **names = NULL;
+        size_t n = 0;
+        CHECK_INT(hostfs_names(&h, &names, &n, "/sys/devices/system/%s/cpu1", "cpu"), 0);
+        CHECK_UINT(n, 2);
+        CHECK_STRING(names[0], "cache");
+        CHECK_STRING(names[1], "topology");
+        hostfs_names_free(names, n);
+        CHECK_INT(hostfs_names(&h, &names, &n, "/proc/none"), -ENOENT);
+        CHECK_INT(hostfs_names(&h, &names, &n, "/proc/max"), -ENOTDIR);
         hostfs_deinit(&h);
         host_tree_remove(tree);
 }

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* Snapshots of recorded trees, and what two of them that differ in one thing are flagged with. */
+
+#include "tests/unit/check.h"
+
+#include "daemon/environment.h"
+#include "schema/json.h"
+#include "schema/spec.h"
+#include "tests/unit/host-tree.h"
+
+#define CPU "/sys/devices/system/cpu/"
+#define STAT(cpu0, cpu1) "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 " cpu0 " 0 0\ncpu1 " cpu1 " 0 0\n"
+/* user nice system idle iowait irq softirq steal: as in the recorded tree, and 10 s of idling later */
+#define IDLE "1000 0 500 4500 0 0 0 0"
+#define INTERRUPTS(irq0, loc0)                                                                                         \
+        "           CPU0       CPU1\n 24: " irq0 " 2000 PCI-MSI\nLOC: " loc0 " 200000 Local timer interrupts\nERR: "   \
+                                                                             "0\n"
+
+static struct topology *topology;
+
+static int take(const char *tree, struct environment **ret) {
+        if (!topology) {
+                int r = topology_read(tree, &topology);
+                if (r < 0)
+                        return r;
+        }
+        return environment_take(tree, topology, ret);
+}
+
+/* Flags of a run from the recorded tree to the same ten seconds later with one file changed. */
+static int flags_after(const char *file, const char *content, const struct run_placement *placement, uint64_t own_ns,
+                       char **ret) {
+        char tree[64];
+        struct environment *before = NULL, *after = NULL;
+        int r = host_tree_unpack("busy-lab", tree);
+        if (r == 0)
+                r = take(tree, &before);
+        if (r == 0)
+                r = host_tree_write(tree, "/proc/uptime", "110.00 90.00\n");
+        if (r == 0)
+                r = host_tree_write(tree, "/proc/stat", STAT(IDLE, IDLE));
+        if (r == 0 && file)
+                r = host_tree_write(tree, file, content);
+        if (r == 0)
+                r = take(tree, &after);
+        if (r == 0) {
+                struct json_writer w;
+                size_t length = 0;
+                json_writer_init(&w);
+                json_array_begin(&w);
+                environment_flags(before, after, placement, own_ns, &w);
+                json_array_end(&w);
+                r = json_writer_steal(&w, ret, &length);
+                json_writer_deinit(&w);
+        }
+        environment_free(before);
+        environment_free(after);
+        host_tree_remove(tree);
+        return r;
+}
+
+static void one_change_gives_one_flag(void) {
+        static const struct {
+                const char *file, *content;
+                uint64_t own_ms;
+                const char *flags;
+        } cases[] = {
+                {NULL, NULL, 0, "[]"},
+                {NULL, NULL, 20000, "[]"}, /* more own time than the ticks saw */
+                /* 10 s on CPU 0: 1 % is 100 ms, ten ticks */
+                {"/proc/stat", STAT("1000 0 500 4490 0 0 0 10", IDLE), 0, "[]"},
+                {"/proc/stat", STAT("1000 0 500 4489 0 0 0 11", IDLE), 0, "[\"noisy:steal\"]"},
+                {"/proc/stat", STAT(IDLE, "1000 0 500 4000 0 0 0 500"), 0, "[]"}, /* CPU 1 is not measured */
+                /* the run's own 9 s, and 0.5 s or 0.51 s of others */
+                {"/proc/stat", STAT("1500 0 950 3550 0 0 0 0", IDLE), 9000, "[]"},
+                {"/proc/stat", STAT("1501 0 950 3549 0 0 0 0", IDLE), 9000, "[\"noisy:foreign-cpu\"]"},
+                {"/proc/stat", STAT("1000 51 500 4449 0 0 0 0", IDLE), 0, "[\"noisy:foreign-cpu\"]"},
+                /* work elsewhere: half a CPU for 10 s is 5 s */
+                {"/proc/stat", STAT(IDLE, "1500 0 500 4000 0 0 0 0"), 0, "[]"},
+                {"/proc/stat", STAT(IDLE, "1501 0 500 3999 0 0 0 0"), 0, "[\"noisy:load\"]"},
+                {"/proc/stat", STAT("1500 0 1000 3500 0 0 0 0", "1501 0 500 3999 0 0 0 0"), 10000, "[\"noisy:load\"]"},
+                /* 1010 before */
+                {"/proc/interrupts", INTERRUPTS("11000", "100000"), 0, "[]"},
+                {"/proc/interrupts", INTERRUPTS("11011", "100000"), 0, "[\"noisy:interrupts\"]"},
+                {"/proc/interrupts", INTERRUPTS("1010", "900000"), 0, "[]"},
+                {CPU "cpu0/cpufreq/scaling_cur_freq", "2850000\n", 0, "[]"},
+                {CPU "cpu0/cpufreq/scaling_cur_freq", "2849999\n", 0, "[\"noisy:frequency\"]"},
+                {CPU "cpu0/cpufreq/scaling_cur_freq", "3150001\n", 0, "[\"noisy:frequency\"]"},
+                {CPU "cpu1/cpufreq/scaling_cur_freq", "800000\n", 0, "[]"},
+                {CPU "cpu0/thermal_throttle/core_throttle_count", "3\n", 0, "[\"noisy:throttled\"]"},
+                {CPU "cpu0/thermal_throttle/package_throttle_count", "4\n", 0, "[\"noisy:throttled\"]"},
+                {CPU "cpu1/thermal_throttle/core_throttle_count", "3\n", 0, "[]"},
+                {CPU "cpu1/cpufreq/scaling_governor", "powersave\n", 0, "[\"environment-changed:cpufreq_governor\"]"},
+                {CPU "intel_pstate/no_turbo", "1\n", 0, "[\"environment-changed:turbo\"]"},
+                {CPU "vulnerabilities/meltdown", "Vulnerable\n", 0, "[\"environment-changed:mitigations\"]"},
+                {CPU "vulnerabilities/new_one", "Vulnerable\n", 0, "[\"environment-changed:mitigations\"]"},
+                {"/proc/sys/kernel/numa_balancing", "1\n", 0, "[\"environment-changed:numa_balancing\"]"},
+                {"/proc/sys/kernel/numa_balancing", NULL, 0, "[\"environment-changed:numa_balancing\"]"},
+                {"/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n", 0,
+                 "[\"environment-changed:transparent_hugepage\"]"},
+                {"/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n", 0,
+                 "[\"environment-changed:clocksource\"]"},
+                {"/proc/meminfo", "MemTotal: 9000000 kB\nMemFree: 1 kB\nMemAvailable: 1 kB\n", 0, "[]"},
+                {"/proc/loadavg", "99.00 0.75 0.25 2/100 4711\n", 0, "[]"}, /* remembers the run before */
+        };
+        int32_t cpu0[] = {0};
+        struct run_placement placement = {.ends[END_FIRST] = {.cpus = cpu0, .n_cpus = 1},
+                                          .ends[END_SECOND] = {.cpus = cpu0, .n_cpus = 1}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char *flags = NULL;
+                CHECK_INT(flags_after(cases[i].file, cases[i].content, &placement, cases[i].own_ms * NSEC_PER_MSEC,
+                                      &flags),
+                          0);
+                bool same = strcmp(flags, cases[i].flags) == 0;
+                if (!same)
+                        fprintf(stderr, "case %zu: %s\n", i, flags);
+                free(flags);
+                if (!same)
+                        CHECK_FAIL("%s after \"%s\" should give %s", cases[i].file ? cases[i].file : "nothing",
+                                   cases[i].content ? cases[i].content : "", cases[i].flags);
+        }
+}
+
+static void unpinned_runs_are_measured_everywhere(void) {
+        const struct run_placement anywhere = {.n_daemon_cpus = 0};
+        char *flags = NULL;
+        CHECK_INT(flags_after(CPU "cpu1/thermal_throttle/core_throttle_count", "3\n", &anywhere, 0, &flags), 0);
+        CHECK_STRING(flags, "[\"noisy:throttled\"]");
+        free(flags);
+        /* 5 % of two CPUs for 10 s is 1 s */
+        CHECK_INT(flags_after("/proc/stat", STAT("1050 0 500 4450 0 0 0 0", "1050 0 500 4450 0 0 0 0"), &anywhere, 0,
+                              &flags),
+                  0);
+        CHECK_STRING(flags, "[]");
+        free(flags);
+        CHECK_INT(flags_after("/proc/stat", STAT("1050 0 500 4450 0 0 0 0", "1051 0 500 4449 0 0 0 0"), &anywhere, 0,
+                              &flags),
+                  0);
+        CHECK_STRING(flags, "[\"noisy:foreign-cpu\"]");
+        free(flags);
+}
+
+static void placements_that_shared_say_so(void) {
+        const struct run_placement crowded = {.shares_cpus = true, .shares_cores = true};
+        char *flags = NULL;
+        CHECK_INT(flags_after(NULL, NULL, &crowded, 0, &flags), 0);
+        CHECK_STRING(flags, "[\"placement:shared-cpus\",\"placement:shared-cores\"]");
+        free(flags);
+}
+
+/* A short window: three ticks of rounding are no foreign work, though they are more than 5 %. */
+static void a_few_ticks_are_rounding(void) {
+        static const struct {
+                const char *stat, *flags;
+        } cases[] = {
+                {STAT("1003 0 500 3517 0 0 0 0", "1000 0 500 3520 0 0 0 0"), "[]"},
+                {STAT("1004 0 500 3516 0 0 0 0", "1000 0 500 3520 0 0 0 0"), "[\"noisy:foreign-cpu\"]"},
+        };
+        int32_t cpu0[] = {0};
+        struct run_placement placement = {.ends[END_FIRST] = {.cpus = cpu0, .n_cpus = 1}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64], *flags = NULL;
+                size_t length = 0;
+                struct environment *before = NULL, *after = NULL;
+                struct json_writer w;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(take(tree, &before), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/uptime", "100.20 90.00\n"), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/stat", cases[i].stat), 0);
+                CHECK_INT(take(tree, &after), 0);
+                host_tree_remove(tree);
+                json_writer_init(&w);
+                json_array_begin(&w);
+                environment_flags(before, after, &placement, 0, &w);
+                json_array_end(&w);
+                CHECK_INT(json_writer_steal(&w, &flags, &length), 0);
+                json_writer_deinit(&w);
+                environment_free(before);
+                environment_free(after);
+                CHECK_STRING(flags, cases[i].flags);
+                free(flags);
+        }
+}
+
+static int environment_of(const char *machine, const char *file, const char *content, struct json **ret) {
+        char tree[64], *text = NULL;
+        struct environment *e = NULL;
+        struct topology *t = NULL;
+        int r = host_tree_unpack(machine, tree);
+        if (r == 0 && file)
+                r = host_tree_write(tree, file, content);
+        if (r == 0)
+                r = topology_read(tree, &t);
+        if (r == 0)
+                r = environment_take(tree, t, &e);
+        host_tree_remove(tree);
+        if (r == 0)
+                r = environment_to_json(e, &text);
+        if (r == 0)
+                r = json_parse(text, strlen(text), ret, NULL);
+        free(text);
+        environment_free(e);
+        topology_free(t);
+        return r;
+}
+
+static const char *string_of(const struct json *object, const char *key) {
+        const char *text = NULL;
+        const struct json *v = json_get(object, key);
+        return v && json_as_string(v, &text) == 0 ? text : NULL;
+}
+
+static int64_t number_of(const struct json *object, const char *key) {
+        int64_t n = -1;
+        const struct json *v = json_get(object, key);
+        return v && json_as_i64(v, &n) == 0 ? n : -1;
+}
+
+static void a_recorded_host_is_shown_as_it_is(void) {
+        struct json *root = NULL;
+        double load = 0;
+        CHECK_INT(environment_of("busy-lab", NULL, NULL, &root), 0);
+        CHECK_STRING(string_of(root, "hostname"), "lab");
+        CHECK_STRING(string_of(root, "cpufreq_governor"), "performance");
+        CHECK_STRING(string_of(root, "cpufreq_max_khz"), "3500000");
+        CHECK_STRING(string_of(root, "turbo"), "on");
+        CHECK_STRING(string_of(root, "transparent_hugepage"), "madvise");
+        CHECK_STRING(string_of(root, "virtualization"), "QEMU Standard PC");
+        CHECK_STRING(string_of(root, "tcp_wmem"), "4096 16384 4194304");
+        CHECK_STRING(string_of(root, "shmmax"), "18446744073692774399");
+        CHECK_STRING(string_of(json_get(root, "mitigations"), "meltdown"), "Not affected");
+        CHECK_INT(number_of(root, "msgmax"), 8192);
+        CHECK_INT(json_as_double(json_first(json_get(root, "load")), &load), 0);
+        CHECK(load > 1.49 && load < 1.51);
+
+        const struct json *cpu0 = json_first(json_get(root, "cpus"));
+        CHECK_UINT(json_length(json_get(root, "cpus")), 2);
+        CHECK_INT(number_of(cpu0, "user_ms"), 10000);
+        CHECK_INT(number_of(cpu0, "system_ms"), 5000);
+        CHECK_INT(number_of(cpu0, "device_interrupts"), 1009);
+        CHECK_INT(number_of(cpu0, "interrupts"), 1009 + 100000 + 30000);
+        CHECK_INT(number_of(json_next(cpu0), "interrupts"), 2001 + 5 + 200000 + 40000);
+        CHECK_INT(number_of(cpu0, "throttles"), 5);
+        CHECK_INT(number_of(cpu0, "frequency_khz"), 3000000);
+
+        CHECK_INT(json_type(json_get(root, "machine")), JSON_NULL);
+        CHECK_STRING(string_of(json_get(root, "reasons"), "machine"), "a captured tree carries no machine id");
+        json_free(root);
+}
+
+/* Whatever is null has its reason under the same name; numastat stands for a node's six. */
+static void every_null_has_its_reason(void) {
+        static const char *const missing[] = {
+                "/proc/cpuinfo",
+                "/proc/interrupts",
+                "/proc/vmstat",
+                "/proc/sys/kernel/numa_balancing",
+                "/proc/cmdline",
+                CPU "cpu0/cpufreq/scaling_governor",
+                CPU "cpu1/cpufreq/scaling_cur_freq",
+                CPU "cpu0/thermal_throttle/core_throttle_count",
+        };
+        for (size_t i = 0; i < ELEMENTS(missing); i++) {
+                struct json *root = NULL;
+                size_t nulls = 0;
+                CHECK_INT(environment_of("busy-lab", missing[i], NULL, &root), 0);
+                const struct json *reasons = json_get(root, "reasons");
+                const struct json *const lists[] = {root, json_get(root, "vmstat"), json_first(json_get(root, "cpus")),
+                                                    json_next(json_first(json_get(root, "cpus")))};
+                for (size_t k = 0; k < ELEMENTS(lists); k++)
+                        for (const struct json *v = json_first(lists[k]); v; v = json_next(v)) {
+                                if (json_type(v) != JSON_NULL)
+                                        continue;
+                                nulls++;
+                                if (!string_of(reasons, json_key(v)))
+                                        CHECK_FAIL("without %s: %s is null without a reason", missing[i], json_key(v));
+                        }
+                json_free(root);
+                CHECK(nulls >= 2); /* the machine's id, and what depends on the file */
+        }
+}
+
+static void mixed_governors_are_listed(void) {
+        struct json *root = NULL;
+        CHECK_INT(environment_of("busy-lab", CPU "cpu1/cpufreq/scaling_governor", "powersave\n", &root), 0);
+        CHECK_STRING(string_of(root, "cpufreq_governor"), "performance 0; powersave 1");
+        json_free(root);
+}
+
+static void what_every_kernel_has_must_be_there(void) {
+        static const struct {
+                const char *file, *content;
+                int r;
+        } cases[] = {
+                {"/proc/stat", NULL, -ENOENT},
+                {"/proc/stat", "cpu0 1 2 3\ncpu1 1 2 3 4 5 6 7 8\n", -EBADMSG},
+                {"/proc/stat", "cpu0 1 2 3 4 5 6 7 8 9 10\n", -EBADMSG}, /* CPU 1 is online and has no line */
+                {"/proc/uptime", "soon\n", -EBADMSG},
+                {"/proc/loadavg", "1.0 x\n", -EBADMSG},
+                {"/proc/meminfo", "MemTotal: 1 kB\nMemFree: 1 kB\n", -EBADMSG},
+                {"/proc/meminfo", NULL, -ENOENT},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64];
+                struct environment *e = NULL;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(take(tree, &e), 0);
+                environment_free(util_steal(&e));
+                CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
+                int r = take(tree, &e);
+                host_tree_remove(tree);
+                if (r != cases[i].r)
+                        CHECK_FAIL("%s gave %d, expected %d", cases[i].file, r, cases[i].r);
+        }
+}
+
+static void preconditions_name_the_setting(void) {
+        static const struct {
+                const char *value; /* NULL: no such file */
+                int wanted, r;
+                const char *detail;
+        } cases[] = {
+                {"0\n", -1, 0, ""},
+                {"0\n", 0, 0, ""},
+                {"1\n", 1, 0, ""},
+                {"3\n", 1, 0, ""},
+                {NULL, 0, 0, ""},
+                {"0\n", 1, -EPERM,
+                 "numa_balancing is required to be on, but kernel.numa_balancing is 0; to set it: sysctl "
+                 "kernel.numa_balancing=1"},
+                {"2\n", 1, -EPERM,
+                 "numa_balancing is required to be on, but kernel.numa_balancing is 2; to set it: sysctl "
+                 "kernel.numa_balancing=1"},
+                {"1\n", 0, -EPERM,
+                 "numa_balancing is required to be off, but kernel.numa_balancing is 1; to set it: sysctl "
+                 "kernel.numa_balancing=0"},
+                {NULL, 1, -EPERM,
+                 "numa_balancing is required to be on, but this kernel has no automatic NUMA balancing (built without "
+                 "CONFIG_NUMA_BALANCING)"},
+                {"on\n", 1, -EPERM,
+                 "numa_balancing is required to be on, but /proc/sys/kernel/numa_balancing cannot be read: Bad "
+                 "message"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64], detail[ENVIRONMENT_DETAIL_MAX] = "";
+                const struct spec_require require = {.numa_balancing = cases[i].wanted};
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/numa_balancing", cases[i].value), 0);
+                int r = environment_check(tree, &require, detail);
+                host_tree_remove(tree);
+                CHECK_INT(r, cases[i].r);
+                CHECK_STRING(detail, cases[i].detail);
+        }
+}
+
+static void this_machine_can_be_taken(void) {
+        struct topology *t = NULL;
+        struct environment *e = NULL;
+        struct json *root = NULL;
+        char *text = NULL;
+        CHECK_INT(topology_read("", &t), 0);
+        CHECK_INT(environment_take("", t, &e), 0);
+        CHECK_INT(environment_to_json(e, &text), 0);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        CHECK(string_of(root, "kernel_release") && string_of(root, "hostname"));
+        json_free(root);
+        free(text);
+        environment_free(e);
+        topology_free(t);
+}
+
+int main(void) {
+        RUN(one_change_gives_one_flag);
+        RUN(unpinned_runs_are_measured_everywhere);
+        RUN(placements_that_shared_say_so);
+        RUN(a_few_ticks_are_rounding);
+        RUN(a_recorded_host_is_shown_as_it_is);
+        RUN(every_null_has_its_reason);
+        RUN(mixed_governors_are_listed);
+        RUN(what_every_kernel_has_must_be_there);
+        RUN(preconditions_name_the_setting);
+        RUN(this_machine_can_be_taken);
+        topology_free(topology);
+        return check_end();
+}
