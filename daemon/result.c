@@ -128,7 +128,6 @@ static void put_report(struct json_writer *w, const char *role, const struct mes
 
 int result_to_json(const struct result *r, char **ret) {
         struct json_writer w;
-        size_t length;
         const struct message_report *m = r->reports[measured_end(r)];
         const struct spec *spec = r->order->spec;
         json_writer_init(&w);
@@ -152,7 +151,7 @@ int result_to_json(const struct result *r, char **ret) {
                         json_member_raw(&w, r->roles[end], r->reports[end]->counters);
         json_object_end(&w);
         json_object_end(&w);
-        int e = json_writer_steal(&w, ret, &length);
+        int e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }

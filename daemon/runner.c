@@ -193,14 +193,13 @@ static void put_agent(const struct runner *r, const struct agent_link *l, struct
 
 static int agents_to_json(const struct runner *r, char **ret) {
         struct json_writer w;
-        size_t length;
         json_writer_init(&w);
         json_array_begin(&w);
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (r->links[i])
                         put_agent(r, r->links[i], &w);
         json_array_end(&w);
-        int e = json_writer_steal(&w, ret, &length);
+        int e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }

@@ -177,7 +177,6 @@ static int environment_document(struct scheduler *s, const struct environment *a
         if (e < 0)
                 return e;
         struct json_writer w;
-        size_t length;
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_raw(&w, "before", first);
@@ -189,10 +188,10 @@ static int environment_document(struct scheduler *s, const struct environment *a
         if (!s->c.moved)
                 json_member_string(&w, "off_the_measured_cpus_reason",
                                    s->c.placement.n_daemon_cpus ? "the daemon's threads could not be moved"
-                                                                : "the machine has no other CPU for the daemon");
+                                                                : "nothing is pinned, or there is no other CPU");
         json_object_end(&w);
         json_object_end(&w);
-        e = json_writer_steal(&w, ret, &length);
+        e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }
@@ -200,7 +199,6 @@ static int environment_document(struct scheduler *s, const struct environment *a
 static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after,
                       uint64_t cpu_ns, char **ret) {
         struct json_writer w;
-        size_t length;
         json_writer_init(&w);
         json_array_begin(&w);
         for (size_t i = 0; i < v->n_flags; i++)
@@ -209,7 +207,7 @@ static int flags_list(struct scheduler *s, const struct run_verdict *v, const st
                 environment_flags(s->c.before, after, &s->c.placement, v->agents_cpu_ns + (s->c.moved ? 0 : cpu_ns),
                                   &w);
         json_array_end(&w);
-        int e = json_writer_steal(&w, ret, &length);
+        int e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }
