@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The cgroups of runs. Owns a directory in the daemon's cgroup and what lies in it; needs no controller, only the
- * ability to kill a tree at once and to know that it is empty. All work is done relative to directory descriptors.
+ * The cgroups of runs, in the daemon's own cgroup. They need no controller, only the ability to kill a tree at once and
+ * to know that it is empty. All work is done relative to directory descriptors.
  *
  * Source: Documentation/admin-guide/cgroup-v2.rst (cgroup.kill, cgroup.events), man 5 proc (mountinfo).
  */
@@ -26,13 +26,13 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct cgroup_tree {
-        int parent_fd, fd;
-        char *name;
+        int fd; /* the daemon's own cgroup */
+        char *owner;
 };
 
 struct cgroup_run {
         int tree_fd, fd; /* tree_fd is the tree's */
-        char name[32];
+        char name[NAME_MAX + 1];
 };
 
 static int fail(char *detail, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -162,6 +162,15 @@ static int end_group(int parent, int fd, const char *name) {
         return r;
 }
 
+static void run_name(const struct cgroup_tree *t, int64_t run_id, char name[static NAME_MAX + 1]) {
+        (void) snprintf(name, NAME_MAX + 1, "run-%lld.%s", (long long) run_id, t->owner);
+}
+
+static bool is_own(const struct cgroup_tree *t, const char *name) {
+        const char *dot = strchr(name, '.');
+        return strncmp(name, "run-", 4) == 0 && dot && strcmp(dot + 1, t->owner) == 0;
+}
+
 /* What a dead daemon left: its runs' agents may still be alive. */
 static void remove_leftovers(struct cgroup_tree *t) {
         int copy = openat(t->fd, ".", DIR_FLAGS);
@@ -172,7 +181,7 @@ static void remove_leftovers(struct cgroup_tree *t) {
         }
         struct dirent *d;
         while ((d = readdir(dir))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
-                if (strncmp(d->d_name, "run-", 4) != 0)
+                if (!is_own(t, d->d_name))
                         continue;
                 _cleanup_close_ int fd = openat(t->fd, d->d_name, DIR_FLAGS);
                 if (fd >= 0 && end_group(t->fd, fd, d->d_name) == 0)
@@ -181,21 +190,27 @@ static void remove_leftovers(struct cgroup_tree *t) {
         closedir(dir);
 }
 
-static int open_tree(struct cgroup_tree *t, const char *own, char *detail) {
-        t->parent_fd = open(own, DIR_FLAGS);
-        if (t->parent_fd < 0)
-                return fail(detail, -errno, "cannot open own cgroup %.200s: %s", own, strerrordesc_np(errno));
-        if (mkdirat(t->parent_fd, t->name, 0755) < 0 && errno != EEXIST)
+/* Whether cgroups can be made here, and killed. */
+static int probe(const struct cgroup_tree *t, const char *own, char *detail) {
+        char name[NAME_MAX + 1];
+        run_name(t, 0, name);
+        if (mkdirat(t->fd, name, 0755) < 0 && errno != EEXIST)
                 return fail(detail, -errno, "may not make cgroups in %.200s: %s", own, strerrordesc_np(errno));
-        t->fd = openat(t->parent_fd, t->name, DIR_FLAGS);
-        if (t->fd < 0)
-                return fail(detail, -errno, "cannot open cgroup %.200s/%s: %s", own, t->name, strerrordesc_np(errno));
-        if (faccessat(t->fd, "cgroup.kill", W_OK, AT_EACCESS) < 0)
-                return fail(detail, -errno, "cgroups cannot be killed here: %s", strerrordesc_np(errno));
-        return 0;
+        _cleanup_close_ int fd = openat(t->fd, name, DIR_FLAGS);
+        int r = fd < 0 || faccessat(fd, "cgroup.kill", W_OK, AT_EACCESS) < 0 ? -errno : 0;
+        if (unlinkat(t->fd, name, AT_REMOVEDIR) < 0 && r == 0)
+                r = -errno;
+        return r < 0 ? fail(detail, r, "cgroups in %.200s cannot be killed: %s", own, strerrordesc_np(-r)) : 0;
 }
 
-int cgroup_tree_new(struct cgroup_tree **ret, const char *name, char *ret_detail) {
+static int open_tree(struct cgroup_tree *t, const char *own, char *detail) {
+        t->fd = open(own, DIR_FLAGS);
+        if (t->fd < 0)
+                return fail(detail, -errno, "cannot open own cgroup %.200s: %s", own, strerrordesc_np(errno));
+        return probe(t, own, detail);
+}
+
+int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail) {
         _cleanup_free_ char *own = NULL;
         int r = find_own(&own, ret_detail);
         if (r < 0)
@@ -203,8 +218,8 @@ int cgroup_tree_new(struct cgroup_tree **ret, const char *name, char *ret_detail
         struct cgroup_tree *t = malloc(sizeof(*t));
         if (!t)
                 return -ENOMEM;
-        *t = (struct cgroup_tree){.parent_fd = -1, .fd = -1, .name = strdup(name)};
-        r = t->name ? open_tree(t, own, ret_detail) : -ENOMEM;
+        *t = (struct cgroup_tree){.fd = -1, .owner = strdup(owner)};
+        r = t->owner ? open_tree(t, own, ret_detail) : -ENOMEM;
         if (r < 0) {
                 cgroup_tree_free(t);
                 return r;
@@ -217,11 +232,8 @@ int cgroup_tree_new(struct cgroup_tree **ret, const char *name, char *ret_detail
 void cgroup_tree_free(struct cgroup_tree *t) {
         if (!t)
                 return;
-        if (t->fd >= 0 && unlinkat(t->parent_fd, t->name, AT_REMOVEDIR) < 0)
-                log_warning("cannot remove the cgroup %s: %s", t->name, strerrordesc_np(errno));
         util_close(t->fd);
-        util_close(t->parent_fd);
-        free(t->name);
+        free(t->owner);
         free(t);
 }
 
@@ -230,7 +242,7 @@ int cgroup_run_new(struct cgroup_tree *t, int64_t run_id, struct cgroup_run **re
         if (!g)
                 return -ENOMEM;
         *g = (struct cgroup_run){.tree_fd = t->fd, .fd = -1};
-        (void) snprintf(g->name, sizeof(g->name), "run-%lld", (long long) run_id);
+        run_name(t, run_id, g->name);
         int r = mkdirat(t->fd, g->name, 0755) < 0 && errno != EEXIST ? -errno : 0;
         if (r == 0) {
                 g->fd = openat(t->fd, g->name, DIR_FLAGS);

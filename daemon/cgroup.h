@@ -3,8 +3,8 @@
 #define IPCLAB_DAEMON_CGROUP_H
 
 /*
- * A cgroup (v2) per run, so that a run ends as a whole, with whatever it forked. Below the daemon's own cgroup lies one
- * directory per state directory, and in it run-ID.
+ * A cgroup (v2) per run, so that a run ends as a whole, with whatever it forked: run-ID.OWNER in the daemon's own
+ * cgroup. OWNER tells the daemons of one machine apart.
  */
 
 #include <stdint.h>
@@ -12,11 +12,10 @@
 struct cgroup_tree; /* where runs' cgroups are made */
 struct cgroup_run;
 
-/* Finds the daemon's cgroup and makes its directory there, named `name`; what a dead daemon of the same name left in
- * it is killed and removed. 0, or a negative errno with the reason in ret_detail[300]. */
-int cgroup_tree_new(struct cgroup_tree **ret, const char *name, char *ret_detail);
-/* Removes the directory. NULL-safe. */
-void cgroup_tree_free(struct cgroup_tree *t);
+/* Finds the daemon's cgroup; what a dead daemon with the same owner's name (no dots) left in it is killed and removed.
+ * 0, or a negative errno with the reason in ret_detail[300]. */
+int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail);
+void cgroup_tree_free(struct cgroup_tree *t); /* NULL-safe */
 
 int cgroup_run_new(struct cgroup_tree *t, int64_t run_id, struct cgroup_run **ret);
 int cgroup_run_fd(const struct cgroup_run *g); /* for CLONE_INTO_CGROUP */

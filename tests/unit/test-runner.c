@@ -21,6 +21,7 @@
 
 #define RUN_ID 77
 
+static char owner[64];
 static char runtime_dir[] = "/tmp/ipclab-test-runner-XXXXXX";
 static struct runner_host host;
 static struct topology *topology;
@@ -128,6 +129,28 @@ static uint64_t run_order(const struct run_order *order, const char *wish, uint6
         return over ? took : 0;
 }
 
+static char *read_proc(const char *path) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = fopen(path, "re");
+        if (f && getdelim(&text, &size, 0, f) < 0)
+                fprintf(stderr, "cannot read %s\n", path);
+        if (f)
+                fclose(f);
+        return text;
+}
+
+/* A cgroup of ours in this process's own. */
+static bool cgroup_left(void) {
+        _cleanup_free_ char *mounts = read_proc("/proc/self/mountinfo"), *self = read_proc("/proc/self/cgroup");
+        _cleanup_free_ char *own = NULL;
+        char path[600];
+        if (!host.cgroups || !mounts || !self || cgroup_find(mounts, self, &own) < 0)
+                return false;
+        (void) snprintf(path, sizeof(path), "%.500s/run-%d.%s", own, RUN_ID, owner);
+        return access(path, F_OK) == 0;
+}
+
 /* Nothing of a run may be left. */
 static bool nothing_left(void) {
         siginfo_t info;
@@ -139,6 +162,10 @@ static bool nothing_left(void) {
         }
         if (count_entries(runs) != 0) {
                 fprintf(stderr, "the run directory is left\n");
+                return false;
+        }
+        if (cgroup_left()) {
+                fprintf(stderr, "the run's cgroup is left\n");
                 return false;
         }
         return true;
@@ -310,13 +337,7 @@ static void children_of_an_agent_end_with_the_run(void) {
         CHECK_STRING(verdict.error ? verdict.error : "", "");
         CHECK_INT(verdict.state, STATE_DONE);
         run_verdict_deinit(&verdict);
-        /* the tree can only be removed when it is empty */
-        char detail[300];
-        cgroup_tree_free(host.cgroups);
-        host.cgroups = NULL;
-        char name[64];
-        (void) snprintf(name, sizeof(name), "ipclab-test-runner-%d", getpid());
-        CHECK_INT(cgroup_tree_new(&host.cgroups, name, detail), 0);
+        CHECK(nothing_left());
 }
 
 static void stopping_ends_a_run_at_once(void) {
@@ -375,15 +396,14 @@ static void an_agent_that_cannot_be_executed_fails_the_run(void) {
 }
 
 static int set_up(void) {
-        char name[64];
         log_open(LOG_WARNING);
-        (void) snprintf(name, sizeof(name), "ipclab-test-runner-%d", getpid());
+        (void) snprintf(owner, sizeof(owner), "ipclab-test-runner-%d", getpid());
         if (!mkdtemp(runtime_dir) || sd_event_default(&host.event) < 0 || topology_read("", &topology) < 0 ||
             affinity_get(0, &host.affinity) < 0 || agent_identity_find("nobody", &host.identity) < 0 ||
             rundir_root_new(&host.rundirs, runtime_dir) < 0)
                 return -1;
         host.topology = topology;
-        if (cgroup_tree_new(&host.cgroups, name, host.cgroup_reason) < 0)
+        if (cgroup_tree_new(&host.cgroups, owner, host.cgroup_reason) < 0)
                 host.cgroups = NULL;
         return 0;
 }
