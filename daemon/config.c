@@ -311,16 +311,10 @@ static int set_programs(struct config *c) {
                 c->agent_path = NULL;
                 return -ENOMEM;
         }
-        /* The dashboard's files are either assembled by the build or used as they stand in the source. */
-        _cleanup_free_ char *page = NULL;
-        if (asprintf(&page, "%s/web/index.html", build) < 0)
+        if (asprintf(&c->web_dir, "%s/web", build) < 0) {
+                c->web_dir = NULL;
                 return -ENOMEM;
-        if (access(page, F_OK) < 0) {
-                c->web_dir = strdup(IPCLAB_SOURCE_WEB_DIR);
-                return c->web_dir ? 0 : -ENOMEM;
         }
-        *strrchr(page, '/') = 0;
-        c->web_dir = util_steal(&page);
         return 0;
 }
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Listening sockets: modes, stale files, other people's files, port 0, and sockets from systemd. */
+
+#include "daemon/listen.h"
+
+#include "check.h"
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+static char dir[] = "/tmp/ipclab-test-listen-XXXXXX";
+static char path[100], detail[300];
+static char none[] = "none", group[] = "no-such-group", any_port[] = "127.0.0.1:0", six[] = "[::1]:0";
+static struct config config;
+
+static int connect_to(const char *to) {
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        (void) snprintf(a.sun_path, sizeof(a.sun_path), "%s", to);
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        return connect(fd, (struct sockaddr *) &a, sizeof(a)) < 0 ? -errno : 0;
+}
+
+static void unix_socket_is_for_owner_and_group(void) {
+        struct listeners l;
+        struct stat st;
+        CHECK_INT(listeners_open(&config, &l, detail), 0);
+        CHECK_INT(stat(path, &st), 0);
+        CHECK(S_ISSOCK(st.st_mode));
+        CHECK_INT(st.st_mode & 07777, 0660);
+        CHECK_INT(connect_to(path), 0);
+        CHECK_INT(l.tcp_fd, -1);
+        CHECK(l.url == NULL);
+        CHECK_STRING(l.socket_path, path);
+        listeners_close(&l);
+        CHECK_INT(access(path, F_OK), -1);
+}
+
+static void live_socket_is_left_alone_and_a_stale_one_replaced(void) {
+        struct listeners l, second;
+        CHECK_INT(listeners_open(&config, &l, detail), 0);
+        CHECK_INT(listeners_open(&config, &second, detail), -EADDRINUSE);
+        CHECK(strstr(detail, path) != NULL);
+        CHECK_INT(connect_to(path), 0); /* the first still answers */
+        l.made_unix = false;            /* as if killed: nobody removes the file */
+        listeners_close(&l);
+        CHECK_INT(connect_to(path), -ECONNREFUSED);
+        CHECK_INT(listeners_open(&config, &l, detail), 0);
+        CHECK_INT(connect_to(path), 0);
+        listeners_close(&l);
+}
+
+static void other_files_are_left_alone(void) {
+        struct listeners l;
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        CHECK(fd >= 0);
+        close(fd);
+        CHECK_INT(listeners_open(&config, &l, detail), -EEXIST);
+        CHECK_INT(access(path, F_OK), 0);
+        CHECK_INT(unlink(path), 0);
+        CHECK_INT(symlink("/etc/passwd", path), 0);
+        CHECK_INT(listeners_open(&config, &l, detail), -EEXIST);
+        CHECK_INT(unlink(path), 0);
+
+        char longer[200];
+        struct config c = config;
+        memset(longer, 'a', sizeof(longer));
+        longer[0] = '/';
+        longer[sizeof(longer) - 1] = 0;
+        c.socket_path = longer;
+        CHECK_INT(listeners_open(&c, &l, detail), -ENAMETOOLONG);
+}
+
+static void port_0_is_told_as_it_is(void) {
+        struct listeners l;
+        struct config c = config;
+        unsigned port = 0;
+        c.listen = any_port;
+        CHECK_INT(listeners_open(&c, &l, detail), 0);
+        CHECK_INT(sscanf(l.url, "http://127.0.0.1:%u/", &port), 1);
+        CHECK(port > 0);
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t) port)};
+        a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK_INT(connect(fd, (struct sockaddr *) &a, sizeof(a)), 0);
+        close(fd);
+
+        char taken[64];
+        struct listeners second;
+        char other[120];
+        (void) snprintf(taken, sizeof(taken), "127.0.0.1:%u", port);
+        (void) snprintf(other, sizeof(other), "%s.other", path);
+        c.listen = taken;
+        c.socket_path = other;
+        CHECK_INT(listeners_open(&c, &second, detail), -EADDRINUSE);
+        CHECK(strstr(detail, taken) != NULL);
+        CHECK_INT(access(other, F_OK), -1); /* a start that failed leaves no socket */
+        listeners_close(&l);
+}
+
+static void ipv6_loopback_has_its_brackets(void) {
+        struct listeners l;
+        struct config c = config;
+        c.listen = six;
+        int r = listeners_open(&c, &l, detail);
+        if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT)
+                SKIP("no IPv6: %s", detail);
+        CHECK_INT(r, 0);
+        CHECK(strncmp(l.url, "http://[::1]:", 13) == 0);
+        listeners_close(&l);
+}
+
+/* A child with two sockets on descriptors 3 and 4, as systemd would start it. Exit status 0: as expected. */
+static int activated(int tcp_address, const char *listen_on, int want, bool want_tcp) {
+        pid_t pid = fork();
+        if (pid == 0) {
+                char text[32];
+                struct listeners l;
+                struct config c = config;
+                struct sockaddr_un u = {.sun_family = AF_UNIX};
+                struct sockaddr_in a = {.sin_family = AF_INET};
+                a.sin_addr.s_addr = htonl((uint32_t) tcp_address);
+                (void) snprintf(u.sun_path, sizeof(u.sun_path), "%s", path);
+                int tcp = socket(AF_INET, SOCK_STREAM, 0), un = socket(AF_UNIX, SOCK_STREAM, 0);
+                if (bind(tcp, (struct sockaddr *) &a, sizeof(a)) < 0 || listen(tcp, 5) < 0 ||
+                    bind(un, (struct sockaddr *) &u, sizeof(u)) < 0 || listen(un, 5) < 0)
+                        _exit(10);
+                int high_tcp = dup(tcp), high_un = dup(un);
+                high_tcp = fcntl(high_tcp, F_DUPFD, 20);
+                high_un = fcntl(high_un, F_DUPFD, 20);
+                if (dup2(high_tcp, 3) < 0 || dup2(high_un, 4) < 0)
+                        _exit(11);
+                (void) snprintf(text, sizeof(text), "%d", getpid());
+                setenv("LISTEN_PID", text, 1);
+                setenv("LISTEN_FDS", "2", 1);
+                c.listen = strdup(listen_on);
+                int r = listeners_open(&c, &l, detail);
+                if (r != want)
+                        _exit(12);
+                if (r == 0 && (l.unix_fd != 4 || l.tcp_fd != (want_tcp ? 3 : -1) || l.made_unix ||
+                               strcmp(l.socket_path, path) != 0 || (l.url != NULL) != want_tcp || getenv("LISTEN_FDS")))
+                        _exit(13);
+                if (r == 0)
+                        listeners_close(&l);
+                _exit(access(path, F_OK) == 0 ? 0 : 14); /* systemd's socket stays */
+        }
+        int status = 0;
+        (void) waitpid(pid, &status, 0);
+        (void) unlink(path);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+static void sockets_from_systemd_are_told_apart(void) {
+        CHECK_INT(activated(INADDR_LOOPBACK, "127.0.0.1:8620", 0, true), 0);
+        CHECK_INT(activated(INADDR_LOOPBACK, "none", 0, false), 0);
+        CHECK_INT(activated(INADDR_ANY, "127.0.0.1:8620", -EADDRNOTAVAIL, false), 0);
+}
+
+int main(void) {
+        log_open(LOG_ERR);
+        if (!mkdtemp(dir))
+                return 1;
+        (void) snprintf(path, sizeof(path), "%s/x.sock", dir);
+        config = (struct config){.socket_path = path, .socket_group = group, .listen = none};
+        RUN(unix_socket_is_for_owner_and_group);
+        RUN(live_socket_is_left_alone_and_a_stale_one_replaced);
+        RUN(other_files_are_left_alone);
+        RUN(port_0_is_told_as_it_is);
+        RUN(ipv6_loopback_has_its_brackets);
+        RUN(sockets_from_systemd_are_told_apart);
+        return rmdir(dir) < 0 ? 1 : check_end();
+}
