@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A program for test-spawn: writes what it was started with to the control socket, a packet of "name value" lines, and
+ * waits until the socket is closed. */
+
+#include "schema/protocol.h"
+#include "schema/util.h"
+
+#include <dirent.h>
+#include <linux/mempolicy.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+extern char **environ;
+
+static void put_status(FILE *out) {
+        static const char *const wanted[] = {
+                "Uid:",    "Gid:",    "Groups:",     "CapInh:", "CapPrm:", "CapEff:",
+                "CapBnd:", "CapAmb:", "NoNewPrivs:", "SigBlk:", "SigIgn:", "Cpus_allowed_list:"};
+        char line[1024];
+        _cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+        while (f && fgets(line, sizeof(line), f))
+                for (size_t i = 0; i < ELEMENTS(wanted); i++)
+                        if (strncmp(line, wanted[i], strlen(wanted[i])) == 0) {
+                                for (char *c = line; *c; c++)
+                                        *c = *c == '\t' ? ' ' : *c;
+                                fputs(line, out);
+                        }
+}
+
+static void put_descriptors(FILE *out) {
+        fputs("fds", out);
+        DIR *dir = opendir("/proc/self/fd");
+        for (struct dirent *d; dir && (d = readdir(dir));)
+                if (d->d_name[0] != '.' && atoi(d->d_name) != dirfd(dir))
+                        fprintf(out, " %s", d->d_name);
+        closedir(dir);
+        fputc('\n', out);
+}
+
+int main(int argc, char **argv) {
+        char *text = NULL, cwd[256] = "";
+        size_t size = 0;
+        struct rlimit files = {0}, core = {1, 1};
+        struct stat st = {0};
+        int death = 0, policy = -1;
+        unsigned long nodes[16] = {0};
+        FILE *out = open_memstream(&text, &size);
+        if (!out)
+                return 1;
+        put_descriptors(out);
+        put_status(out);
+        (void) prctl(PR_GET_PDEATHSIG, &death, 0, 0, 0);
+        (void) getrlimit(RLIMIT_NOFILE, &files);
+        (void) getrlimit(RLIMIT_CORE, &core);
+        (void) stat("/proc/self/ns/ipc", &st);
+        (void) syscall(SYS_get_mempolicy, &policy, nodes, sizeof(nodes) * 8, NULL, 0);
+        fprintf(out, "argv %d %s %s\nenv", argc, argv[0], argc > 1 ? argv[1] : "-");
+        for (char **e = environ; *e; e++)
+                fprintf(out, " %s", *e);
+        fprintf(out, "\npdeathsig %d\nnofile %lu\ncore %lu\nipc %lu\npolicy %d %lx\n", death,
+                (unsigned long) files.rlim_cur, (unsigned long) core.rlim_cur, (unsigned long) st.st_ino, policy,
+                nodes[0]);
+        fprintf(out, "session %d\ncwd %s\numask %03o\n", getsid(0) == getpid(), getcwd(cwd, sizeof(cwd)), umask(0));
+        if (fclose(out) != 0 || send(AGENT_CONTROL_FD, text, size, 0) < 0)
+                return 1;
+        char byte;
+        return recv(AGENT_CONTROL_FD, &byte, 1, 0) == 0 ? 0 : 1;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What an agent starts with, told by a program that looks at itself: nothing inherited, nothing privileged, and already
+ * where it belongs. And what a child that cannot get there says. */
+
+#include "daemon/spawn.h"
+
+#include "check.h"
+#include "daemon/cgroup.h"
+#include "daemon/ipcns.h"
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static struct agent_identity identity;
+static struct affinity own_affinity;
+static char report[8192];
+static int control = -1;
+
+static int open_probe(void) {
+        char path[512];
+        (void) snprintf(path, sizeof(path), "%s/tests/unit/spawn-probe", getenv("IPCLAB_BUILD_ROOT"));
+        return open(path, O_PATH | O_CLOEXEC);
+}
+
+/* Starts the probe and reads its report; the probe lives until finish(). */
+static int start(struct spawn_request *q, struct spawned *s, struct spawn_error *e) {
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        q->control_fd = pair[1];
+        q->role = "sender";
+        q->identity = identity;
+        int r = spawn_agent(q, s, e);
+        util_close(pair[1]);
+        if (r < 0) {
+                util_close(pair[0]);
+                return r;
+        }
+        control = pair[0];
+        struct pollfd p = {.fd = control, .events = POLLIN};
+        ssize_t n = poll(&p, 1, 5000) == 1 ? recv(control, report, sizeof(report) - 1, 0) : -1;
+        report[n > 0 ? n : 0] = 0;
+        return n > 0 ? 0 : -EIO;
+}
+
+static int finish(struct spawned *s) {
+        siginfo_t info = {0};
+        control = util_close(control);
+        if (waitid(P_PIDFD, (id_t) s->pidfd, &info, WEXITED) < 0)
+                return -errno;
+        s->pidfd = util_close(s->pidfd);
+        return info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
+}
+
+/* The rest of the line that begins with `name`, without leading blanks. */
+static const char *line(const char *name) {
+        static char value[2048];
+        size_t n = strlen(name);
+        for (const char *at = report; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
+                if (strncmp(at, name, n) == 0 && (at[n] == ' ' || at[n] == '\n')) {
+                        at += n;
+                        at += strspn(at, " ");
+                        (void) snprintf(value, sizeof(value), "%.*s", (int) strcspn(at, "\n"), at);
+                        for (size_t end = strlen(value); end > 0 && value[end - 1] == ' '; end--)
+                                value[end - 1] = 0;
+                        return value;
+                }
+        return "(no such line)";
+}
+
+static struct spawn_request plain_request(int program) {
+        return (struct spawn_request){.program_fd = program,
+                                      .peer_fd = -1,
+                                      .run_dir_fd = -1,
+                                      .cgroup_fd = -1,
+                                      .ipc_ns_fd = -1,
+                                      .user_ns_fd = -1,
+                                      .affinity = own_affinity,
+                                      .numa = true};
+}
+
+static void nothing_is_inherited(void) {
+        _cleanup_close_ int program = open_probe();
+        struct spawn_request q = plain_request(program);
+        struct spawned s;
+        struct spawn_error e;
+        /* what a careless parent has: an open file in the agent's range and above, an ignored and a blocked signal */
+        int leak = open("/etc/passwd", O_RDONLY), high = fcntl(leak, F_DUPFD, 200);
+        CHECK(leak >= 0 && high >= 0 && setenv("LD_PRELOAD", "", 1) == 0);
+        struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        CHECK(sigaction(SIGPIPE, &ignore, NULL) == 0 && sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+        int r = start(&q, &s, &e);
+        (void) sigaction(SIGPIPE, &standard, NULL);
+        (void) sigprocmask(SIG_UNBLOCK, &set, NULL);
+        close(leak);
+        close(high);
+        if (r < 0)
+                CHECK_FAIL("%s: %s", e.step, strerror(e.error));
+        CHECK_STRING(line("fds"), "0 1 2 3 4 5");
+        CHECK_STRING(line("argv"), "2 ipclab-agent sender");
+        CHECK_STRING(line("env"), "LC_ALL=C.UTF-8");
+        CHECK_STRING(line("SigIgn:"), "0000000000000000");
+        CHECK_STRING(line("SigBlk:"), "0000000000000000");
+        CHECK_STRING(line("session"), "1");
+        CHECK_STRING(line("cwd"), "/");
+        CHECK_STRING(line("umask"), "077");
+        CHECK_STRING(line("core"), "0");
+        CHECK_STRING(line("pdeathsig"), "9");
+        CHECK(atol(line("nofile")) >= 1024);
+        CHECK_INT(finish(&s), 0);
+}
+
+static void no_privilege_is_left(void) {
+        _cleanup_close_ int program = open_probe();
+        struct spawn_request q = plain_request(program);
+        struct spawned s;
+        struct spawn_error e;
+        char want[64];
+        CHECK_INT(start(&q, &s, &e), 0);
+        (void) snprintf(want, sizeof(want), "%u %u %u %u", identity.uid, identity.uid, identity.uid, identity.uid);
+        CHECK_STRING(line("Uid:"), want);
+        CHECK(identity.uid != 0);
+        (void) snprintf(want, sizeof(want), "%u %u %u %u", identity.gid, identity.gid, identity.gid, identity.gid);
+        CHECK_STRING(line("Gid:"), want);
+        if (identity.change)
+                CHECK_STRING(line("Groups:"), "");
+        const char *const sets[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
+        for (size_t i = 0; i < ELEMENTS(sets); i++)
+                CHECK_STRING(line(sets[i]), "0000000000000000");
+        if (identity.change)
+                CHECK_STRING(line("CapBnd:"), "0000000000000000");
+        CHECK_STRING(line("NoNewPrivs:"), "1");
+        CHECK_INT(finish(&s), 0);
+}
+
+static void cpus_and_memory_are_set_before_exec(void) {
+        _cleanup_close_ int program = open_probe();
+        struct spawn_request q = plain_request(program);
+        struct spawned s;
+        struct spawn_error e;
+        int32_t last = -1;
+        char want[32];
+        for (int32_t cpu = 0; cpu < 1024; cpu++)
+                if (own_affinity.bits[cpu / 64] >> (cpu % 64) & 1)
+                        last = cpu;
+        CHECK_INT(affinity_from_list(&last, 1, &q.affinity), 0);
+        q.memory = MEMORY_BIND;
+        node_set_add(&q.memory_nodes, 0);
+        int r = start(&q, &s, &e);
+        if (r == -ECANCELED && e.error == ENOSYS)
+                SKIP("a kernel without memory policies");
+        CHECK_INT(r, 0);
+        (void) snprintf(want, sizeof(want), "%d", last);
+        CHECK_STRING(line("Cpus_allowed_list:"), want);
+        (void) snprintf(want, sizeof(want), "%d 1", MPOL_BIND);
+        CHECK_STRING(line("policy"), want);
+        CHECK_INT(finish(&s), 0);
+}
+
+/* The daemon itself may be confined while it keeps out of a run's way. */
+static void default_means_the_daemons_first_cpus(void) {
+        _cleanup_close_ int program = open_probe();
+        struct spawn_request q = plain_request(program);
+        struct spawned s;
+        struct spawn_error e;
+        char all[512];
+        CHECK_INT(start(&q, &s, &e), 0);
+        (void) snprintf(all, sizeof(all), "%s", line("Cpus_allowed_list:"));
+        CHECK_INT(finish(&s), 0);
+        int32_t first = 0;
+        while (!(own_affinity.bits[first / 64] >> (first % 64) & 1))
+                first++;
+        struct affinity one;
+        CHECK_INT(affinity_from_list(&first, 1, &one), 0);
+        CHECK_INT(affinity_set(0, &one), 0);
+        int r = start(&q, &s, &e);
+        CHECK_INT(affinity_set(0, &own_affinity), 0);
+        CHECK_INT(r, 0);
+        CHECK_STRING(line("Cpus_allowed_list:"), all);
+        CHECK_INT(finish(&s), 0);
+}
+
+static void ipc_namespace_is_the_runs_own(void) {
+        _cleanup_close_ int program = open_probe();
+        struct spawn_request q = plain_request(program);
+        struct ipcns ns = IPCNS_NONE;
+        struct spawned s;
+        struct spawn_error e;
+        struct stat own, made;
+        char detail[200], want[32];
+        if (ipcns_new(&ns, detail) < 0)
+                SKIP("%s", detail);
+        q.ipc_ns_fd = ns.ipc_fd;
+        q.user_ns_fd = ns.user_fd;
+        CHECK_INT(fstat(ns.ipc_fd, &made), 0);
+        CHECK_INT(stat("/proc/self/ns/ipc", &own), 0);
+        CHECK(own.st_ino != made.st_ino); /* ours has not changed */
+        int r = start(&q, &s, &e);
+        ipcns_close(&ns);
+        if (r < 0)
+                CHECK_FAIL("%s: %s", e.step, strerror(e.error));
+        (void) snprintf(want, sizeof(want), "%lu", (unsigned long) made.st_ino);
+        CHECK_STRING(line("ipc"), want);
+        CHECK_STRING(line("CapEff:"), "0000000000000000");
+        CHECK_STRING(line("fds"), "0 1 2 3 4 5");
+        CHECK_INT(finish(&s), 0);
+}
+
+static void agent_is_born_in_its_cgroup(void) {
+        _cleanup_close_ int program = open_probe();
+        struct spawn_request q = plain_request(program);
+        struct cgroup_tree *tree;
+        struct cgroup_run *group;
+        struct spawned s;
+        struct spawn_error e;
+        char detail[300], owner[64], path[64], text[1024] = "";
+        (void) snprintf(owner, sizeof(owner), "ipclab-test-spawn-%d", getpid());
+        if (cgroup_tree_new(&tree, owner, detail) < 0)
+                SKIP("%s", detail);
+        CHECK_INT(cgroup_run_new(tree, 5, &group), 0);
+        q.cgroup_fd = cgroup_run_fd(group);
+        CHECK_INT(start(&q, &s, &e), 0);
+        (void) snprintf(path, sizeof(path), "/proc/%d/cgroup", s.pid);
+        FILE *f = fopen(path, "re");
+        CHECK(f != NULL);
+        size_t n = fread(text, 1, sizeof(text) - 1, f);
+        fclose(f);
+        CHECK(n > 0 && strstr(text, cgroup_run_name(group)) != NULL);
+        CHECK_INT(cgroup_run_kill(group), 0);
+        siginfo_t info = {0};
+        CHECK_INT(waitid(P_PIDFD, (id_t) s.pidfd, &info, WEXITED), 0);
+        CHECK_INT(info.si_status, SIGKILL);
+        util_close(s.pidfd);
+        control = util_close(control);
+        CHECK_INT(cgroup_run_end(group), 0);
+        cgroup_tree_free(tree);
+}
+
+static void failures_name_their_step(void) {
+        _cleanup_close_ int program = open_probe(), data = open("/etc/passwd", O_PATH | O_CLOEXEC);
+        struct spawn_request q = plain_request(data);
+        struct spawned s;
+        struct spawn_error e = {"", 0};
+        siginfo_t info;
+        CHECK_INT(start(&q, &s, &e), -ECANCELED);
+        CHECK_STRING(e.step, "exec");
+        CHECK_INT(e.error, EACCES);
+
+        q = plain_request(program);
+        memset(&q.affinity, 0, sizeof(q.affinity)); /* no CPU at all */
+        CHECK_INT(start(&q, &s, &e), -ECANCELED);
+        CHECK_STRING(e.step, "sched_setaffinity");
+        CHECK_INT(e.error, EINVAL);
+
+        q = plain_request(program);
+        q.memory = MEMORY_BIND; /* to no node */
+        CHECK_INT(start(&q, &s, &e), -ECANCELED);
+        CHECK_STRING(e.step, "set_mempolicy");
+
+        q = plain_request(program);
+        q.ipc_ns_fd = data;
+        CHECK_INT(start(&q, &s, &e), -ECANCELED);
+        CHECK_STRING(e.step, "enter IPC namespace");
+        CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
+}
+
+static void stranger_is_nobody(void) {
+        struct agent_identity id;
+        if (geteuid() != 0)
+                SKIP("not root: agents run as the daemon's user");
+        CHECK_INT(agent_identity_find("no-such-user-at-all", &id), 0);
+        CHECK_STRING(id.name, "nobody");
+        CHECK_INT(agent_identity_find("root", &id), 0);
+        CHECK_STRING(id.name, "nobody"); /* never as root, even when told so */
+        CHECK(id.change && id.uid != 0);
+}
+
+int main(void) {
+        log_open(LOG_ERR);
+        if (!getenv("IPCLAB_BUILD_ROOT") || agent_identity_find("nobody", &identity) < 0 ||
+            affinity_get(0, &own_affinity) < 0)
+                return 1;
+        RUN(nothing_is_inherited);
+        RUN(no_privilege_is_left);
+        RUN(cpus_and_memory_are_set_before_exec);
+        RUN(default_means_the_daemons_first_cpus);
+        RUN(ipc_namespace_is_the_runs_own);
+        RUN(agent_is_born_in_its_cgroup);
+        RUN(failures_name_their_step);
+        RUN(stranger_is_nobody);
+        return check_end();
+}
