@@ -134,14 +134,19 @@ static void check_disk(struct service *s, struct service_health *h) {
         }
 }
 
+/* Source: proc(5), /proc/pid/statm: size and resident pages. */
 static int own_rss(uint64_t *ret) {
         _cleanup_fclose_ FILE *f = fopen("/proc/self/statm", "re");
         if (!f)
                 return -errno;
-        uint64_t size, resident;
-        if (fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)
+        char line[128], *resident, *end;
+        if (!fgets(line, sizeof(line), f))
+                return -EIO;
+        (void) strtoull(line, &resident, 10);
+        unsigned long long pages = strtoull(resident, &end, 10);
+        if (end == resident)
                 return -EBADMSG;
-        *ret = resident * (uint64_t) sysconf(_SC_PAGESIZE);
+        *ret = pages * (uint64_t) sysconf(_SC_PAGESIZE);
         return 0;
 }
 

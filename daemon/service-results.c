@@ -142,7 +142,7 @@ static int flag_set_print(const struct flag_set *f, char **ret) {
 }
 
 static int unite_flags(const struct point_record *p, struct result_record *row) {
-        _cleanup_(flag_set_deinit) struct flag_set flags = {.trees = calloc(p->n_runs + 1, sizeof(*flags.trees))};
+        _cleanup_(flag_set_deinit) struct flag_set flags = {.trees = calloc(p->n_runs + 1, sizeof(void *))};
         if (!flags.trees)
                 return -ENOMEM;
         for (size_t i = 0; i < p->n_runs; i++) {

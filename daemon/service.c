@@ -300,7 +300,7 @@ static int arm_tidy_in(struct service *s, uint64_t ns) {
 void service_arm_tidy(struct service *s) {
         int r = arm_tidy_in(s, TIDY_AFTER_NS);
         if (r < 0)
-                log_warning("the database's housekeeping is not scheduled: %s", strerror(-r));
+                log_warning("the database's housekeeping is not scheduled: %s", strerrordesc_np(-r));
 }
 
 static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -310,7 +310,8 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
                 return 0;
         int r = store_tidy(s->store);
         if (r < 0)
-                log_warning("the database's housekeeping failed: %s; tried again after the next run", strerror(-r));
+                log_warning("the database's housekeeping failed: %s; tried again after the next run",
+                            strerrordesc_np(-r));
         return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;
 }
 

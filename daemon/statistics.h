@@ -13,7 +13,8 @@
 int statistic_of(const double *values, size_t n, struct statistic *ret);
 
 /* Whether a per-second series (messages per second, in order) has reached a steady state: false when its first and last
- * thirds differ by more than `tolerance` and by more than the scatter within them. Series shorter than 6 are not judged: true. */
+ * thirds differ by more than `tolerance` and by more than the scatter within them. Series shorter than 6 are not
+ * judged: true. */
 bool series_is_steady(const double *values, size_t n, double tolerance);
 
 #endif

@@ -30,12 +30,13 @@ static int take_lock(struct store *s) {
         s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (s->lock_fd < 0) {
                 int r = -errno;
-                log_error("%s: %s", path, strerror(-r));
+                log_error("%s: %s", path, strerrordesc_np(-r));
                 return r;
         }
         if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
                 int r = errno == EWOULDBLOCK ? -EBUSY : -errno;
-                log_error("%s: %s", path, r == -EBUSY ? "another ipclabd uses this state directory" : strerror(-r));
+                log_error("%s: %s", path,
+                          r == -EBUSY ? "another ipclabd uses this state directory" : strerrordesc_np(-r));
                 return r;
         }
         return 0;
@@ -48,13 +49,13 @@ static int create_file(const struct store *s) {
                 return 0;
         if (fd < 0) {
                 int r = -errno;
-                log_error("%s: %s", s->path, strerror(-r));
+                log_error("%s: %s", s->path, strerrordesc_np(-r));
                 return r;
         }
         _cleanup_close_ int dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir_fd < 0 || fsync(dir_fd) < 0) {
                 int r = -errno;
-                log_error("%s: %s", s->dir, strerror(-r));
+                log_error("%s: %s", s->dir, strerrordesc_np(-r));
                 return r;
         }
         return 0;
@@ -68,7 +69,7 @@ static int store_new(struct store **ret, const char *dir) {
         s->dir = realpath(dir, NULL);
         if (!s->dir) {
                 int r = -errno;
-                log_error("%s: %s", dir, strerror(-r));
+                log_error("%s: %s", dir, strerrordesc_np(-r));
                 return r;
         }
         if (asprintf(&s->path, "%s/ipclab.db", s->dir) < 0) {

@@ -98,7 +98,7 @@ static int on_job(sd_event_source *source, int fd, uint32_t events, void *userda
         (void) events;
         struct house *h = userdata;
         struct job *job;
-        if (read(fd, &job, sizeof(job)) != sizeof(job) || !job)
+        if (read(fd, &job, sizeof(void *)) != sizeof(void *) || !job)
                 return sd_event_exit(sd_event_source_get_event(source), 0);
         job->result = job->run(h, job->argument);
         sem_post(&job->done);
@@ -155,7 +155,7 @@ static void house_start(struct house *h) {
 
 static void house_end(struct house *h) {
         struct job *none = NULL;
-        if (write(h->jobs[1], &none, sizeof(none)) != sizeof(none))
+        if (write(h->jobs[1], &none, sizeof(void *)) != sizeof(void *))
                 abort();
         pthread_join(h->thread, NULL);
         close(h->jobs[0]);
@@ -168,7 +168,7 @@ static void house_end(struct house *h) {
 
 static void job_send(struct house *h, struct job *job) {
         sem_init(&job->done, 0, 0);
-        if (write(h->jobs[1], &job, sizeof(job)) != sizeof(job))
+        if (write(h->jobs[1], &job, sizeof(void *)) != sizeof(void *))
                 abort();
 }
 

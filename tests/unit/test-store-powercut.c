@@ -46,11 +46,9 @@ static int step(struct store *s, unsigned n) {
                 return fixture_add(s, 1, 1, "third", &id);
         case 6:
                 return store_delete_experiment(s, 3); /* the newest */
-        case 7:
+        case 7:                                       /* removes the deleted one's samples */
+        case 8:                                       /* checkpoints: the log starts anew */
                 r = store_tidy(s);
-                return r < 0 ? r : 0;
-        case 8:
-                r = store_tidy(s); /* checkpoints: the log starts anew */
                 return r < 0 ? r : 0;
         case 9:
                 return fixture_add(s, 16, 4, NULL, &id);
