@@ -15,8 +15,18 @@
 int admission_check(const char *root, const struct topology *t, const struct spec *spec, const struct point *p,
                     struct refusal *r);
 
-/* GET /transports: {"items": [{"name", "title", "available", "reason", "workloads": […], "engines": {…},
- * "copy_modes": […], "capacity": {"largest_message", "limit": {"name", "value", "raise"}}, …}]}; malloc()ed. */
+/*
+ * GET /transports, malloc()ed:
+ *
+ *      {"items": [{"name", "title", "available", "reason", "workloads": […], "engines": {"syscall": {"available",
+ * "reason"}, "io_uring": …}, "copy_modes": […], "waits": […], "message_bound", "capacity": {"largest_message",
+ * "largest_transfer", "limit": {"name", "value", "raise"}, "reason"}}], "next": null, "io_uring": {"allowed",
+ * "reason"}}
+ *
+ * largest_transfer is what the mechanism takes in one piece and `limit` decides it; largest_message is what a spec may
+ * ask for, which for byte streams is more: they carry a message in many transfers. engines, copy_modes and waits list
+ * what the transport can mean and this build measures. Values are exact integers, shmmax beyond 2^63 too.
+ */
 int capacity_to_json(const char *root, char **ret);
 
 #endif

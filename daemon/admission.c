@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's veto on a point. Each check compares one thing asked with one limit, and its refusal names both. Called by
+ * the service for every point of a posted spec; reads little, sets nothing.
+ */
+
+#include "daemon/admission.h"
+
+#include "daemon/capacity.h"
+#include "daemon/placement.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define KIB UINT64_C(1024)
+/* Beside the buffers a thread costs its stack's touched pages, its histogram and its samples. */
+#define THREAD_OVERHEAD_BYTES (256 * KIB)
+/* What an agent holds open whatever it measures: control, peer, event descriptors, /proc files, stdio. */
+#define AGENT_DESCRIPTORS 64u
+/* Leaders and main threads of both agents. */
+#define EXTRA_THREADS 4u
+#define UNLIMITED UINT64_MAX
+
+struct asked {
+        struct hostfs h;
+        const struct topology *t;
+        const struct spec *spec;
+        const struct point *p;
+        struct refusal *r;
+};
+
+static int refuse_number(const struct asked *a, const char *pointer, const char *limit, uint64_t limit_value,
+                         uint64_t value, const char *why) {
+        char limit_text[32], value_text[32];
+        (void) snprintf(limit_text, sizeof(limit_text), "%" PRIu64, limit_value);
+        (void) snprintf(value_text, sizeof(value_text), "%" PRIu64, value);
+        return refuse_limit(a->r, pointer, limit, limit_text, value_text, "%s: %s needed, %s is %s", why, value_text,
+                            limit, limit_text);
+}
+
+/* A setting that is not there does not limit. */
+static uint64_t read_setting(struct asked *a, const char *path) {
+        int64_t v = 0;
+        return hostfs_i64(&a->h, &v, "%s", path) == 0 && v >= 0 ? (uint64_t) v : UNLIMITED;
+}
+
+static int check_build(struct asked *a) {
+        const char *why = workload_unavailable(a->p->workload);
+        if (why)
+                return refuse(a->r, 422, "not-available", "/workload", "workload %s is not available: %s",
+                              workload_name(a->p->workload), why);
+        if (workload_agents(a->p->workload) < END_COUNT) /* moves no data: its transport means nothing */
+                return 0;
+        why = transport_terms[a->p->transport].unavailable;
+        if (why)
+                return refuse(a->r, 422, "not-available", "/transport", "transport %s is not available: %s",
+                              transport_name(a->p->transport), why);
+        return 0;
+}
+
+static int check_engine(struct asked *a) {
+        char reason[200];
+        if (a->p->engine != ENGINE_IO_URING || !capacity_io_uring(&a->h, reason))
+                return 0;
+        return refuse(a->r, 422, "not-available", "/engine", "engine io_uring is not available: %s", reason);
+}
+
+static bool is_pipe(const struct point *p) {
+        return workload_agents(p->workload) == END_COUNT &&
+               (p->transport == TRANSPORT_PIPE || p->transport == TRANSPORT_FIFO);
+}
+
+static unsigned directions(const struct point *p) {
+        return p->workload == WORKLOAD_PINGPONG ? 2 : 1;
+}
+
+/* round_pipe_size(): a power of two, at least a page. */
+static uint64_t round_pipe_size(uint64_t bytes) {
+        uint64_t size = (uint64_t) sysconf(_SC_PAGESIZE);
+        while (size < bytes && size < UINT64_C(1) << 62)
+                size *= 2;
+        return size;
+}
+
+/* Agents have no privilege, so both limits hold for them. The kernel rounds up before it compares. */
+static int check_pipe_size(struct asked *a) {
+        uint64_t bytes = a->spec->options.pipe_size;
+        if (bytes == 0 || !is_pipe(a->p))
+                return 0;
+        uint64_t most = read_setting(a, "/proc/sys/fs/pipe-max-size");
+        if (round_pipe_size(bytes) > most)
+                return refuse_number(a, "/transport_options/pipe_size", "fs.pipe-max-size", most, bytes,
+                                     "a pipe of this size is for the privileged only (to raise it: sysctl "
+                                     "fs.pipe-max-size=BYTES)");
+
+        uint64_t pages = read_setting(a, "/proc/sys/fs/pipe-user-pages-soft");
+        uint64_t need = round_pipe_size(bytes) / (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads * directions(a->p);
+        if (pages != 0 && need > pages)
+                return refuse_number(
+                        a, "/transport_options/pipe_size", "fs.pipe-user-pages-soft", pages, need,
+                        "the pipes of all threads together hold more pages than one user may (to raise it: "
+                        "sysctl fs.pipe-user-pages-soft=PAGES)");
+        return 0;
+}
+
+static uint64_t threads_needed(const struct point *p) {
+        return (uint64_t) p->threads * workload_agents(p->workload);
+}
+
+/* A buffer of a message for each thread of each end. */
+static uint64_t memory_needed(const struct asked *a) {
+        uint64_t need = threads_needed(a->p) * (a->p->message_size + THREAD_OVERHEAD_BYTES);
+        if (is_pipe(a->p) && a->spec->options.pipe_size)
+                need += round_pipe_size(a->spec->options.pipe_size) * a->p->threads * directions(a->p);
+        return need;
+}
+
+static int check_memory(struct asked *a) {
+        _cleanup_free_ char *text = NULL;
+        char line[64], *end = NULL;
+
+        int x = hostfs_text(&a->h, &text, "/proc/meminfo");
+        if (x < 0)
+                return x == -ENOMEM ? x : 0;
+        if (hostfs_field(text, "MemAvailable", line, sizeof(line)) < 0)
+                return 0;
+        uint64_t available = strtoull(line, &end, 10) * KIB, need = memory_needed(a);
+        if (end == line || need <= available)
+                return 0;
+        return refuse_number(a, "/message_size", "memory available", available, need,
+                             "the buffers of all threads, in bytes, do not fit into memory");
+}
+
+/* Bound pages cannot go elsewhere: what a node has in all is the least that must suffice. */
+static int check_node_memory(struct asked *a, const struct run_placement *p) {
+        for (unsigned e = 0; e < workload_agents(a->p->workload); e++) {
+                uint64_t have = 0, need = (uint64_t) a->p->threads * a->p->message_size;
+                if (p->ends[e].memory != MEMORY_BIND)
+                        continue;
+                for (size_t i = 0; i < a->t->n_nodes; i++)
+                        if (node_set_has(&p->ends[e].memory_nodes, (unsigned) a->t->nodes[i].id))
+                                have += a->t->nodes[i].memory_bytes;
+                if (need > have)
+                        return refuse_number(a, "/message_size", "memory of the bound nodes", have, need,
+                                             "the buffers of one end, in bytes, do not fit into the nodes that its "
+                                             "memory is bound to");
+        }
+        return 0;
+}
+
+/* "Max open files   1024   1048576   files": the hard limit (agents raise the soft one themselves). */
+static uint64_t hard_limit(const char *limits, const char *name) {
+        const char *at = strstr(limits, name);
+        if (!at)
+                return UNLIMITED;
+        at += strlen(name);
+        at += strspn(at, " ");
+        at += strcspn(at, " \n"); /* soft */
+        at += strspn(at, " ");
+        char *end = NULL;
+        uint64_t v = strtoull(at, &end, 10);
+        return end == at ? UNLIMITED : v; /* "unlimited" */
+}
+
+/* pids.max of the daemon's own group, which every run's group is below of. */
+static uint64_t cgroup_pids_max(struct asked *a) {
+        char line[400];
+        int64_t v = 0;
+        if (hostfs_line(&a->h, line, sizeof(line), "/proc/self/cgroup") < 0 || strncmp(line, "0::/", 4) != 0 ||
+            strstr(line, "/.."))
+                return UNLIMITED;
+        const char *group = strcmp(line, "0::/") == 0 ? "" : line + 3;
+        return hostfs_i64(&a->h, &v, "/sys/fs/cgroup%s/pids.max", group) == 0 && v >= 0 ? (uint64_t) v : UNLIMITED;
+}
+
+static int check_threads(struct asked *a) {
+        _cleanup_free_ char *limits = NULL;
+        uint64_t threads = threads_needed(a->p) + EXTRA_THREADS;
+
+        int x = hostfs_text(&a->h, &limits, "/proc/self/limits");
+        if (x == -ENOMEM)
+                return x;
+        const struct {
+                const char *name;
+                uint64_t value;
+        } all[] = {
+                {"RLIMIT_NPROC", limits ? hard_limit(limits, "Max processes") : UNLIMITED},
+                {"kernel.pid_max", read_setting(a, "/proc/sys/kernel/pid_max")},
+                {"kernel.threads-max", read_setting(a, "/proc/sys/kernel/threads-max")},
+                {"pids.max of the cgroup", cgroup_pids_max(a)},
+        };
+        for (size_t i = 0; i < ELEMENTS(all); i++)
+                if (threads > all[i].value)
+                        return refuse_number(a, "/threads", all[i].name, all[i].value, threads,
+                                             "too many threads for this host");
+
+        uint64_t files = (uint64_t) a->p->threads * directions(a->p) + AGENT_DESCRIPTORS;
+        uint64_t most = limits ? hard_limit(limits, "Max open files") : UNLIMITED;
+        if (is_pipe(a->p) && files > most)
+                return refuse_number(a, "/threads", "RLIMIT_NOFILE", most, files, "too many descriptors for one agent");
+        return 0;
+}
+
+static int check_placement(struct asked *a) {
+        _cleanup_(run_placement_deinit) struct run_placement placement = {0};
+        int x = placement_resolve(a->t, a->p, &placement, a->r);
+        return x < 0 ? x : check_node_memory(a, &placement);
+}
+
+static int check_message(struct asked *a) {
+        return workload_agents(a->p->workload) < END_COUNT
+                       ? 0
+                       : capacity_check_message(&a->h, a->p->transport, a->p->message_size, a->r);
+}
+
+int admission_check(const char *root, const struct topology *t, const struct spec *spec, const struct point *p,
+                    struct refusal *r) {
+        static int (*const checks[])(struct asked *) = {check_build,     check_engine, check_message, check_pipe_size,
+                                                        check_placement, check_memory, check_threads};
+        struct asked a = {.t = t, .spec = spec, .p = p, .r = r};
+
+        int x = hostfs_init(&a.h, root);
+        for (size_t i = 0; x == 0 && i < ELEMENTS(checks); i++)
+                x = checks[i](&a);
+        hostfs_deinit(&a.h);
+        return x;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /transports: what each transport is, whether this build and this host have it, and its limits. */
+
+#include "daemon/admission.h"
+#include "daemon/capacity.h"
+
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define REASON_MAX 200
+
+struct uring_answer {
+        const char *reason; /* NULL: allowed */
+        char text[REASON_MAX];
+};
+
+static void put_set(struct json_writer *w, const char *key, unsigned set, unsigned n, const char *(*name)(unsigned) ) {
+        json_put_key(w, key);
+        json_array_begin(w);
+        for (unsigned v = 0; v < n; v++)
+                if (set & 1u << v)
+                        json_put_string(w, name(v));
+        json_array_end(w);
+}
+
+static const char *name_of_workload(unsigned v) {
+        return workload_name((enum workload) v);
+}
+
+static const char *name_of_copy_mode(unsigned v) {
+        return copy_mode_name((enum copy_mode) v);
+}
+
+static const char *name_of_wait(unsigned v) {
+        return wait_mode_name((enum wait_mode) v);
+}
+
+/* NULL: this engine can be asked for. Build first: a kernel that allows what nobody uses is no use. */
+static const char *engine_reason(const struct transport_term *term, enum engine engine,
+                                 const struct uring_answer *uring) {
+        if (term->unavailable)
+                return term->unavailable;
+        if (!(term->engines & 1u << engine))
+                return "this build does not measure this transport with this engine yet";
+        return engine == ENGINE_IO_URING ? uring->reason : NULL;
+}
+
+static void put_engines(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
+        json_put_key(w, "engines");
+        json_object_begin(w);
+        for (unsigned e = 0; e < ENGINE_COUNT; e++) {
+                if (!(term->ever_engines & 1u << e))
+                        continue;
+                const char *reason = engine_reason(term, (enum engine) e, uring);
+                json_put_key(w, engine_name((enum engine) e));
+                json_object_begin(w);
+                json_member_bool(w, "available", !reason);
+                json_member_string(w, "reason", reason);
+                json_object_end(w);
+        }
+        json_object_end(w);
+}
+
+static void put_capacity(struct json_writer *w, const struct capacity *c) {
+        json_put_key(w, "capacity");
+        json_object_begin(w);
+        if (!c->known) {
+                json_member_null(w, "largest_message");
+                json_member_null(w, "largest_transfer");
+                json_member_null(w, "limit");
+                json_member_string(w, "reason", c->reason);
+        } else {
+                json_member_u64(w, "largest_message", c->largest_message);
+                json_member_u64(w, "largest_transfer", c->largest_transfer);
+                json_put_key(w, "limit");
+                json_object_begin(w);
+                json_member_string(w, "name", c->limit);
+                json_member_u64(w, "value", c->value);
+                json_member_string(w, "raise", c->raise);
+                json_object_end(w);
+                json_member_null(w, "reason");
+        }
+        json_object_end(w);
+}
+
+static int put_transport(struct json_writer *w, struct hostfs *h, enum transport transport,
+                         const struct uring_answer *uring) {
+        const struct transport_term *term = &transport_terms[transport];
+        struct capacity c;
+
+        int r = capacity_read(h, transport, &c);
+        if (r < 0)
+                return r;
+        json_object_begin(w);
+        json_member_string(w, "name", term->name);
+        json_member_string(w, "title", term->title);
+        json_member_bool(w, "available", !term->unavailable);
+        json_member_string(w, "reason", term->unavailable);
+        put_set(w, "workloads", term->workloads, WORKLOAD_COUNT, name_of_workload);
+        put_engines(w, term, uring);
+        put_set(w, "copy_modes", term->copy_modes, COPY_COUNT, name_of_copy_mode);
+        put_set(w, "waits", term->waits, WAIT_COUNT, name_of_wait);
+        json_member_bool(w, "message_bound", term->message_bound);
+        put_capacity(w, &c);
+        json_object_end(w);
+        return 0;
+}
+
+static int put_items(struct json_writer *w, struct hostfs *h, const struct uring_answer *uring) {
+        int r = 0;
+        json_put_key(w, "items");
+        json_array_begin(w);
+        for (unsigned t = 0; r == 0 && t < TRANSPORT_COUNT; t++)
+                r = put_transport(w, h, (enum transport) t, uring);
+        json_array_end(w);
+        json_member_null(w, "next");
+        return r;
+}
+
+int capacity_to_json(const char *root, char **ret) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        struct uring_answer uring = {.reason = NULL};
+        struct json_writer w;
+
+        int r = hostfs_init(&h, root);
+        if (r < 0)
+                return r;
+        uring.reason = capacity_io_uring(&h, uring.text);
+        json_writer_init(&w);
+        json_object_begin(&w);
+        r = put_items(&w, &h, &uring);
+        json_put_key(&w, "io_uring");
+        json_object_begin(&w);
+        json_member_bool(&w, "allowed", !uring.reason);
+        json_member_string(&w, "reason", uring.reason);
+        json_object_end(&w);
+        json_object_end(&w);
+        if (r == 0)
+                r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether io_uring may be used. Containers block it by seccomp, kernels by a setting, and neither can be told from the
+ * other but by trying.
+ *
+ * Source: io_uring_setup(2); Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled.
+ */
+
+#include "daemon/capacity.h"
+
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <liburing.h>
+#include <string.h>
+
+#define REASON_MAX 200
+#define PROBE_ENTRIES 2u
+
+/* 1: only for a group and for the privileged, which agents are not; 2: for nobody. */
+static const char *disabled_by_setting(struct hostfs *h, char *ret_reason) {
+        int64_t v = 0;
+        if (hostfs_i64(h, &v, "/proc/sys/kernel/io_uring_disabled") < 0 || v == 0) /* before 6.6 there is none */
+                return NULL;
+        (void) snprintf(ret_reason, REASON_MAX,
+                        "kernel.io_uring_disabled is %" PRId64 " (%s); to allow it: sysctl kernel.io_uring_disabled=0",
+                        v, v == 1 ? "only for the group of kernel.io_uring_group" : "for nobody");
+        return ret_reason;
+}
+
+const char *capacity_io_uring(struct hostfs *h, char *ret_reason) {
+        struct io_uring ring;
+
+        if (disabled_by_setting(h, ret_reason))
+                return ret_reason;
+        if (h->root_fd >= 0) {
+                (void) snprintf(ret_reason, REASON_MAX, "a captured tree cannot be asked for io_uring");
+                return ret_reason;
+        }
+        int r = io_uring_queue_init(PROBE_ENTRIES, &ring, 0);
+        if (r == 0) {
+                io_uring_queue_exit(&ring);
+                return NULL;
+        }
+        const char *why = r == -ENOSYS   ? "this kernel has no io_uring, or a seccomp filter hides it"
+                          : r == -EPERM  ? "a seccomp filter or the container forbids it"
+                          : r == -ENOMEM ? "RLIMIT_MEMLOCK is too small, or memory is short"
+                                         : "the kernel refused";
+        (void) snprintf(ret_reason, REASON_MAX, "io_uring_setup: %s: %s", strerror(-r), why);
+        return ret_reason;
+}

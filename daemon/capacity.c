@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A row per transport: where its limit stands, and how to raise it. A new transport is a row here.
+ *
+ * Source: pipe(7), unix(7), tcp(7), shm_overview(7), mq_overview(7), msgget(2), shmget(2), tmpfs(5); net/core/sock.c
+ * for datagrams.
+ */
+
+#include "daemon/capacity.h"
+
+#include "schema/spec.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define KIB UINT64_C(1024)
+
+/* A Unix datagram is one socket buffer: at most one allocation of the kernel's largest kind (4 MiB) and 17 page
+ * fragments, less the buffer's own tail of 320 bytes. Above it send() fails with ENOBUFS whatever the socket's size
+ * (found by trying, kernel 6.18). */
+#define DATAGRAM_LINEAR_MAX (4096 * KIB)
+#define DATAGRAM_FRAGMENTS 17u
+#define DATAGRAM_TAIL 320u
+#define DATAGRAM_RESERVE 32u /* unix_dgram_sendmsg(): sndbuf less this */
+
+static int unknown(struct capacity *ret, const struct hostfs *h, int error) {
+        (void) snprintf(ret->reason, sizeof(ret->reason), "cannot read %.90s: %s", h->path,
+                        error == -EBADMSG ? "not in the form that the kernel writes" : strerror(-error));
+        return 0;
+}
+
+/* An unsigned number, as shmmax is beyond int64_t. -EBADMSG. */
+static int read_u64(struct hostfs *h, uint64_t *ret, const char *path) {
+        char line[64], *end = NULL;
+        int r = hostfs_line(h, line, sizeof(line), "%s", path);
+        if (r < 0)
+                return r;
+        errno = 0;
+        unsigned long long v = strtoull(line, &end, 10);
+        if (errno || end == line || *end || line[0] == '-')
+                return -EBADMSG;
+        *ret = v;
+        return 0;
+}
+
+static void decide(struct capacity *c, uint64_t transfer, const char *limit, uint64_t value, const char *raise) {
+        c->known = true;
+        c->largest_transfer = transfer;
+        c->limit = limit;
+        c->value = value;
+        c->raise = raise;
+}
+
+static int read_pipe(struct hostfs *h, struct capacity *c) {
+        uint64_t v = 0;
+        int r = read_u64(h, &v, "/proc/sys/fs/pipe-max-size");
+        if (r < 0)
+                return unknown(c, h, r);
+        decide(c, v, "fs.pipe-max-size", v, "sysctl fs.pipe-max-size=BYTES");
+        return 0;
+}
+
+/* setsockopt(SO_SNDBUF) doubles what it is given, up to this. */
+static int read_stream_socket(struct hostfs *h, struct capacity *c) {
+        uint64_t v = 0;
+        int r = read_u64(h, &v, "/proc/sys/net/core/wmem_max");
+        if (r < 0)
+                return unknown(c, h, r);
+        decide(c, 2 * v, "net.core.wmem_max", v, "sysctl net.core.wmem_max=BYTES (SO_SNDBUF is twice what is asked)");
+        return 0;
+}
+
+static int read_datagram_socket(struct hostfs *h, struct capacity *c) {
+        uint64_t v = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
+        uint64_t kernel = DATAGRAM_LINEAR_MAX + DATAGRAM_FRAGMENTS * page - DATAGRAM_TAIL;
+        int r = read_u64(h, &v, "/proc/sys/net/core/wmem_max");
+        if (r < 0)
+                return unknown(c, h, r);
+        uint64_t buffer = v > UINT64_MAX / 2 ? UINT64_MAX : 2 * v;
+        if (buffer < DATAGRAM_RESERVE)
+                buffer = DATAGRAM_RESERVE;
+        if (buffer - DATAGRAM_RESERVE <= kernel)
+                decide(c, buffer - DATAGRAM_RESERVE, "net.core.wmem_max", v,
+                       "sysctl net.core.wmem_max=BYTES (half of the message and 16)");
+        else
+                decide(c, kernel, "kernel's largest socket buffer", kernel, "cannot be raised: fixed in the kernel");
+        return 0;
+}
+
+/* "4096 16384 4194304": least, default, most that a socket's send buffer grows to by itself. */
+static int read_tcp(struct hostfs *h, struct capacity *c) {
+        char line[128], *at = line;
+        uint64_t v = 0;
+        int r = hostfs_line(h, line, sizeof(line), "/proc/sys/net/ipv4/tcp_wmem");
+        for (unsigned i = 0; r == 0 && i < 3; i++) {
+                char *end = NULL;
+                v = strtoull(at, &end, 10);
+                r = end == at ? -EBADMSG : 0;
+                at = end;
+        }
+        if (r < 0)
+                return unknown(c, h, r);
+        decide(c, v, "net.ipv4.tcp_wmem", v, "sysctl net.ipv4.tcp_wmem='LEAST DEFAULT BYTES'");
+        return 0;
+}
+
+static int read_shm_sysv(struct hostfs *h, struct capacity *c) {
+        uint64_t most = 0, pages = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
+        int r = read_u64(h, &most, "/proc/sys/kernel/shmmax");
+        if (r == 0)
+                r = read_u64(h, &pages, "/proc/sys/kernel/shmall");
+        if (r < 0)
+                return unknown(c, h, r);
+        uint64_t all = pages > UINT64_MAX / page ? UINT64_MAX : pages * page;
+        if (all < most)
+                decide(c, all, "kernel.shmall", pages, "sysctl kernel.shmall=PAGES");
+        else
+                decide(c, most, "kernel.shmmax", most, "sysctl kernel.shmmax=BYTES");
+        return 0;
+}
+
+static int read_msgq_sysv(struct hostfs *h, struct capacity *c) {
+        uint64_t message = 0, queue = 0;
+        int r = read_u64(h, &message, "/proc/sys/kernel/msgmax");
+        if (r == 0)
+                r = read_u64(h, &queue, "/proc/sys/kernel/msgmnb");
+        if (r < 0)
+                return unknown(c, h, r);
+        if (queue < message)
+                decide(c, queue, "kernel.msgmnb", queue, "sysctl kernel.msgmnb=BYTES");
+        else
+                decide(c, message, "kernel.msgmax", message, "sysctl kernel.msgmax=BYTES kernel.msgmnb=BYTES");
+        return 0;
+}
+
+static int read_msgq_posix(struct hostfs *h, struct capacity *c) {
+        uint64_t v = 0;
+        int r = read_u64(h, &v, "/proc/sys/fs/mqueue/msgsize_max");
+        if (r < 0)
+                return unknown(c, h, r);
+        decide(c, v, "fs.mqueue.msgsize_max", v, "sysctl fs.mqueue.msgsize_max=BYTES (16777216 at most)");
+        return 0;
+}
+
+/* A file system's free space. Captured trees hold files and no file systems. */
+static int read_space(struct hostfs *h, const char *folder, const char *limit, const char *raise, struct capacity *c) {
+        struct statvfs fs;
+        if (h->root_fd >= 0) {
+                (void) snprintf(c->reason, sizeof(c->reason), "a captured tree does not tell the free space of %s",
+                                folder);
+                return 0;
+        }
+        if (statvfs(folder, &fs) < 0) {
+                (void) snprintf(c->reason, sizeof(c->reason), "statvfs(%s): %s", folder, strerror(errno));
+                return 0;
+        }
+        uint64_t free_bytes = (uint64_t) fs.f_bavail * fs.f_frsize;
+        decide(c, free_bytes, limit, free_bytes, raise);
+        return 0;
+}
+
+static int read_shm_posix(struct hostfs *h, struct capacity *c) {
+        return read_space(h, "/dev/shm", "free space of /dev/shm", "mount -o remount,size=BYTES /dev/shm", c);
+}
+
+static int read_file(struct hostfs *h, struct capacity *c) {
+        return read_space(h, "/run", "free space of /run, where runs have their files",
+                          "mount -o remount,size=BYTES /run, or --runtime-dir on another file system", c);
+}
+
+/* "Max address space  unlimited  unlimited  bytes" of /proc/self/limits: the soft limit. -ENOENT when unlimited. */
+static int read_address_space(struct hostfs *h, uint64_t *ret) {
+        static const char key[] = "\nMax address space";
+        _cleanup_free_ char *text = NULL;
+        int r = hostfs_text(h, &text, "/proc/self/limits");
+        if (r < 0)
+                return r;
+        const char *at = strstr(text, key);
+        if (!at)
+                return -EBADMSG;
+        at += sizeof(key) - 1;
+        at += strspn(at, " ");
+        if (strncmp(at, "unlimited", 9) == 0)
+                return -ENOENT;
+        char *end = NULL;
+        *ret = strtoull(at, &end, 10);
+        return end == at ? -EBADMSG : 0;
+}
+
+static int read_anonymous(struct hostfs *h, struct capacity *c) {
+        _cleanup_free_ char *text = NULL;
+        char line[64], *end = line;
+        uint64_t address_space = 0;
+
+        int r = hostfs_text(h, &text, "/proc/meminfo");
+        if (r == 0)
+                r = hostfs_field(text, "MemAvailable", line, sizeof(line));
+        uint64_t bytes = r == 0 ? strtoull(line, &end, 10) * KIB : 0;
+        if (r < 0 || end == line)
+                return unknown(c, h, r < 0 ? r : -EBADMSG);
+        decide(c, bytes, "memory available", bytes, "free memory, or add some");
+        if (read_address_space(h, &address_space) == 0 && address_space < bytes)
+                decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
+        return 0;
+}
+
+static const struct {
+        int (*read)(struct hostfs *h, struct capacity *c);
+        bool in_pieces; /* a message may take many transfers */
+} rows[TRANSPORT_COUNT] = {
+        [TRANSPORT_PIPE] = {read_pipe, true},
+        [TRANSPORT_FIFO] = {read_pipe, true},
+        [TRANSPORT_UNIX_STREAM] = {read_stream_socket, true},
+        [TRANSPORT_UNIX_DGRAM] = {read_datagram_socket, false},
+        [TRANSPORT_UNIX_SEQPACKET] = {read_datagram_socket, false},
+        [TRANSPORT_TCP] = {read_tcp, true},
+        [TRANSPORT_SHM_POSIX] = {read_shm_posix, false},
+        [TRANSPORT_SHM_SYSV] = {read_shm_sysv, false},
+        [TRANSPORT_MMAP_FILE] = {read_file, false},
+        [TRANSPORT_MMAP_ANONYMOUS] = {read_anonymous, false},
+        [TRANSPORT_FILE] = {read_file, false},
+        [TRANSPORT_MSGQ_SYSV] = {read_msgq_sysv, false},
+        [TRANSPORT_MSGQ_POSIX] = {read_msgq_posix, false},
+};
+
+int capacity_read(struct hostfs *h, enum transport transport, struct capacity *ret) {
+        struct capacity c = {.known = false};
+        int r = rows[transport].read(h, &c);
+        if (r < 0)
+                return r;
+        if (c.known) {
+                bool bounded = !rows[transport].in_pieces && c.largest_transfer < SPEC_MESSAGE_SIZE_MAX;
+                c.largest_message = bounded ? c.largest_transfer : SPEC_MESSAGE_SIZE_MAX;
+        }
+        *ret = c;
+        return 0;
+}
+
+int capacity_check_message(struct hostfs *h, enum transport transport, uint64_t message_size, struct refusal *r) {
+        struct capacity c;
+        char value[32], limit_value[32];
+
+        int x = capacity_read(h, transport, &c);
+        if (x < 0 || !c.known || message_size <= c.largest_message)
+                return x;
+        (void) snprintf(value, sizeof(value), "%" PRIu64, message_size);
+        (void) snprintf(limit_value, sizeof(limit_value), "%" PRIu64, c.value);
+        return refuse_limit(r, "/message_size", c.limit, limit_value, value,
+                            "a message of %s bytes does not fit the %s: %" PRIu64
+                            " at most, as %s is %s; to raise it: %s",
+                            value, transport_terms[transport].title, c.largest_message, c.limit, limit_value, c.raise);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_CAPACITY_H
+#define IPCLAB_DAEMON_CAPACITY_H
+
+/*
+ * What each transport can take on this host, and which setting decides it. Reads, and never sets: admission refuses
+ * what does not fit, GET /transports shows it (capacity_to_json() in daemon/admission.h).
+ *
+ * Two figures are kept apart. A transfer is what the mechanism takes in one piece: a queue's longest message, a full
+ * pipe, a segment. A message is what a spec may ask for: byte streams carry it in many transfers, the others in one.
+ */
+
+#include "daemon/hostfs.h"
+#include "schema/refusal.h"
+#include "schema/terms.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct capacity {
+        bool known;
+        char reason[160];                           /* why not known */
+        uint64_t largest_transfer, largest_message; /* bytes */
+        const char *limit;                          /* the setting's name: "kernel.msgmax"; static */
+        uint64_t value;                             /* its current value; for most the same as largest_transfer */
+        const char *raise;                          /* how a person raises it; static */
+};
+
+/* 0; -errno only when nothing could be looked at (memory). */
+int capacity_read(struct hostfs *h, enum transport transport, struct capacity *ret);
+
+/* Whether programs without privilege may use io_uring here. A real set-up is tried on this machine; of a captured tree
+ * only the settings are known. NULL when they may; else why not, in ret_reason[200]. */
+const char *capacity_io_uring(struct hostfs *h, char *ret_reason);
+
+/* A message of so many bytes: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. */
+int capacity_check_message(struct hostfs *h, enum transport transport, uint64_t message_size, struct refusal *r);
+
+#endif

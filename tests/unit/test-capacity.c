@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The limit of each transport on a recorded host, as the settings change, and that io_uring's answer is the kernel's.
+ */
+
+#include "tests/unit/check.h"
+
+#include "daemon/admission.h"
+#include "daemon/capacity.h"
+#include "schema/json.h"
+#include "schema/spec.h"
+#include "tests/unit/host-tree.h"
+
+#include <linux/io_uring.h>
+#include <sys/syscall.h>
+
+#define SYS "/proc/sys/"
+#define GIB (UINT64_C(1) << 30)
+
+static void settings_decide(void) {
+        static const struct {
+                enum transport transport;
+                const char *file, *content; /* changed in the recorded tree; NULL: as it is, content NULL: missing */
+                const char *limit;          /* NULL: not known */
+                uint64_t value, transfer, message;
+        } cases[] = {
+                {TRANSPORT_PIPE, NULL, NULL, "fs.pipe-max-size", 1048576, 1048576, GIB},
+                {TRANSPORT_FIFO, SYS "fs/pipe-max-size", "65536\n", "fs.pipe-max-size", 65536, 65536, GIB},
+                {TRANSPORT_PIPE, SYS "fs/pipe-max-size", NULL, NULL, 0, 0, 0},
+                {TRANSPORT_PIPE, SYS "fs/pipe-max-size", "-1\n", NULL, 0, 0, 0},
+                {TRANSPORT_UNIX_STREAM, NULL, NULL, "net.core.wmem_max", 4194304, 8388608, GIB},
+                {TRANSPORT_UNIX_DGRAM, SYS "net/core/wmem_max", "212992\n", "net.core.wmem_max", 212992, 425952,
+                 425952},
+                {TRANSPORT_UNIX_DGRAM, NULL, NULL, "kernel's largest socket buffer", 4263616, 4263616, 4263616},
+                {TRANSPORT_UNIX_SEQPACKET, SYS "net/core/wmem_max", "4608\n", "net.core.wmem_max", 4608, 9184, 9184},
+                {TRANSPORT_UNIX_SEQPACKET, SYS "net/core/wmem_max", "lots\n", NULL, 0, 0, 0},
+                {TRANSPORT_TCP, NULL, NULL, "net.ipv4.tcp_wmem", 4194304, 4194304, GIB},
+                {TRANSPORT_TCP, SYS "net/ipv4/tcp_wmem", "4096 16384\n", NULL, 0, 0, 0},
+                {TRANSPORT_SHM_SYSV, NULL, NULL, "kernel.shmmax", UINT64_C(18446744073692774399),
+                 UINT64_C(18446744073692774399), GIB},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "33554432\n", "kernel.shmmax", 33554432, 33554432, 33554432},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "16\n", "kernel.shmall", 16, 65536, 65536},
+                {TRANSPORT_MSGQ_SYSV, NULL, NULL, "kernel.msgmax", 8192, 8192, 8192},
+                {TRANSPORT_MSGQ_SYSV, SYS "kernel/msgmnb", "4096\n", "kernel.msgmnb", 4096, 4096, 4096},
+                {TRANSPORT_MSGQ_SYSV, SYS "kernel/msgmax", NULL, NULL, 0, 0, 0},
+                {TRANSPORT_MSGQ_POSIX, NULL, NULL, "fs.mqueue.msgsize_max", 8192, 8192, 8192},
+                {TRANSPORT_MSGQ_POSIX, SYS "fs/mqueue/msgsize_max", "16777216\n", "fs.mqueue.msgsize_max", 16777216,
+                 16777216, 16777216},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 1024 kB\n", "memory available", 1048576,
+                 1048576, 1048576},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits",
+                 "Limit  Soft Limit  Hard Limit  Units\nMax address space         65536                unlimited    "
+                 "bytes\n",
+                 "RLIMIT_AS", 65536, 65536, 65536},
+                {TRANSPORT_SHM_POSIX, NULL, NULL, NULL, 0, 0, 0},
+                {TRANSPORT_MMAP_FILE, NULL, NULL, NULL, 0, 0, 0},
+                {TRANSPORT_FILE, NULL, NULL, NULL, 0, 0, 0},
+        };
+        if (sysconf(_SC_PAGESIZE) != 4096)
+                SKIP("the expected figures are for pages of 4096 bytes, here they have %ld", sysconf(_SC_PAGESIZE));
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64];
+                struct hostfs h;
+                struct capacity c = {.known = false};
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                if (cases[i].file)
+                        CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                CHECK_INT(capacity_read(&h, cases[i].transport, &c), 0);
+                hostfs_deinit(&h);
+                host_tree_remove(tree);
+                if (c.known != (cases[i].limit != NULL) || c.known == (c.reason[0] != '\0') ||
+                    (c.known &&
+                     (strcmp(c.limit, cases[i].limit) != 0 || c.value != cases[i].value ||
+                      c.largest_transfer != cases[i].transfer || c.largest_message != cases[i].message || !c.raise)))
+                        CHECK_FAIL("case %zu, %s: %s %s = %" PRIu64 ", transfer %" PRIu64 ", message %" PRIu64, i,
+                                   transport_name(cases[i].transport), c.reason, c.known ? c.limit : "", c.value,
+                                   c.largest_transfer, c.largest_message);
+        }
+}
+
+static void messages_above_a_limit_are_refused_by_its_name(void) {
+        char tree[64];
+        struct hostfs h;
+        struct refusal r = {0};
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(hostfs_init(&h, tree), 0);
+        CHECK_INT(capacity_check_message(&h, TRANSPORT_MSGQ_POSIX, 8192, &r), 0);
+        CHECK_INT(capacity_check_message(&h, TRANSPORT_PIPE, GIB, &r), 0);
+        CHECK_INT(capacity_check_message(&h, TRANSPORT_FILE, GIB, &r), 0); /* not known here: refuses nothing */
+        CHECK_INT(r.status, 0);
+        CHECK_INT(capacity_check_message(&h, TRANSPORT_MSGQ_POSIX, 8193, &r), -EINVAL);
+        hostfs_deinit(&h);
+        host_tree_remove(tree);
+        CHECK_INT(r.status, 422);
+        CHECK_STRING(r.pointer, "/message_size");
+        CHECK_STRING(r.limit, "fs.mqueue.msgsize_max");
+        CHECK_STRING(r.limit_value, "8192");
+        CHECK_STRING(r.value, "8193");
+        CHECK_STRING(r.detail,
+                     "a message of 8193 bytes does not fit the POSIX message queue: 8192 at most, as "
+                     "fs.mqueue.msgsize_max is 8192; to raise it: sysctl fs.mqueue.msgsize_max=BYTES (16777216 at "
+                     "most)");
+}
+
+/* This very machine's answer, asked without the library. */
+static int kernel_says(void) {
+        struct io_uring_params params = {.flags = 0};
+        long fd = syscall(SYS_io_uring_setup, 2, &params);
+        if (fd < 0)
+                return -errno;
+        (void) close((int) fd);
+        return 0;
+}
+
+static void io_uring_is_what_the_kernel_says(void) {
+        struct hostfs h;
+        char reason[200] = "";
+        int64_t disabled = 0;
+        CHECK_INT(hostfs_init(&h, ""), 0);
+        (void) hostfs_i64(&h, &disabled, SYS "kernel/io_uring_disabled");
+        const char *why = capacity_io_uring(&h, reason);
+        hostfs_deinit(&h);
+        CHECK_INT(why == NULL, disabled == 0 && kernel_says() == 0);
+        CHECK_INT(why == NULL, reason[0] == '\0');
+}
+
+static void io_uring_names_the_setting(void) {
+        static const struct {
+                const char *value, *reason;
+        } cases[] = {
+                {"0\n", "a captured tree cannot be asked for io_uring"},
+                {NULL, "a captured tree cannot be asked for io_uring"},
+                {"1\n",
+                 "kernel.io_uring_disabled is 1 (only for the group of kernel.io_uring_group); to allow it: sysctl "
+                 "kernel.io_uring_disabled=0"},
+                {"2\n", "kernel.io_uring_disabled is 2 (for nobody); to allow it: sysctl kernel.io_uring_disabled=0"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64], reason[200] = "";
+                struct hostfs h;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(host_tree_write(tree, SYS "kernel/io_uring_disabled", cases[i].value), 0);
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                const char *why = capacity_io_uring(&h, reason);
+                hostfs_deinit(&h);
+                host_tree_remove(tree);
+                CHECK_STRING(why, cases[i].reason);
+        }
+}
+
+static const struct json *row_of(const struct json *root, const char *name) {
+        for (const struct json *row = json_first(json_get(root, "items")); row; row = json_next(row)) {
+                const char *text = NULL;
+                if (json_as_string(json_get(row, "name"), &text) == 0 && strcmp(text, name) == 0)
+                        return row;
+        }
+        return NULL;
+}
+
+static void json_has_a_row_for_every_transport(void) {
+        char tree[64], *text = NULL;
+        struct json *root = NULL;
+        int64_t v = 0;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(host_tree_write(tree, SYS "kernel/shmmax", "33554432\n"), 0);
+        CHECK_INT(capacity_to_json(tree, &text), 0);
+        host_tree_remove(tree);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        free(text);
+        CHECK_UINT(json_length(json_get(root, "items")), TRANSPORT_COUNT);
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++) {
+                const struct json *row = row_of(root, transport_name((enum transport) t));
+                bool available = false;
+                CHECK(row);
+                CHECK_INT(json_as_bool(json_get(row, "available"), &available), 0);
+                CHECK_INT(available, transport_terms[t].unavailable == NULL);
+                CHECK_INT(json_type(json_get(row, "reason")), available ? JSON_NULL : JSON_STRING);
+                const struct json *capacity = json_get(row, "capacity");
+                bool known = json_type(json_get(capacity, "limit")) == JSON_OBJECT;
+                CHECK_INT(json_type(json_get(capacity, "reason")), known ? JSON_NULL : JSON_STRING);
+                CHECK_INT(json_type(json_get(capacity, "largest_message")), known ? JSON_INTEGER : JSON_NULL);
+        }
+        const struct json *limit = json_get(json_get(row_of(root, "shm-sysv"), "capacity"), "limit");
+        CHECK_INT(json_as_i64(json_get(limit, "value"), &v), 0);
+        CHECK_INT(v, 33554432);
+        const struct json *uring = json_get(json_get(row_of(root, "pipe"), "engines"), "io_uring");
+        bool available = true;
+        CHECK_INT(json_as_bool(json_get(uring, "available"), &available), 0);
+        CHECK(!available); /* a captured tree cannot be asked, whatever this build can do */
+        CHECK(!json_get(json_get(row_of(root, "shm-posix"), "engines"), "io_uring"));
+        json_free(root);
+}
+
+static void this_machine_has_its_file_systems(void) {
+        char *text = NULL;
+        CHECK_INT(capacity_to_json("", &text), 0);
+        CHECK(strstr(text, "\"name\":\"free space of /dev/shm\",\"value\":") || strstr(text, "statvfs(/dev/shm)"));
+        CHECK(strstr(text, "fs.pipe-max-size"));
+        free(text);
+}
+
+int main(void) {
+        RUN(settings_decide);
+        RUN(messages_above_a_limit_are_refused_by_its_name);
+        RUN(io_uring_is_what_the_kernel_says);
+        RUN(io_uring_names_the_setting);
+        RUN(json_has_a_row_for_every_transport);
+        RUN(this_machine_has_its_file_systems);
+        return check_end();
+}
