@@ -5,6 +5,7 @@
 #include "agent/cpumask.h"
 
 #include "schema/json.h"
+#include "schema/util.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,6 +21,11 @@ int cpumask_from_list(const int32_t *cpus, size_t n, struct cpumask *ret) {
         }
         *ret = m;
         return 0;
+}
+
+void cpumask_merge(struct cpumask *into, const struct cpumask *m) {
+        for (size_t i = 0; i < ELEMENTS(m->bits); i++)
+                into->bits[i] |= m->bits[i];
 }
 
 bool cpumask_equal(const struct cpumask *a, const struct cpumask *b) {

@@ -27,6 +27,7 @@ static inline bool cpumask_has(const struct cpumask *m, unsigned cpu) {
 
 /* The CPUs of a list; -ERANGE when one is negative or beyond CPUMASK_CPUS. */
 int cpumask_from_list(const int32_t *cpus, size_t n, struct cpumask *ret);
+void cpumask_merge(struct cpumask *into, const struct cpumask *m);
 bool cpumask_equal(const struct cpumask *a, const struct cpumask *b);
 
 /* Affinity of a thread (tid 0: the caller). 0 or negative errno; man 2 sched_setaffinity. */

@@ -242,11 +242,12 @@ static int run_counted(struct agent *a, struct sampler *s, uint64_t start_ns) {
                 return r;
         workers_go(a, go_ns);
         r = sample_counted(a, s, go_ns);
+        if (r < 0)
+                return r;
         for (uint32_t i = 0; i < a->n_workers; i++)
                 if (a->workers[i].finished_ns > last_ns)
                         last_ns = a->workers[i].finished_ns;
-        if (r == 0)
-                r = sampler_close(s, last_ns);
+        r = sampler_close(s, last_ns);
         a->phase = "draining";
         if (r == 0)
                 r = agree(a);

@@ -76,7 +76,6 @@ static void take_policy(struct thread_proof *p) {
 
 int proof_take(struct worker *w) {
         struct thread_proof *p = &w->proof;
-        p->tid = (pid_t) syscall(SYS_gettid);
         int r = cpumask_get_affinity(0, &p->affinity);
         if (r == 0 && syscall(SYS_getcpu, &p->cpu, &p->node, NULL) < 0)
                 r = -errno;
@@ -93,9 +92,9 @@ void proof_look(struct agent *a) {
         char text[1024];
         uint64_t cpu;
         for (uint32_t i = 0; i < a->n_workers; i++)
-                if (procfs_read_task(a->workers[i].proof.tid, "stat", text, sizeof text) == 0 &&
+                if (procfs_read_task(a->workers[i].tid, "stat", text, sizeof text) == 0 &&
                     procfs_stat_number(text, STAT_PROCESSOR, &cpu) == 0)
-                        cpumask_add(&a->workers[i].proof.seen, (unsigned) cpu);
+                        cpumask_add(&a->workers[i].proof.looked, (unsigned) cpu);
 }
 
 int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length) {
@@ -234,15 +233,17 @@ static void put_policy(struct json_writer *w, const struct thread_proof *p) {
 
 static void put_thread(struct json_writer *w, const struct worker *worker) {
         const struct thread_proof *p = &worker->proof;
+        struct cpumask seen = p->seen;
+        cpumask_merge(&seen, &p->looked);
         json_object_begin(w);
         json_member_u64(w, "thread", worker->index);
-        json_member_i64(w, "tid", p->tid);
+        json_member_i64(w, "tid", worker->tid);
         json_put_key(w, "affinity");
         cpumask_put(w, &p->affinity);
         json_member_u64(w, "cpu", p->cpu);
         json_member_u64(w, "node", p->node);
         json_put_key(w, "cpus_seen");
-        cpumask_put(w, &p->seen);
+        cpumask_put(w, &seen);
         json_object_end(w);
 }
 

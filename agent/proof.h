@@ -24,9 +24,9 @@ struct agent;
 struct worker;
 
 struct thread_proof {
-        pid_t tid;
         struct cpumask affinity;
-        struct cpumask seen; /* CPUs that the thread was seen on so far */
+        struct cpumask seen;   /* CPUs that the thread found itself on */
+        struct cpumask looked; /* CPUs that the leader saw it on; the leader's to write */
         unsigned cpu, node;  /* at the last look */
         int policy_error;    /* errno of get_mempolicy, 0 = the two below hold */
         enum memory_policy policy;

@@ -50,5 +50,6 @@ struct transport_ops {
 const struct transport_ops *transport_find(enum transport t, enum engine e);
 
 extern const struct transport_ops transport_pipe, transport_fifo;
+extern const struct transport_ops transport_skeleton; /* in no table */
 
 #endif

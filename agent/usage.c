@@ -85,15 +85,15 @@ static int add_worker(struct usage *u, const struct worker *w) {
         u->eintr += load(&w->eintr);
         int r = add_cpu_time(u, w->thread);
         if (r == 0)
-                r = procfs_read_task(w->proof.tid, "stat", text, sizeof text);
+                r = procfs_read_task(w->tid, "stat", text, sizeof text);
         if (r == 0)
                 r = add_stat(u, text);
         if (r == 0)
-                r = procfs_read_task(w->proof.tid, "status", text, sizeof text);
+                r = procfs_read_task(w->tid, "status", text, sizeof text);
         if (r == 0)
                 r = add_status(u, text);
         if (r == 0)
-                add_migrations(u, w->proof.tid, text, sizeof text);
+                add_migrations(u, w->tid, text, sizeof text);
         return r;
 }
 

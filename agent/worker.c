@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #define SPIN_NS (100 * NSEC_PER_USEC) /* before the start: a sleeper wakes too late by up to so much */
 #define STACK_SIZE (512u * 1024u)
@@ -161,6 +162,7 @@ static void run(struct worker *w) {
 
 static void *worker_main(void *userdata) {
         struct worker *w = userdata;
+        w->tid = (pid_t) syscall(SYS_gettid);
         int r = prepare(w);
         if (r < 0 && w->failure.detail[0] == '\0')
                 failure_set(&w->failure, -r, "thread %" PRIu32 " failed: %s", w->index, strerror(-r));

@@ -53,6 +53,7 @@ struct worker {
 
         /* Between leader and worker while the worker is at rest. */
         alignas(WORKER_LINE) pthread_t thread;
+        pid_t tid;
         sem_t go;
         enum worker_command command;
         uint64_t start_ns;    /* when the next loop begins */

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The generic loops on a channel that does what a script says: when they stop, what they count, verify and time. */
+
+#include "agent/loops.h"
+#include "check.h"
+
+#include <stdlib.h>
+
+/* One worker at a time; a message that is sent is the one that is received next. */
+static struct {
+        uint64_t acquired, sent, received, released;
+        uint64_t stop_at;   /* the send or receive with this number returns WORKER_STOP */
+        uint64_t fail_at;   /* … fails */
+        uint64_t damage_at; /* the message received with this number has a wrong byte */
+        unsigned direction; /* of what is received */
+        uint64_t limit_at;  /* the limit becomes 0 while this message is sent or received */
+} script;
+
+static unsigned char buffer[100];
+
+static int scripted_acquire(struct worker *w, unsigned char **ret) {
+        (void) w;
+        script.acquired++;
+        *ret = buffer;
+        return 0;
+}
+
+static int act(struct worker *w, uint64_t number) {
+        if (number == script.stop_at)
+                return WORKER_STOP;
+        if (number == script.fail_at)
+                return failure_set(&w->failure, EPIPE, "scripted");
+        if (number == script.limit_at)
+                worker_set_limit(w, 0);
+        return 0;
+}
+
+static int scripted_send(struct worker *w, unsigned char *message) {
+        (void) message;
+        return act(w, script.sent++);
+}
+
+static int scripted_receive(struct worker *w, unsigned char **ret) {
+        uint64_t number = script.received++;
+        pattern_fill(buffer, w->size, pattern_key(w->index, script.direction, number));
+        if (number == script.damage_at)
+                buffer[42] ^= 1;
+        *ret = buffer;
+        return act(w, number);
+}
+
+static void scripted_release(struct worker *w, unsigned char *message) {
+        (void) w;
+        script.released += message == buffer;
+}
+
+static const struct channel scripted_channel = {
+        .acquire = scripted_acquire,
+        .send = scripted_send,
+        .receive = scripted_receive,
+        .release = scripted_release,
+};
+TRANSPORT_LOOPS(scripted, scripted_channel);
+
+static struct agent agent;
+
+static struct worker *new_worker(enum verify verify, uint64_t limit) {
+        struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
+        if (!w)
+                abort();
+        memset(w, 0, sizeof *w);
+        agent.setup.verify = verify;
+        w->agent = &agent;
+        w->size = sizeof buffer;
+        w->index = 3;
+        w->limit = limit;
+        memset(&script, 0xff, sizeof script); /* nothing ever happens */
+        script.acquired = script.sent = script.received = script.released = 0;
+        script.direction = 0;
+        return w;
+}
+
+static void test_limit(void) {
+        for (enum verify v = 0; v < VERIFY_COUNT; v++) {
+                struct worker *w = new_worker(v, 10);
+                CHECK_INT(scripted_loops.sender(w), 0);
+                CHECK_UINT(w->messages, 10);
+                CHECK_UINT(script.sent, 10);
+                worker_set_limit(w, 25); /* goes on where it was */
+                CHECK_INT(scripted_loops.sender(w), 0);
+                CHECK_UINT(script.sent, 25);
+                CHECK_UINT(script.acquired, 25);
+                CHECK_INT(scripted_loops.sender(w), 0);
+                CHECK_UINT(script.sent, 25);
+                free(w);
+
+                w = new_worker(v, 10);
+                CHECK_INT(scripted_loops.receiver(w), 0);
+                CHECK_UINT(w->messages, 10);
+                CHECK_UINT(script.received, 10);
+                CHECK_UINT(script.released, 10);
+                free(w);
+        }
+}
+
+/* The message under way when the limit falls is finished and counted. */
+static void test_stopped_in_a_message(void) {
+        struct worker *w = new_worker(VERIFY_NONE, WORKER_UNLIMITED);
+        script.limit_at = 7;
+        CHECK_INT(scripted_loops.sender(w), 0);
+        CHECK_UINT(w->messages, 8);
+        free(w);
+        w = new_worker(VERIFY_TOUCH, WORKER_UNLIMITED);
+        script.limit_at = 7;
+        script.direction = 1;
+        CHECK_INT(scripted_loops.initiator(w), 0);
+        CHECK_UINT(w->messages, 8);
+        CHECK_UINT(script.sent, 8);
+        CHECK_UINT(script.received, 8);
+        free(w);
+}
+
+static void test_stop_and_failure(void) {
+        static const struct {
+                int (*loop)(struct worker *w);
+                unsigned direction;
+        } loops[] = {{scripted_sender, 0}, {scripted_receiver, 0}, {scripted_initiator, 1}, {scripted_responder, 0}};
+        for (size_t i = 0; i < ELEMENTS(loops); i++) {
+                struct worker *w = new_worker(VERIFY_CHECKSUM, 100);
+                script.direction = loops[i].direction;
+                script.stop_at = 5;
+                CHECK_INT(loops[i].loop(w), WORKER_STOP);
+                CHECK_UINT(w->messages, 5);
+                free(w);
+                w = new_worker(VERIFY_CHECKSUM, 100);
+                script.direction = loops[i].direction;
+                script.fail_at = 5;
+                CHECK_INT(loops[i].loop(w), -EPIPE);
+                CHECK_UINT(w->messages, 5);
+                CHECK_STRING(w->failure.detail, "scripted");
+                free(w);
+        }
+}
+
+/* All who receive look at the bytes, the right direction's, when they are to; and only then. */
+static void test_verification(void) {
+        static const struct {
+                int (*loop)(struct worker *w);
+                unsigned direction;
+        } loops[] = {{scripted_receiver, 0}, {scripted_initiator, 1}, {scripted_responder, 0}};
+        for (size_t i = 0; i < ELEMENTS(loops); i++)
+                for (enum verify v = 0; v < VERIFY_COUNT; v++) {
+                        struct worker *w = new_worker(v, 100);
+                        script.direction = loops[i].direction;
+                        script.damage_at = 31;
+                        CHECK_INT(loops[i].loop(w), v == VERIFY_CHECKSUM ? -EBADMSG : 0);
+                        CHECK_UINT(w->messages, v == VERIFY_CHECKSUM ? 31 : 100);
+                        if (v == VERIFY_CHECKSUM)
+                                CHECK(strstr(w->failure.detail, "thread 3, message 31, offset 42"));
+                        free(w);
+
+                        w = new_worker(v, 100);
+                        script.direction = !loops[i].direction;
+                        CHECK_INT(loops[i].loop(w), v == VERIFY_CHECKSUM ? -EBADMSG : 0);
+                        free(w);
+                }
+}
+
+static void test_touch_reads(void) {
+        struct worker *w = new_worker(VERIFY_TOUCH, 1);
+        CHECK_INT(scripted_loops.receiver(w), 0);
+        CHECK_UINT(w->sink, (uint64_t) buffer[0] + buffer[64]);
+        free(w);
+}
+
+static void test_timing(void) {
+        struct worker *w = new_worker(VERIFY_NONE, 100);
+        struct histogram *h = calloc(1, sizeof *h);
+        if (!h)
+                abort();
+        uint64_t begin = util_now_ns();
+        CHECK_INT(scripted_loops.initiator(w), 0); /* no histogram: not timed */
+        w->latency = h;
+        worker_set_limit(w, 300);
+        CHECK_INT(scripted_loops.initiator(w), 0);
+        CHECK_UINT(histogram_total(h), 200);
+        CHECK(h->sum_ns > 0 && h->sum_ns <= util_now_ns() - begin);
+        free(h);
+        free(w);
+}
+
+int main(void) {
+        RUN(test_limit);
+        RUN(test_stopped_in_a_message);
+        RUN(test_stop_and_failure);
+        RUN(test_verification);
+        RUN(test_touch_reads);
+        RUN(test_timing);
+        return check_end();
+}
