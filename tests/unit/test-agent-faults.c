@@ -119,8 +119,11 @@ static void test_daemon_gone(void) {
                 uint64_t begin = util_now_ns();
                 CHECK_INT(driver_close(&d), 0);
                 CHECK(util_now_ns() - begin < NSEC_PER_SEC);
-                for (enum end end = END_FIRST; end < END_COUNT; end++)
-                        CHECK(WIFEXITED(d.ends[end].status) && WEXITSTATUS(d.ends[end].status) == 3);
+                /* hung up on one after the other: one of them may see its peer go first, which is 1 */
+                int first = d.ends[END_FIRST].status, second = d.ends[END_SECOND].status;
+                CHECK(WIFEXITED(first) && WIFEXITED(second));
+                CHECK(WEXITSTATUS(first) == 3 || WEXITSTATUS(second) == 3);
+                CHECK(WEXITSTATUS(first) != 0 && WEXITSTATUS(second) != 0);
                 driver_deinit(&d);
         }
 }
