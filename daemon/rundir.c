@@ -34,6 +34,20 @@ static int open_below(int dir, const char *name, uint64_t flags) {
         return fd < 0 ? -errno : (int) fd;
 }
 
+/* An agent may have taken its own permissions away, which an unprivileged daemon must give back first. chmod(2) by a
+ * descriptor that cannot be read goes by /proc. */
+static int open_for_removal(int dir, const char *name) {
+        struct stat st;
+        char path[64];
+        _cleanup_close_ int fd = open_below(dir, name, O_PATH | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        if (fstat(fd, &st) < 0 || ((st.st_mode & 0700) != 0700 && chmod(path, 0700) < 0))
+                return -errno;
+        return open_below(fd, ".", O_RDONLY | O_DIRECTORY);
+}
+
 static int empty_dir(int fd, unsigned depth);
 
 static int remove_entry(int dir, const char *name, unsigned depth) {
@@ -41,8 +55,7 @@ static int remove_entry(int dir, const char *name, unsigned depth) {
                 return 0;
         if (errno != EISDIR && errno != EPERM) /* EPERM: POSIX's answer to unlinking a directory */
                 return -errno;
-        /* The agent may have taken its own permissions away; a privileged daemon does not mind. */
-        int fd = open_below(dir, name, O_RDONLY | O_DIRECTORY);
+        int fd = open_for_removal(dir, name);
         if (fd < 0)
                 return fd;
         int r = empty_dir(fd, depth + 1);
