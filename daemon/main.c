@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * ipclabd. Reads the settings, opens what the daemon lives on (state directory, store, topology, cgroup, run
+ * directories, sockets, agent), puts scheduler, service and API together, and runs the event loop until it is told to
+ * go. The only place that knows all rooms. Single-threaded until api_start().
+ */
+
+#include "api/api.h"
+#include "daemon/cgroup.h"
+#include "daemon/config.h"
+#include "daemon/listen.h"
+#include "daemon/log.h"
+#include "daemon/rundir.h"
+#include "daemon/scheduler.h"
+#include "daemon/service-host.h"
+#include "daemon/token.h"
+#include "daemon/topology.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+
+#define STOP_WITHIN_US (4 * UINT64_C(1000000))
+
+struct daemon {
+        struct config config;
+        sd_event *event;
+        struct topology *topology;
+        struct store *store;
+        struct runner_host host;
+        struct scheduler *scheduler;
+        struct service *service;
+        struct listeners listeners;
+        char *token;
+        struct api *api;
+        bool stopping;
+};
+
+static void on_submitted(void *userdata) {
+        struct daemon *d = userdata;
+        scheduler_kick(d->scheduler);
+}
+
+static void on_cancel(void *userdata, int64_t run_id) {
+        struct daemon *d = userdata;
+        scheduler_cancel_run(d->scheduler, run_id);
+}
+
+static void on_stopped(void *userdata) {
+        struct daemon *d = userdata;
+        (void) sd_event_exit(d->event, 0);
+}
+
+static int on_stop_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct daemon *d = userdata;
+        (void) source;
+        (void) usec;
+        log_error("the running run did not end in time: it is left to the next start");
+        return sd_event_exit(d->event, 0);
+}
+
+/* The first signal ends the run in order, a second one does not wait for that. */
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        struct daemon *d = userdata;
+        (void) source;
+        if (d->stopping)
+                return sd_event_exit(d->event, 0);
+        d->stopping = true;
+        log_info("signal SIG%s: stopping", sigabbrev_np((int) info->ssi_signo));
+        (void) sd_notify(0, "STOPPING=1\nSTATUS=Stopping.");
+        int e = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, STOP_WITHIN_US, 0, on_stop_timeout, d);
+        if (e < 0)
+                return sd_event_exit(d->event, 0);
+        scheduler_stop(d->scheduler);
+        return 0;
+}
+
+/* --- start, step by step; each says itself what went wrong --- */
+
+/* DIR and what is missing above it. */
+static int make_directory(const char *path, mode_t mode) {
+        char part[PATH_MAX];
+        (void) snprintf(part, sizeof(part), "%s", path);
+        for (char *p = part + 1; *p; p++)
+                if (*p == '/') {
+                        *p = 0;
+                        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+                                return -errno;
+                        *p = '/';
+                }
+        return mkdir(part, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int open_directories(struct daemon *d) {
+        int e = make_directory(d->config.state_dir, 0750);
+        if (e < 0)
+                log_error("cannot make the state directory %s: %s", d->config.state_dir, strerrordesc_np(-e));
+        else if ((e = make_directory(d->config.runtime_dir, 0755)) < 0)
+                log_error("cannot make the runtime directory %s: %s", d->config.runtime_dir, strerrordesc_np(-e));
+        return e;
+}
+
+static int open_store(struct daemon *d) {
+        int e = store_open(&d->store, d->config.state_dir);
+        if (e == -EBUSY)
+                log_error("another ipclabd uses the state directory %s", d->config.state_dir);
+        else if (e == -EPROTONOSUPPORT)
+                log_error("the database in %s was written by a newer ipclab", d->config.state_dir);
+        else if (e < 0)
+                log_error("cannot open the database in %s: %s", d->config.state_dir, strerrordesc_np(-e));
+        return e;
+}
+
+/* By descriptor from here on: an agent that is replaced on disk does not meet a daemon that does not know it. */
+static int open_agent(struct daemon *d) {
+        const char *path = d->config.agent_path;
+        struct stat st;
+        int fd = open(path, O_PATH | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0) {
+                int e = -errno;
+                log_error("cannot open the agent %s: %s", path, strerrordesc_np(-e));
+                util_close(fd);
+                return e;
+        }
+        d->host.program_fd = fd;
+        if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111)) {
+                log_error("the agent %s is not a program", path);
+                return -EACCES;
+        }
+        if (st.st_mode & S_IWOTH) {
+                log_error("the agent %s can be changed by everybody (mode %04o)", path, st.st_mode & 07777);
+                return -EPERM;
+        }
+        return 0;
+}
+
+/* Daemons are told apart by their state directory, which only one can have. */
+static void open_cgroups(struct daemon *d) {
+        char name[64];
+        struct stat st;
+        if (stat(d->config.state_dir, &st) < 0) {
+                (void) snprintf(d->host.cgroup_reason, sizeof(d->host.cgroup_reason), "no state directory: %s",
+                                strerrordesc_np(errno));
+                return;
+        }
+        (void) snprintf(name, sizeof(name), "ipclab-%jx-%jx", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino);
+        if (cgroup_tree_new(&d->host.cgroups, name, d->host.cgroup_reason) < 0)
+                d->host.cgroups = NULL; /* the first run says so */
+}
+
+static int open_host(struct daemon *d) {
+        struct runner_host *h = &d->host;
+        h->event = d->event;
+        int e = topology_read(d->config.root, &d->topology); /* has logged why */
+        if (e < 0)
+                return e;
+        h->topology = d->topology;
+        e = affinity_get(0, &h->affinity);
+        if (e < 0) {
+                log_error("cannot tell the daemon's CPUs: %s", strerrordesc_np(-e));
+                return e;
+        }
+        e = agent_identity_find(d->config.agent_user, &h->identity);
+        if (e < 0) {
+                log_error("there is neither a user %s nor a user nobody to run agents as", d->config.agent_user);
+                return e;
+        }
+        e = open_agent(d);
+        if (e < 0)
+                return e;
+        /* first what may still be alive, then what it may be using */
+        open_cgroups(d);
+        return rundir_root_new(&h->rundirs, d->config.runtime_dir);
+}
+
+static int open_queue(struct daemon *d) {
+        struct scheduler_options o = {.event = d->event,
+                                      .store = d->store,
+                                      .host = &d->host,
+                                      .root = d->config.root,
+                                      .run_timeout_ns = d->config.run_timeout_ns,
+                                      .stopped = on_stopped,
+                                      .userdata = d};
+        int e = scheduler_new(&d->scheduler, &o);
+        if (e < 0) {
+                log_error("cannot take up the queue: %s", strerrordesc_np(-e));
+                return e;
+        }
+        struct service_hooks hooks = {.submitted = on_submitted,
+                                      .cancel_running = on_cancel,
+                                      .userdata = d,
+                                      .topology = d->topology,
+                                      .root = d->config.root};
+        e = service_new(&d->service, d->event, d->store, &hooks);
+        if (e < 0) {
+                log_error("cannot make the service: %s", strerrordesc_np(-e));
+                return e;
+        }
+        scheduler_set_service(d->scheduler, d->service);
+        return 0;
+}
+
+static int open_doors(struct daemon *d) {
+        char detail[300] = "";
+        int e = listeners_open(&d->config, &d->listeners, detail);
+        if (e >= 0)
+                e = token_load(d->config.token_file, &d->token, detail);
+        if (e < 0) {
+                log_error("%s", detail);
+                return e;
+        }
+        struct api_options o = {.service = d->service,
+                                .unix_fd = util_steal_fd(&d->listeners.unix_fd),
+                                .tcp_fd = util_steal_fd(&d->listeners.tcp_fd),
+                                .token = d->token,
+                                .web_dir = d->config.web_dir};
+        e = api_start(&o, &d->api);
+        if (e < 0)
+                log_error("cannot start the HTTP interface: %s", strerrordesc_np(-e));
+        return e;
+}
+
+/* One line that programs can read: "ready {…}". */
+static int announce(struct daemon *d) {
+        struct json_writer w;
+        _cleanup_free_ char *text = NULL;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_string(&w, "socket", d->listeners.socket_path);
+        json_member_string(&w, "url", d->listeners.url);
+        json_member_string(&w, "token_file", d->config.token_file);
+        json_member_i64(&w, "pid", getpid());
+        json_member_string(&w, "version", IPCLAB_VERSION);
+        json_object_end(&w);
+        int e = json_writer_steal(&w, &text, NULL);
+        json_writer_deinit(&w);
+        if (e < 0)
+                return e;
+        log_notice("ready %s", text);
+        (void) sd_notify(0, "READY=1\nSTATUS=Idle.");
+        return 0;
+}
+
+static int add_signal(struct daemon *d, int signal_number) {
+        struct sigaction old;
+        if (sigaction(signal_number, NULL, &old) < 0)
+                return -errno;
+        if (signal_number == SIGHUP && old.sa_handler == SIG_IGN) /* nohup(1) */
+                return 0;
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, signal_number);
+        int e = -pthread_sigmask(SIG_BLOCK, &set, NULL);
+        return e < 0 ? e : sd_event_add_signal(d->event, NULL, signal_number, on_signal, d);
+}
+
+static int open_loop(struct daemon *d) {
+        struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
+        int e = sd_event_default(&d->event);
+        /* an inherited "ignore" of SIGCHLD would reap the agents behind our back */
+        if (e >= 0 && (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGCHLD, &standard, NULL) < 0))
+                e = -errno;
+        if (e >= 0)
+                e = add_signal(d, SIGTERM);
+        if (e >= 0)
+                e = add_signal(d, SIGINT);
+        if (e >= 0)
+                e = add_signal(d, SIGHUP);
+        if (e >= 0)
+                e = sd_event_set_watchdog(d->event, 1);
+        if (e < 0)
+                log_error("cannot make the event loop: %s", strerrordesc_np(-e));
+        return e < 0 ? e : 0;
+}
+
+static int start(struct daemon *d) {
+        int (*const steps[])(struct daemon *) = {open_loop,  open_directories, open_store, open_host,
+                                                 open_queue, open_doors,       announce};
+        for (size_t i = 0; i < ELEMENTS(steps); i++) {
+                int e = steps[i](d);
+                if (e < 0)
+                        return e;
+        }
+        return 0;
+}
+
+/* In the order in which nobody is left with what is gone. */
+static void stop(struct daemon *d) {
+        if (d->service)
+                service_stop(d->service);
+        api_stop(d->api);
+        if (d->scheduler)
+                scheduler_set_service(d->scheduler, NULL);
+        service_free(d->service);
+        scheduler_free(d->scheduler);
+        store_close(d->store);
+        listeners_close(&d->listeners);
+        rundir_root_free(d->host.rundirs);
+        cgroup_tree_free(d->host.cgroups);
+        util_close(d->host.program_fd);
+        topology_free(d->topology);
+        sd_event_unref(d->event);
+        free(d->token);
+        config_deinit(&d->config);
+}
+
+/* Descriptors 0 to 2 belong to no file of ours, whatever the daemon was started with. */
+static int open_standard(void) {
+        int fd;
+        do
+                fd = open("/dev/null", O_RDWR);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd < 0)
+                return -errno;
+        util_close(fd);
+        return 0;
+}
+
+int main(int argc, char **argv) {
+        struct daemon d = {.listeners = {.unix_fd = -1, .tcp_fd = -1}, .host = {.program_fd = -1}};
+        struct config_error error = {""};
+        enum config_action action = CONFIG_RUN;
+        int e = open_standard();
+        if (e >= 0)
+                e = config_load(argc, argv, &d.config, &action, &error);
+        if (e < 0) {
+                fprintf(stderr, "ipclabd: %s\n", error.detail[0] ? error.detail : strerrordesc_np(-e));
+                return 2;
+        }
+        if (action == CONFIG_HELP)
+                config_print_help(stdout);
+        else if (action == CONFIG_VERSION)
+                puts("ipclabd " IPCLAB_VERSION);
+        if (action != CONFIG_RUN)
+                return fflush(stdout) == 0 ? 0 : 1;
+
+        log_open(d.config.log_level);
+        e = start(&d);
+        if (e >= 0)
+                e = sd_event_loop(d.event);
+        if (e < 0)
+                log_error("ipclabd ends: %s", strerrordesc_np(-e));
+        else
+                log_info("ipclabd ends");
+        stop(&d);
+        return e < 0 ? 1 : 0;
+}
