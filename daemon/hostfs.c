@@ -56,7 +56,8 @@ static int open_below(int root_fd, const char *path, int flags) {
         }
 }
 
-static int open_path(struct hostfs *h, int flags, const char *format, va_list ap) {
+__attribute__((format(printf, 3, 0))) static int open_path(struct hostfs *h, int flags, const char *format,
+                                                           va_list ap) {
         int n = vsnprintf(h->path, sizeof(h->path), format, ap);
         if (n < 0 || (size_t) n >= sizeof(h->path) || h->path[0] != '/')
                 return -EINVAL;
@@ -66,7 +67,7 @@ static int open_path(struct hostfs *h, int flags, const char *format, va_list ap
         return fd < 0 ? -errno : fd;
 }
 
-static int open_file(struct hostfs *h, const char *format, va_list ap) {
+__attribute__((format(printf, 2, 0))) static int open_file(struct hostfs *h, const char *format, va_list ap) {
         _cleanup_close_ int fd = open_path(h, O_RDONLY | O_NONBLOCK | O_NOCTTY, format, ap);
         if (fd < 0)
                 return fd;
@@ -109,7 +110,7 @@ static int read_all(int fd, char **ret, size_t *ret_length) {
         return 0;
 }
 
-static int text_v(struct hostfs *h, char **ret, const char *format, va_list ap) {
+__attribute__((format(printf, 3, 0))) static int text_v(struct hostfs *h, char **ret, const char *format, va_list ap) {
         _cleanup_close_ int fd = open_file(h, format, ap);
         if (fd < 0)
                 return fd;
@@ -143,7 +144,8 @@ static char *first_line(char *text) {
         return text;
 }
 
-static int line_v(struct hostfs *h, char *ret, size_t size, const char *format, va_list ap) {
+__attribute__((format(printf, 4, 0))) static int line_v(struct hostfs *h, char *ret, size_t size, const char *format,
+                                                        va_list ap) {
         _cleanup_free_ char *text = NULL;
         int r = text_v(h, &text, format, ap);
         if (r < 0)
