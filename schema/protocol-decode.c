@@ -80,6 +80,14 @@ static int64_t take_integer(struct reader *r, const char *key, int64_t least, in
         return number;
 }
 
+static bool take_bool(struct reader *r, const char *key) {
+        const struct json *v = take_typed(r, key, JSON_BOOL, "true or false");
+        bool b = false;
+        if (v)
+                (void) json_as_bool(v, &b); /* the type has been checked */
+        return b;
+}
+
 static uint64_t take_u64(struct reader *r, const char *key) {
         const struct json *v = take(r, key);
         uint64_t number = 0;
@@ -161,6 +169,7 @@ static void take_node_set(struct reader *r, const char *key, struct node_set *re
 static void take_placement(struct reader *r, struct agent_placement *p) {
         struct reader inner = begin_object(r, "placement");
         take_cpus(&inner, "cpus", &p->cpus, &p->n_cpus);
+        p->roam = take_bool(&inner, "roam");
         take_cpus(&inner, "leader_cpus", &p->leader_cpus, &p->n_leader_cpus);
         const char *memory = take_string(&inner, "memory");
         if (inner.error == 0 && memory_policy_from_name(memory, &p->memory) < 0)

@@ -27,6 +27,7 @@ static void put_placement(struct json_writer *w, const struct agent_placement *p
         json_put_key(w, "placement");
         json_object_begin(w);
         put_cpus(w, "cpus", p->cpus, p->n_cpus);
+        json_member_bool(w, "roam", p->roam);
         put_cpus(w, "leader_cpus", p->leader_cpus, p->n_leader_cpus);
         json_member_string(w, "memory", memory_policy_name(p->memory));
         json_put_key(w, "memory_nodes");

@@ -38,6 +38,7 @@ static struct message setup_message(void) {
         p->cpus[0] = 8191;
         p->n_cpus = 2;
         p->leader_cpus[0] = 7;
+        p->roam = true;
         p->n_leader_cpus = 1;
         node_set_add(&p->memory_nodes, 0);
         node_set_add(&p->memory_nodes, 1023);
@@ -87,6 +88,7 @@ static void setup_travels(void) {
         CHECK_UINT(b->placement.n_cpus, 2);
         CHECK_INT(b->placement.cpus[0], 8191);
         CHECK_INT(b->placement.cpus[1], 0);
+        CHECK(b->placement.roam);
         CHECK_UINT(b->placement.n_leader_cpus, 1);
         CHECK_INT(b->placement.leader_cpus[0], 7);
         CHECK_INT(b->placement.memory, MEMORY_INTERLEAVE);
@@ -156,7 +158,8 @@ static void small_ones_travel(void) {
         "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":1,\"threads\":1,"                            \
         "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\"}"
 #define ENDS "\"duration_ns\":\"1\",\"messages\":\"0\""
-#define PLACEMENT "\"placement\":{\"cpus\":[],\"leader_cpus\":[],\"memory\":\"default\",\"memory_nodes\":[]}"
+#define PLACEMENT                                                                                                      \
+        "\"placement\":{\"cpus\":[],\"roam\":false,\"leader_cpus\":[],\"memory\":\"default\",\"memory_nodes\":[]}"
 #define REST ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"}," PLACEMENT
 #define SAMPLE(second, latency)                                                                                        \
         "{\"v\":1,\"type\":\"sample\",\"thread\":0,\"second\":" second ",\"interval_ns\":\"1\",\"messages\":\"1\","    \
@@ -192,19 +195,23 @@ static const char *const bad[][2] = {
         {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{}," PLACEMENT), "\"pipe_size\" is missing"},
         {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{\"pipe_size\":\"0\",\"x\":1}," PLACEMENT), "options has members"},
         {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[-1],\"leader_cpus\":[],"
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[-1],\"roam\":false,\"leader_"
+               "cpus\":[],"
                "\"memory\":\"default\",\"memory_nodes\":[]}"),
          "no CPU"},
         {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"leader_cpus\":[2,8192],"
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"roam\":false,\"leader_"
+               "cpus\":[2,8192],"
                "\"memory\":\"default\",\"memory_nodes\":[]}"),
          "no CPU"},
         {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"leader_cpus\":[],"
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"roam\":false,\"leader_"
+               "cpus\":[],"
                "\"memory\":\"near\",\"memory_nodes\":[]}"),
          "memory policy"},
         {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"leader_cpus\":[],"
+               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"roam\":false,\"leader_"
+               "cpus\":[],"
                "\"memory\":\"bind\",\"memory_nodes\":[1,1]}"),
          "no node, or has it twice"},
         {SAMPLE("-1", "null"), "\"second\" is not"},
