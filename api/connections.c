@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define LINGER_NS (2 * NSEC_PER_SEC)
@@ -93,10 +94,23 @@ static uint64_t patience(const struct connections *c, enum connection_state stat
         }
 }
 
+/* Whether the client has gone without a whole request: it closed its side, and there is nothing left to read. The
+ * library, which waits for edges, does not see an end that came together with the last bytes. */
+static bool left_early(const struct connection *connection, uint64_t now) {
+        int unread = 0;
+        return waits_for_request(connection->state) && now - connection->since > NSEC_PER_SEC &&
+               connection_hung_up(connection) && ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+}
+
 static void end_all_late(struct connections *c, uint64_t now) {
-        for (struct connection *i = c->first; i; i = i->next)
-                if (!i->ended && now - i->since > patience(c, i->state))
+        for (struct connection *i = c->first; i; i = i->next) {
+                if (i->ended)
+                        continue;
+                if (now - i->since > patience(c, i->state))
                         end_late(c, i);
+                else if (left_early(i, now))
+                        end(i);
+        }
 }
 
 /* Drops what arrived; true when the lingering is over. */
@@ -150,8 +164,8 @@ static void *watch(void *userdata) {
         uint64_t ticked = 0;
         for (;;) {
                 wait_for_work(c);
-                uint64_t now = util_now_ns();
                 pthread_mutex_lock(&c->lock);
+                uint64_t now = util_now_ns(); /* under the lock: no state is younger */
                 bool stopping = c->stopping;
                 linger_all(c, now);
                 end_all_late(c, now);
@@ -253,10 +267,10 @@ struct connection *connections_add(struct connections *c, int fd) {
         struct connection *connection = calloc(1, sizeof(*connection));
         if (!connection)
                 return NULL;
-        uint64_t now = util_now_ns();
-        *connection = (struct connection){.fd = fd, .peer = peer_of(fd), .since = now};
+        *connection = (struct connection){.fd = fd, .peer = peer_of(fd)};
 
         pthread_mutex_lock(&c->lock);
+        uint64_t now = connection->since = util_now_ns();
         unsigned of_peer = 0, living = 0;
         for (struct connection *i = c->first; i; i = i->next) {
                 living += !i->ended;

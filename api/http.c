@@ -186,7 +186,7 @@ static void tick(void *userdata) {
                         s->gone = true;
                         pthread_mutex_unlock(&s->lock);
                 }
-                if (gone || h->stopping || now - atomic_load(&s->sent_at) >= HTTP_STREAM_QUIET_NS)
+                if (gone || h->stopping || atomic_load(&s->sent_at) + HTTP_STREAM_QUIET_NS <= now)
                         http_stream_wake(s);
         }
         pthread_mutex_unlock(&h->lock);
