@@ -83,33 +83,36 @@ static int add_hosts(struct api *a, int tcp_fd, const char *extra) {
         return k;
 }
 
-static int start_listener(struct api *a, unsigned listener, int fd) {
-        if (fd < 0)
+static int start_listener(struct api *a, unsigned listener) {
+        if (a->fds[listener] < 0)
                 return 0;
-        return http_start(&a->listeners[listener],
-                          &(struct http_options){
-                                  .fd = fd,
-                                  .local = listener == LISTENER_LOCAL,
-                                  .connections = shares[listener].connections,
-                                  .connections_per_peer = shares[listener].connections_per_peer,
-                                  .workers = shares[listener].workers,
-                                  .handler = {.admit = dispatch_admit,
-                                              .handle = dispatch_handle,
-                                              .refuse = dispatch_refuse,
-                                              .userdata = a},
-                          });
+        int k = http_start(&a->listeners[listener],
+                           &(struct http_options){
+                                   .fd = a->fds[listener],
+                                   .local = listener == LISTENER_LOCAL,
+                                   .connections = shares[listener].connections,
+                                   .connections_per_peer = shares[listener].connections_per_peer,
+                                   .workers = shares[listener].workers,
+                                   .handler = {.admit = dispatch_admit,
+                                               .handle = dispatch_handle,
+                                               .refuse = dispatch_refuse,
+                                               .userdata = a},
+                           });
+        if (k >= 0)
+                a->fds[listener] = -1;
+        return k;
 }
 
 /* Signals are the main thread's: the threads that the servers start inherit a mask that blocks them all. */
-static int start_listeners(struct api *a, const struct api_options *o) {
+static int start_listeners(struct api *a) {
         sigset_t all, before;
         sigfillset(&all);
         int k = -pthread_sigmask(SIG_SETMASK, &all, &before);
         if (k < 0)
                 return k;
-        k = start_listener(a, LISTENER_LOCAL, o->unix_fd);
+        k = start_listener(a, LISTENER_LOCAL);
         if (k >= 0)
-                k = start_listener(a, LISTENER_TCP, o->tcp_fd);
+                k = start_listener(a, LISTENER_TCP);
         (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
         return k;
 }
@@ -118,8 +121,10 @@ static void api_free(struct api *a) {
         uint64_t deadline = util_now_ns() + STOP_NS;
         for (size_t i = 0; i < LISTENER_COUNT; i++)
                 http_quiesce(a->listeners[i]);
-        for (size_t i = 0; i < LISTENER_COUNT; i++)
+        for (size_t i = 0; i < LISTENER_COUNT; i++) {
                 http_stop(a->listeners[i], deadline);
+                util_close(a->fds[i]);
+        }
         for (size_t i = 0; i < a->n_hosts; i++)
                 free(a->hosts[i]);
         assets_free(a->assets);
@@ -130,8 +135,13 @@ static void api_free(struct api *a) {
 
 int api_start(const struct api_options *o, struct api **ret) {
         struct api *a = calloc(1, sizeof(*a));
-        if (!a)
+        if (!a) {
+                util_close(o->unix_fd);
+                util_close(o->tcp_fd);
                 return -ENOMEM;
+        }
+        a->fds[LISTENER_TCP] = o->tcp_fd;
+        a->fds[LISTENER_LOCAL] = o->unix_fd;
         a->service = o->service;
         a->token = strdup(o->token ? o->token : "");
         int k = a->token ? 0 : -ENOMEM;
@@ -142,7 +152,7 @@ int api_start(const struct api_options *o, struct api **ret) {
         if (k >= 0)
                 k = openapi_make(&a->openapi, &a->openapi_length);
         if (k >= 0)
-                k = start_listeners(a, o);
+                k = start_listeners(a);
         if (k < 0) {
                 api_free(a);
                 return k;

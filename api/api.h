@@ -21,7 +21,7 @@ struct api_options {
                                     port; may be NULL */
 };
 
-/* Serves until api_stop(). 0 or negative errno. */
+/* Serves until api_stop(). 0 or negative errno; the sockets are the api's either way. */
 int api_start(const struct api_options *o, struct api **ret);
 /* Ends event streams, finishes what is under way (5 s at most), joins the threads. NULL-safe. A handler may be waiting
  * for the daemon's main thread: when that is the caller, service_stop() comes first. */

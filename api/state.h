@@ -25,6 +25,7 @@ struct api {
         struct assets *assets;
         char *openapi; /* made once */
         size_t openapi_length;
+        int fds[LISTENER_COUNT]; /* not served yet, or -1 */
         struct http *listeners[LISTENER_COUNT];
         atomic_uint subscribers[LISTENER_COUNT];
         atomic_uint_fast64_t responses[6]; /* by hundreds of the status; [0] is not used */
