@@ -22,29 +22,14 @@ static int respond_experiment(struct api *a, int64_t id, int status, struct resp
         return response_json(p, status, &w);
 }
 
-/* NULL without one; -EINVAL with *r for one that is not 1 to 200 visible ASCII characters. */
-static int idempotency_key(const struct request *q, const char **ret, struct refusal *r) {
-        const char *key = request_header(q, "Idempotency-Key");
-        if (key) {
-                size_t n = 0;
-                while (key[n] > 0x20 && key[n] < 0x7f)
-                        n++;
-                if (n == 0 || n > 200 || key[n] != '\0' || request_header_count(q, "Idempotency-Key") > 1)
-                        return refuse(r, 400, "bad-header", "",
-                                      "Idempotency-Key must be 1 to 200 visible ASCII characters, once.");
-        }
-        *ret = key;
-        return 0;
-}
-
 /* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
 HANDLER(handle_submit) {
-        const char *key = NULL;
         int64_t id;
         bool created;
-        int k = idempotency_key(q, &key, r);
-        if (k >= 0)
-                k = service_submit(a->service, q->body ? q->body : "", q->body_length, key, &id, &created, r);
+        if (request_header_count(q, "Idempotency-Key") > 1)
+                return refuse(r, 400, "invalid-idempotency-key", "", "There is more than one Idempotency-Key.");
+        int k = service_submit(a->service, q->body ? q->body : "", q->body_length, request_header(q, "Idempotency-Key"),
+                               &id, &created, r);
         if (k < 0)
                 return k;
         response_header(p, "Location", "/experiments/%lld", (long long) id);

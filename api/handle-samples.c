@@ -44,7 +44,7 @@ static void csv_latency(struct text *t, const struct sample_record *s, const cha
                 text_puts(t, histogram ? ",,,,,,,,,," : ",,,,,,,,,");
                 return;
         }
-        text_printf(t, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%s,%" PRIu64,
+        text_printf(t, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.0f,%s,%" PRIu64,
                     l.min, l.p50, l.p90, l.p99, l.p99_9, l.max, l.mean, kind, l.count);
         if (!histogram)
                 return;

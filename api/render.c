@@ -103,7 +103,7 @@ static void render_latency(struct json_writer *w, const struct histogram *h, con
         json_member_u64(w, "p99", s.p99);
         json_member_u64(w, "p99_9", s.p99_9);
         json_member_u64(w, "max", s.max);
-        json_member_double(w, "mean", s.mean);
+        json_member_u64(w, "mean", (uint64_t) (s.mean + 0.5));
         json_member_string(w, "kind", kind);
         json_member_u64(w, "count", s.count);
         if (histogram) {
