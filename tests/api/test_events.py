@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Server-sent events: from the beginning, from where one was, and while it happens."""
+
+import threading
+import time
+
+import pytest
+from client import Events
+from conftest import SHORT
+
+
+def test_a_finished_experiment_is_told_from_the_beginning(client, done):
+    with Events(client, f"/experiments/{done['id']}/events") as events:
+        assert events.response.status == 200
+        assert events.response.headers["Content-Type"] == "text/event-stream"
+        assert events.response.headers["Cache-Control"] == "no-store"
+        told = list(events)
+    assert [event for _, event, _ in told].count("end") == 1
+    assert told[-1][1:] == ("end", {"experiment_id": done["id"], "state": "done"})
+    ids = [identity for identity, event, _ in told if event != "end"]
+    assert ids == sorted(set(ids)) and None not in ids
+    assert [data for _, event, data in told if event == "sample"] == client.items(f"/experiments/{done['id']}/samples")
+    runs = sorted((data for _, event, data in told if event == "run"), key=lambda run: run["position"])
+    assert runs == client.items(f"/experiments/{done['id']}/runs")
+    assert [data for _, event, data in told if event == "experiment"] == [client.get(f"/experiments/{done['id']}")]
+    for _, event, data in told:
+        if event in ("experiment", "run", "sample"):
+            client.validate({"$ref": f"#/components/schemas/{event.capitalize()}"}, data)
+
+
+def test_one_comes_back_where_one_was(unix, done):
+    with Events(unix, f"/experiments/{done['id']}/events") as events:
+        told = list(events)
+    for at in (0, len(told) // 2, len(told) - 2):
+        with Events(unix, f"/experiments/{done['id']}/events", last_id=told[at][0]) as events:
+            assert list(events) == told[at + 1 :]
+    with Events(unix, f"/experiments/{done['id']}/events", last_id=2**53) as events:  # of another database
+        assert list(events) == told
+
+
+@pytest.mark.parametrize("last_id", ["x", "-1", "1.5", ""])
+@pytest.mark.parametrize("path", ["/events", "/experiments/{id}/events"])
+def test_an_id_that_is_none_is_refused(unix, done, path, last_id):
+    target = path.format(id=done["id"])
+    unix.refused("GET", target, 400, "bad-header", headers={"Last-Event-ID": last_id})
+
+
+def test_samples_arrive_while_it_runs(client):
+    experiment = client.post(SHORT | {"duration_seconds": 2.5})
+    arrived = []
+    with Events(client, f"/experiments/{experiment['id']}/events") as events:
+        for _, event, data in events:
+            arrived.append((time.monotonic(), event, data))
+    samples = [at for at, event, _ in arrived if event == "sample"]
+    assert samples[-1] - samples[0] > 1.2  # not all at the end
+    states = [data["state"] for _, event, data in arrived if event == "run"]
+    assert states[-1] == "done" and set(states) <= {"queued", "running", "done"}
+    assert arrived[-1][2]["state"] == "done"
+
+
+def test_an_interrupted_stream_misses_nothing(unix):
+    """Reads one event, leaves, comes back with its id, and so on."""
+    experiment = unix.post(SHORT | {"repetitions": 3})
+    target, last, told = f"/experiments/{experiment['id']}/events", None, []
+    while not told or told[-1][1] != "end":
+        with Events(unix, target, last_id=last) as events:
+            told.append(next(iter(events)))
+            last = told[-1][0]
+    samples = [data for _, event, data in told if event == "sample"]
+    assert samples == unix.items(f"/experiments/{experiment['id']}/samples")
+
+
+def test_a_cancelled_experiment_ends_its_stream(unix):
+    experiment = unix.post(SHORT | {"duration_seconds": 600})
+    unix.wait_state(experiment["id"], ("running",))
+    with Events(unix, f"/experiments/{experiment['id']}/events") as events:
+        stream = iter(events)
+        next(stream)
+        unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+        *_, last = stream
+    assert last[1:] == ("end", {"experiment_id": experiment["id"], "state": "cancelled"})
+
+
+def test_a_forgotten_experiment_ends_its_stream(unix, long_run):
+    experiment = unix.post(SHORT)  # waits behind the long one
+    with Events(unix, f"/experiments/{experiment['id']}/events") as events:
+        stream = iter(events)
+        next(stream)
+        assert unix.request("DELETE", f"/experiments/{experiment['id']}").status == 204
+        *_, last = stream
+    assert last[1:] == ("end", {"experiment_id": experiment["id"], "state": "deleted"})
+
+
+def test_all_experiments_are_told_from_now_on(client, done):
+    with Events(client, "/events") as events:
+        stream = iter(events)
+        experiment = client.post(SHORT)
+        seen = set()
+        for identity, event, data in stream:
+            assert event in ("experiment", "run") and identity is not None
+            assert data.get("experiment_id", data["id"]) == experiment["id"] or event == "experiment"
+            seen.add((event, data["state"]))
+            if event == "experiment" and data["id"] == experiment["id"] and data["state"] == "done":
+                break
+        first = identity
+    assert ("run", "done") in seen
+    with Events(client, "/events", last_id=first - 1) as events:
+        assert next(iter(events))[0] == first
+
+
+def test_a_quiet_stream_beats(unix):
+    with Events(unix, "/events") as events:
+        started = time.monotonic()
+        while True:
+            line = events.response.readline()
+            if line.startswith(b":"):
+                break
+        assert 13 < time.monotonic() - started < 25
+
+
+def test_too_many_subscribers_are_refused(own_daemon):
+    client, streams = own_daemon.tcp, []
+    try:
+        for _ in range(200):
+            stream = Events(client, "/events")
+            streams.append(stream)
+            if stream.response.status != 200:
+                break
+        refused = streams[-1].response
+        assert refused.status == 503 and refused.headers["Retry-After"] == "5"
+        assert refused.headers["Content-Type"] == "application/problem+json"
+        assert client.get("/health")["status"] == "ok"
+        assert own_daemon.unix.get("/health")["status"] == "ok"
+        with Events(own_daemon.unix, "/events") as other:  # the socket's share is its own
+            assert other.response.status == 200
+    finally:
+        for stream in streams:
+            stream.connection.close()
+    for _ in range(100):  # places come free again
+        with Events(client, "/events") as stream:
+            if stream.response.status == 200:
+                return
+        time.sleep(0.1)
+    raise AssertionError("no place came free")
+
+
+def test_many_listen_to_one_experiment(unix):
+    experiment = unix.post(SHORT | {"duration_seconds": 1})
+    told = [None] * 20
+
+    def listen(i):
+        with Events(unix, f"/experiments/{experiment['id']}/events") as events:
+            told[i] = [data for _, event, data in events if event == "sample"]
+
+    threads = [threading.Thread(target=listen, args=(i,)) for i in range(len(told))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    samples = unix.items(f"/experiments/{experiment['id']}/samples")
+    assert samples and all(one == samples for one in told)
+
+
+def test_streams_end_when_the_daemon_stops(own_daemon):
+    experiment = own_daemon.unix.post(SHORT | {"duration_seconds": 600})
+    streams = [Events(own_daemon.tcp, f"/experiments/{experiment['id']}/events"), Events(own_daemon.unix, "/events")]
+    started = time.monotonic()
+    assert own_daemon.stop() == 0
+    assert time.monotonic() - started < 10
+    for stream in streams:
+        assert all(event != "end" for _, event, _ in stream)

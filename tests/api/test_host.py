@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""What the daemon says of itself and of the host: presets, transports, topology, environment, health, metrics, page."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE, Daemon
+
+
+def test_presets_are_the_files(client):
+    presets = client.get("/presets")
+    assert presets["next"] is None
+    files = {path.stem: json.loads(path.read_text()) for path in (SOURCE / "schema/presets").glob("*.json")}
+    assert {
+        p["name"]: {"title": p["title"], "description": p["description"], "spec": p["spec"]} for p in presets["items"]
+    } == files
+
+
+def test_transports_say_what_is_there_and_why_not(client):
+    transports = {t["name"]: t for t in client.get("/transports")["items"]}
+    assert set(transports) >= {
+        "pipe",
+        "fifo",
+        "unix-stream",
+        "unix-dgram",
+        "unix-seqpacket",
+        "tcp",
+        "shm-posix",
+        "shm-sysv",
+        "mmap-file",
+        "mmap-anonymous",
+        "file",
+        "msgq-sysv",
+        "msgq-posix",
+    }
+    assert client.get("/transports")["next"] is None
+
+
+def test_topology_and_environment_are_objects(client):
+    assert isinstance(client.get("/topology"), dict) and client.get("/topology")
+    assert isinstance(client.get("/environment"), dict) and client.get("/environment")
+
+
+def test_health(client, long_run):
+    health = client.get("/health")
+    assert health["status"] == "ok" and health["problem"] is None
+    assert re.fullmatch(r"\d+\.\d+\.\d+", health["version"])
+    assert health["running_experiment"] == long_run["id"]
+    run = client.get(f"/experiments/{long_run['id']}/runs")["items"][0]
+    assert health["running_run"] == run["id"]
+    assert health["rss_bytes"] > 1 << 20 and health["cpu_ns"] > 0 and health["database_bytes"] > 0
+
+
+def parse_metrics(text):
+    values, kinds = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name not in kinds
+            kinds[name] = kind
+        elif not line.startswith("#"):
+            match = re.fullmatch(r'([a-z_]+)(?:\{([a-z_]+="[^"]*",?)+\})? (-?\d+(?:\.\d+)?)', line)
+            assert match, line
+            assert match[1] in kinds, f"{line} has no type"
+            values[line.rsplit(" ", 1)[0]] = float(match[3])
+    return values, kinds
+
+
+def test_metrics_are_prometheus_text(client, done):
+    answer = client.request("GET", "/metrics")
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    values, kinds = parse_metrics(answer.body.decode())
+    assert values["ipclab_healthy"] == 1
+    assert values["ipclab_stored_runs_done"] >= 4
+    assert values["ipclab_resident_memory_bytes"] > 1 << 20
+    assert {name for name, kind in kinds.items() if kind == "counter"} == {
+        "ipclab_cpu_seconds_total",
+        "ipclab_http_responses_total",
+    }
+    assert all(name.endswith("_total") for name, kind in kinds.items() if kind == "counter")
+    later, _ = parse_metrics(client.request("GET", "/metrics").body.decode())
+    key = 'ipclab_http_responses_total{class="2xx"}'
+    assert later[key] > values[key]
+
+
+def test_the_dashboard_is_served(client):
+    page = client.request("GET", "/")
+    assert page.status == 200 and page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert b"<html" in page.body
+    assert b"onclick=" not in page.body and not re.search(rb"<script(?![^>]*src=)", page.body)
+    links = set(re.findall(rb'(?:src|href)="(/?assets/[^"]+)"', page.body))
+    assert links
+    for link in links:
+        path = "/" + link.decode().lstrip("/")
+        answer = client.request("GET", path)
+        assert answer.status == 200 and answer.body, path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        if path.endswith(".js"):
+            assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+        if path.endswith(".css"):
+            assert answer.headers["Content-Type"] == "text/css; charset=utf-8"
+
+
+def test_a_known_version_is_not_sent_again(client):
+    page = client.request("GET", "/")
+    tag = page.headers["ETag"]
+    assert page.headers["Cache-Control"] == "no-cache"
+    for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        answer = client.request("GET", "/", headers={"If-None-Match": known})
+        assert (answer.status, answer.body) == (304, b"")
+        assert answer.headers["ETag"] == tag
+    assert client.request("GET", "/", headers={"If-None-Match": '"other"'}).status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/../index.html",
+        "/assets/%2e%2e/index.html",
+        "/assets/..%2findex.html",
+        "/assets/%2e%2e%2f%2e%2e%2fetc/passwd",
+        "/assets//etc/passwd",
+        "/assets/%2fetc%2fpasswd",
+        "/assets/.",
+        "/assets/..",
+        "/assets/none.js",
+        "/assets/meson.build",
+        "/assets/app.js/",
+        "/assets/app.js%2f",
+    ],
+)
+def test_there_is_nothing_beside_the_assets(client, path):
+    client.refused("GET", path, 404, "not-found")
+
+
+def test_links_and_hidden_files_are_no_assets(tmp_path):
+    tmp_path.chmod(0o755)
+    assets = tmp_path / "assets"
+    (assets / "deep").mkdir(parents=True)
+    (assets / "deep/a.js").write_text("1")
+    (assets / ".secret.js").write_text("2")
+    (assets / "link.js").symlink_to("/etc/passwd")
+    (assets / "unknown.bin").write_text("3")
+    (tmp_path / "beside.js").write_text("4")
+    d = Daemon(web_dir=tmp_path)
+    try:
+        assert d.unix.request("GET", "/assets/deep/a.js").body == b"1"
+        for path in (".secret.js", "link.js", "unknown.bin", "beside.js", "deep%2fa.js", "deep"):
+            d.unix.refused("GET", f"/assets/{path}", 404, "not-found")
+        page = d.unix.request("GET", "/")  # there is no index.html
+        assert page.status == 200 and b"tools/setup" in page.body
+        assert not Path(tmp_path / "index.html").exists()
+    finally:
+        d.remove()

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""HTTP itself: methods, targets, connections, and bytes that are no request."""
+
+import http.client
+import json
+import socket
+
+import pytest
+from client import parse_raw, read_all
+
+GETS = [
+    "/",
+    "/experiments",
+    "/experiments/{id}",
+    "/experiments/{id}/runs",
+    "/experiments/{id}/results",
+    "/experiments/{id}/samples",
+    "/experiments/{id}/events",
+    "/runs/{run}",
+    "/runs/{run}/samples",
+    "/presets",
+    "/transports",
+    "/topology",
+    "/environment",
+    "/events",
+    "/health",
+    "/metrics",
+    "/openapi.json",
+]
+
+
+@pytest.fixture
+def fill(unix, done):
+    run = unix.get(f"/experiments/{done['id']}/runs")["items"][0]["id"]
+    return lambda path: path.format(id=done["id"], run=run)
+
+
+@pytest.mark.parametrize("path", GETS)
+def test_a_head_is_a_get_without_its_body(client, fill, path):
+    answer = client.request("HEAD", fill(path))
+    assert answer.status == 200 and answer.body == b""
+    if "events" in path:
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        return
+    full = client.request("GET", fill(path))
+    assert answer.headers["Content-Type"] == full.headers["Content-Type"]
+    if path not in ("/metrics", "/health", "/environment"):
+        assert answer.headers["Content-Length"] == full.headers["Content-Length"]
+
+
+@pytest.mark.parametrize("path", GETS)
+def test_other_methods_are_not_allowed(tcp, fill, path):
+    allowed = tcp.request("OPTIONS", fill(path))
+    assert allowed.status == 204
+    methods = allowed.headers["Allow"].split(", ")
+    assert {"GET", "HEAD", "OPTIONS"} <= set(methods)
+    for method in {"POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW", "get"} - set(methods):
+        problem = tcp.refused(method, fill(path), 405, "method-not-allowed")
+        assert problem["headers"]["Allow"] == allowed.headers["Allow"]
+
+
+def test_options_of_what_is_not_readable(unix):
+    assert unix.request("OPTIONS", "/experiments/1/cancel").headers["Allow"] == "POST, OPTIONS"
+    unix.refused("GET", "/experiments/1/cancel", 405, "method-not-allowed")
+    assert unix.request("OPTIONS", "/experiments").headers["Allow"] == "GET, HEAD, POST, OPTIONS"
+    assert unix.request("OPTIONS", "/experiments/1").headers["Allow"] == "GET, HEAD, DELETE, OPTIONS"
+    assert unix.request("OPTIONS", "*").headers["Allow"] == "GET, HEAD, POST, DELETE, OPTIONS"
+    unix.refused("OPTIONS", "/nowhere", 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nowhere",
+        "/experiments/",
+        "/Experiments",
+        "//experiments",
+        "/experiments/1/",
+        "/experiments/1/nowhere",
+        "/runs",
+        "/health/",
+        "/findings",
+        "/compare",
+        "/experiments/1/findings",
+        "/a/b/c/d/e/f/g/h/i/j",
+        "/experiments%2F1",
+        "/./health",
+        "/../health",
+        "/assets",
+        "/assets/",
+        "/index.html",
+    ],
+)
+def test_what_is_not_there_is_not_found(client, path):
+    problem = client.refused("GET", path, 404, "not-found")
+    assert problem["instance"] == path
+
+
+@pytest.mark.parametrize("path", ["/he%61lth", "/%68ealth"])
+def test_a_path_may_be_encoded(client, path):
+    assert client.request("GET", path).status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/health?x=1", "/presets?limit=1", "/openapi.json?v", "/?a=b", "/experiments/1?full=1", "/metrics?&x"]
+)
+def test_parameters_that_nobody_reads_are_refused(client, path):
+    client.refused("GET", path, 400, "unknown-parameter")
+
+
+def test_an_empty_query_is_none(client):
+    assert client.request("GET", "/health?").status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/health%00",
+        "/health?x=%00",
+        "/experiments/%",
+        "/experiments/%1",
+        "/experiments/%zz",
+        "/%0d%0aX: y",
+        "health",
+        "ftp://localhost/health",
+        "/health#top",
+        "/h\u00e9",
+        '/a"b',
+    ],
+)
+def test_targets_that_are_none(unix, path):
+    received = unix.raw(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    status, headers, body = parse_raw(received)
+    if path == '/a"b':
+        assert status == 404
+        return
+    assert status == 400, received
+    assert headers["Content-Type"] == "application/problem+json"
+    assert json.loads(body)["type"].endswith(":malformed-target")
+
+
+def test_a_get_has_no_body(client):
+    client.refused("GET", "/health", 400, "unexpected-body", b"{}", {"Content-Type": "application/json"})
+    client.refused("DELETE", "/experiments/1", 400, "unexpected-body", b"{}", {"Content-Type": "application/json"})
+    assert client.request("GET", "/health", headers={"Content-Length": "0"}).status == 200
+
+
+def test_a_submission_without_a_length(client):
+    request = (
+        f"POST /experiments HTTP/1.1\r\nHost: {client.host}\r\nAuthorization: Bearer {client.token}\r\n"
+        "Content-Type: application/json\r\nConnection: close\r\n\r\n"
+    )
+    status, _, body = parse_raw(client.raw(request.encode()))
+    assert status == 411 and b"length-required" in body
+    client.refused("POST", "/experiments", 400, "invalid-json", b"", {"Content-Type": "application/json"})
+
+
+def test_a_connection_is_kept(client):
+    connection = client.connect()
+    sock = None
+    for i in range(20):
+        path = "/health" if i % 3 else "/nowhere"
+        connection.request("GET", path)
+        response = connection.getresponse()
+        response.read()
+        assert response.status == (200 if i % 3 else 404)
+        assert sock is None or connection.sock is sock
+        sock = connection.sock
+    connection.close()
+
+
+def test_requests_in_a_row_are_answered_in_order(client):
+    paths = ["/health", "/nowhere", "/presets", "/openapi.json"] * 3
+    last = len(paths) - 1
+    data = "".join(
+        f"GET {path} HTTP/1.1\r\nHost: {client.host}\r\n{'Connection: close' if i == last else 'X: y'}\r\n\r\n"
+        for i, path in enumerate(paths)
+    )
+    received = client.raw(data.encode())
+    statuses = [part[:3] for part in received.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [b"200", b"404", b"200", b"200"] * 3
+
+
+def test_http_1_0_is_answered_and_closed(unix):
+    status, headers, body = parse_raw(unix.raw(b"GET /presets HTTP/1.0\r\n\r\n"))
+    assert status == 200 and json.loads(body)["items"]
+
+
+CHUNKED = (
+    b"POST /experiments HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+GARBAGE = [
+    b"\r\n\r\n\r\n\r\nx\r\n",
+    b"\x00\x01\x02\x03\r\n\r\n",
+    b"GET\r\n\r\n",
+    b"GET /health\r\n\r\n",
+    b"GET /health HTTP/9.9\r\nHost: x\r\n\r\n",
+    b"GET /health FTP/1.1\r\nHost: x\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 100,  # TLS
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 10_000 + b"\r\n",
+    b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 150 + b"Connection: close\r\n\r\n",
+    b"GET /health HTTP/1.1\r\n: nameless\r\nHost: x\r\n\r\n",
+    b"GET /health HTTP/1.1\r\n folded: x\r\nHost: x\r\n\r\n",
+    CHUNKED + b"zz\r\n",
+    CHUNKED + b"ffffffffffffffffff\r\n",
+    CHUNKED + b"2\r\n{}X\r\n0\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_gets_an_error_or_nothing(unix, data):
+    with unix.raw_socket(5) as sock:
+        try:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError, OSError):
+            pass
+        received = read_all(sock)
+    assert received == b"" or 400 <= parse_raw(received)[0] <= 505
+    assert unix.get("/health")["status"] == "ok"
+
+
+def test_a_client_that_leaves_amid_its_body_leaves_nothing(unix):
+    before = len(unix.items("/experiments?limit=1000"))
+    for _ in range(20):
+        with unix.raw_socket() as sock:
+            sock.sendall(
+                b"POST /experiments HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                b'Content-Length: 50\r\n\r\n{"trans'
+            )
+    assert len(unix.items("/experiments?limit=1000")) == before
+
+
+def test_a_client_that_leaves_amid_its_answer_hurts_nobody(unix, done):
+    for _ in range(20):
+        with unix.raw_socket() as sock:
+            sock.sendall(f"GET /experiments/{done['id']}/samples?histogram=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            sock.recv(10)
+    assert unix.get("/health")["status"] == "ok"
+
+
+def test_expect_continue_is_answered(client):
+    body = b'{"x": 1}'
+    with client.raw_socket(5) as sock:
+        sock.sendall(
+            (
+                f"POST /experiments HTTP/1.1\r\nHost: {client.host}\r\nAuthorization: Bearer {client.token}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n"
+                "Connection: close\r\n\r\n"
+            ).encode()
+        )
+        assert sock.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        sock.sendall(body)
+        assert parse_raw(read_all(sock))[0] == 422
+
+
+def test_the_standard_client_survives_a_refusal_of_a_large_body(client):
+    """http.client sends the whole body before it reads: the answer must still be there."""
+    connection = client.connect()
+    connection.request(
+        "POST",
+        "/experiments",
+        b" " * (4 << 20),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {client.token}"},
+    )
+    response = connection.getresponse()
+    assert response.status == http.client.REQUEST_ENTITY_TOO_LARGE
+    assert json.loads(response.read())["status"] == 413
+    connection.close()

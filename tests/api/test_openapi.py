@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""openapi.json against the specification, against the routes, and against what is really served."""
+
+import json
+import re
+
+import jsonschema
+import pytest
+from conftest import SOURCE
+from openapi_spec_validator import validate
+
+ROW = re.compile(r"\{METHOD_([A-Z]+),\s*\"([^\"]+)\"")
+
+
+@pytest.fixture
+def openapi(unix):
+    return unix.openapi
+
+
+def described(openapi):
+    return {(method.upper(), path) for path, item in openapi["paths"].items() for method in item}
+
+
+def test_it_is_valid(openapi):
+    validate(openapi)
+    assert openapi["openapi"].startswith("3.1")
+
+
+def test_it_describes_the_routes_and_nothing_else(openapi):
+    rows = set(ROW.findall((SOURCE / "api/routes.c").read_text()))
+    assert len(rows) > 15
+    assert described(openapi) == rows
+
+
+def test_what_it_describes_is_served(openapi, unix):
+    """Each path knows exactly the methods that are described for it."""
+    for path, item in openapi["paths"].items():
+        target = path.replace("{id}", "999999999").replace("{path}", "none.js")
+        allowed = set(unix.request("OPTIONS", target).headers["Allow"].split(", "))
+        methods = {method.upper() for method in item}
+        assert allowed == methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set()), path
+
+
+def test_every_parameter_is_read(openapi, unix, done):
+    """A described parameter is not "unknown", whatever it is set to; an undescribed one is."""
+    run = unix.get(f"/experiments/{done['id']}/runs")["items"][0]["id"]
+    for path, item in openapi["paths"].items():
+        if "get" not in item or "{path}" in path:
+            continue
+        target = path.replace("{id}", str(run if path.startswith("/runs") else done["id"]))
+        for parameter in item["get"]["parameters"]:
+            if parameter["in"] == "query":
+                problem = unix.refused("GET", f"{target}?{parameter['name']}=%20", 400, "bad-parameter")
+                assert parameter["name"] in problem["detail"]
+        unix.refused("GET", f"{target}?surely_not=1", 400, "unknown-parameter")
+
+
+def test_writes_are_marked(openapi):
+    for path, item in openapi["paths"].items():
+        for method, operation in item.items():
+            assert ("security" in operation) == (method in ("post", "delete")), (method, path)
+            assert operation["operationId"] and operation["summary"]
+
+
+def test_operations_are_named_once(openapi):
+    names = [operation["operationId"] for item in openapi["paths"].values() for operation in item.values()]
+    assert len(names) == len(set(names))
+
+
+def test_the_spec_is_the_schema(openapi):
+    """ExperimentSpec takes and refuses what the schema's file does."""
+    schema = {"$ref": "#/components/schemas/ExperimentSpec", "components": openapi["components"]}
+    validator = jsonschema.Draft202012Validator(schema)
+    for path in (SOURCE / "schema/presets").glob("*.json"):
+        validator.validate(json.loads(path.read_text())["spec"])
+    for bad in ({"transport": "pigeon"}, {"colour": 1}, {"message_size": 0}, {"transport": []}, []):
+        assert not validator.is_valid(bad), bad
+    original = json.loads((SOURCE / "schema/experiment.schema.json").read_text())
+    assert openapi["components"]["schemas"]["ExperimentSpec"]["properties"].keys() == original["properties"].keys()

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""Runs, results and samples of a finished experiment, in every form they come in."""
+
+import csv
+import io
+import json
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text.decode(), newline="")))
+
+
+def test_runs_tell_what_happened(client, done):
+    runs = client.items(f"/experiments/{done['id']}/runs")
+    assert [run["position"] for run in runs] == [0, 1, 2, 3]
+    assert sorted((run["point"]["workload"], run["repetition"]) for run in runs) == [
+        ("pingpong", 1),
+        ("pingpong", 2),
+        ("stream", 1),
+        ("stream", 2),
+    ]
+    for run in runs:
+        assert run["state"] == "done" and run["attempt"] == 1 and run["error"] is None
+        assert run["experiment_id"] == done["id"]
+        roles = {agent["role"] for agent in run["agents"]}
+        assert roles == ({"sender", "receiver"} if run["point"]["workload"] == "stream" else {"initiator", "responder"})
+        for agent in run["agents"]:
+            assert agent["pid"] > 0 and agent["proof"] is not None
+        assert run["result"]["throughput_bytes_per_second"] > 0
+        assert isinstance(run["result"]["messages"], int) and isinstance(run["result"]["window_ns"], int)
+        assert run == client.get(f"/runs/{run['id']}")
+
+
+def test_runs_are_paged(unix, done):
+    path = f"/experiments/{done['id']}/runs"
+    answer = unix.request("GET", f"{path}?limit=3")
+    assert len(answer.json["items"]) == 3
+    assert answer.headers["Link"] == f'<{path}?limit=3&cursor={answer.json["next"]}>; rel="next"'
+    assert unix.items(f"{path}?limit=3") == unix.items(path) == unix.items(f"{path}?limit=1")
+    unix.refused("GET", f"{path}?cursor=r-99999999999", 400, "bad-parameter")
+    assert unix.get(f"{path}?cursor=r-4") == {"items": [], "next": None}
+
+
+def test_results_have_a_row_per_point(client, done):
+    results = client.get(f"/experiments/{done['id']}/results")
+    assert results["next"] is None
+    assert [row["point"]["workload"] for row in results["items"]] == ["stream", "pingpong"]
+    for row in results["items"]:
+        assert row["runs"] == row["runs_planned"] == 2 and row["runs_failed"] == 0
+        rate = row["throughput_bytes_per_second"]
+        assert 0 < rate["min"] <= rate["median"] <= rate["max"]
+        assert rate["ci95"] is None  # two repetitions claim no interval
+    latency = results["items"][1]["latency_ns"]
+    assert latency["kind"] == "rtt"
+    assert 0 < latency["min"]["min"] <= latency["p50"]["median"] <= latency["p99"]["median"] <= latency["max"]["max"]
+
+
+def test_results_as_csv_are_the_same(client, done):
+    answer = client.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": "text/csv"})
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8; header=present"
+    assert answer.headers["Vary"] == "Accept"
+    assert answer.body.endswith(b"\r\n")
+    rows = client.get(f"/experiments/{done['id']}/results")["items"]
+    for line, row in zip(table(answer.body), rows, strict=True):
+        assert None not in line and None not in line.values()  # as many fields as the header has
+        for key, value in row["point"].items():
+            assert line[key] == (value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
+        assert int(line["runs"]) == row["runs"]
+        assert float(line["throughput_bytes_per_second_median"]) == row["throughput_bytes_per_second"]["median"]
+        assert line["throughput_bytes_per_second_ci95_low"] == ""
+        if row["latency_ns"]:
+            assert line["latency_kind"] == row["latency_ns"]["kind"]
+            assert float(line["latency_ns_p99_9_max"]) == row["latency_ns"]["p99_9"]["max"]
+        assert line["flags"].split() == row["flags"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("*/*", "application/json"),
+        ("text/*", "text/csv"),
+        ("text/csv;q=0.9, application/json;q=0.8", "text/csv"),
+        ("text/csv;q=0.8, application/json", "application/json"),
+        ("application/json;q=0, */*;q=0.1", "text/csv"),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "application/json"),
+    ],
+)
+def test_the_form_is_negotiated(unix, done, accept, kind):
+    answer = unix.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": accept})
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].split(";")[0] == kind
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "text/csv;q=0", ""])
+@pytest.mark.parametrize("path", ["results", "samples"])
+def test_forms_that_are_not_there_are_refused(unix, done, path, accept):
+    problem = unix.refused(
+        "GET", f"/experiments/{done['id']}/{path}", 406, "not-acceptable", headers={"Accept": accept}
+    )
+    assert "text/csv" in problem["detail"]
+
+
+def test_samples_add_up_to_the_run(unix, done):
+    samples = unix.items(f"/experiments/{done['id']}/samples")
+    for run in unix.items(f"/experiments/{done['id']}/runs"):
+        own = [sample for sample in samples if sample["run_id"] == run["id"]]
+        assert own == unix.items(f"/runs/{run['id']}/samples")
+        assert {sample["agent"] for sample in own} == {agent["role"] for agent in run["agents"]}
+        measured = [s for s in own if s["agent"] in ("receiver", "responder")]
+        assert sum(s["messages"] for s in measured) == run["result"]["messages"]
+        assert sum(s["bytes"] for s in measured) == run["result"]["bytes"]
+        assert sum(s["interval_ns"] for s in measured) == run["result"]["window_ns"]
+    assert all(sample["interval_ns"] > 0 for sample in samples)
+
+
+def test_samples_of_a_pingpong_have_latencies(unix, done):
+    run = next(r for r in unix.items(f"/experiments/{done['id']}/runs") if r["point"]["workload"] == "pingpong")
+    samples = [s for s in unix.items(f"/runs/{run['id']}/samples?histogram=1") if s["latency_ns"]]
+    assert samples
+    for sample in samples:
+        latency = sample["latency_ns"]
+        assert latency["kind"] == "rtt"
+        assert (
+            0
+            < latency["min"]
+            <= latency["p50"]
+            <= latency["p90"]
+            <= latency["p99"]
+            <= latency["p99_9"]
+            <= latency["max"]
+        )
+        histogram = HdrHistogram.decode(latency["histogram"])
+        assert histogram.get_total_count() == latency["count"]
+        # the two are looked at one after the other, while it goes on
+        assert latency["count"] == pytest.approx(sample["messages"], rel=0.01)
+        assert histogram.get_value_at_percentile(50) == pytest.approx(latency["p50"], rel=0.01)
+    plain = unix.items(f"/runs/{run['id']}/samples")
+    assert all("histogram" not in (s["latency_ns"] or {}) for s in plain)
+
+
+def test_samples_come_in_three_forms(client, done):
+    path = f"/experiments/{done['id']}/samples"
+    items = client.items(path)
+    lines = client.request("GET", path, headers={"Accept": "application/x-ndjson"})
+    assert lines.headers["Content-Type"] == "application/x-ndjson"
+    assert [json.loads(line) for line in lines.body.splitlines()] == items
+    rows = client.request("GET", path, headers={"Accept": "text/csv"})
+    for row, sample in zip(table(rows.body), items, strict=True):
+        assert None not in row and None not in row.values()
+        for key in ("run_id", "thread", "second", "interval_ns", "messages", "bytes"):
+            assert int(row[key]) == sample[key]
+        assert row["agent"] == sample["agent"]
+        assert row["latency_ns_p50"] == ("" if sample["latency_ns"] is None else str(sample["latency_ns"]["p50"]))
+        assert (
+            row["counters"] == "" if sample["counters"] is None else json.loads(row["counters"]) == sample["counters"]
+        )
+    wide = client.request("GET", f"{path}?histogram=1", headers={"Accept": "text/csv"})
+    assert len(table(wide.body)[0]) == len(table(rows.body)[0]) + 1
+
+
+def test_samples_are_paged(unix, done):
+    path = f"/experiments/{done['id']}/samples"
+    items = unix.items(path)
+    assert unix.items(f"{path}?limit=1") == unix.items(f"{path}?limit=3") == items
+    answer = unix.request("GET", f"{path}?limit=1&histogram=1", headers={"Accept": "text/csv"})
+    assert len(table(answer.body)) == 1
+    assert "histogram=1" in answer.headers["Link"] and 'rel="next"' in answer.headers["Link"]
+    exact = unix.request("GET", f"{path}?limit={len(items)}")
+    assert exact.json["next"] is None and exact.headers["Link"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "slug"),
+    [
+        ("limit=10001", "bad-parameter"),
+        ("limit=0", "bad-parameter"),
+        ("histogram=yes", "bad-parameter"),
+        ("cursor=e-1", "bad-parameter"),
+        ("second=1", "unknown-parameter"),
+    ],
+)
+def test_bad_parameters_of_samples(unix, done, query, slug):
+    unix.refused("GET", f"/experiments/{done['id']}/samples?{query}", 400, slug)
+
+
+def test_an_experiment_without_results_has_empty_figures(unix, long_run):
+    rows = unix.get(f"/experiments/{long_run['id']}/results")["items"]
+    assert [row["runs"] for row in rows] == [0]
+    assert rows[0]["throughput_bytes_per_second"] is None and rows[0]["latency_ns"] is None
+    answer = unix.request("GET", f"/experiments/{long_run['id']}/results", headers={"Accept": "text/csv"})
+    assert table(answer.body)[0]["throughput_bytes_per_second_median"] == ""

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""Clients that drip, hang or crowd: they are ended in time, and nobody else waits for them."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+from client import parse_raw
+from conftest import Daemon
+
+HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS = 10, 20, 30
+SLACK = 5
+BODY_HEAD = b"POST /experiments HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+
+
+class Drip(threading.Thread):
+    """Says `first` on many connections and then `more` now and then, until each is closed."""
+
+    def __init__(self, client, count, first, more, every=0.5):
+        super().__init__(daemon=True)
+        self.client, self.count, self.first, self.more, self.every = client, count, first, more, every
+        self.open = {}
+        self.lived, self.received = [], []
+        self.stopping = False
+        self.start()
+
+    def run(self):
+        for _ in range(self.count):
+            with contextlib.suppress(OSError):
+                sock = self.client.raw_socket(5)
+                sock.sendall(self.first)
+                sock.setblocking(False)
+                self.open[sock] = (time.monotonic(), [])
+        while self.open and not self.stopping:
+            for sock, (since, heard) in list(self.open.items()):
+                if not self.look(sock, heard):
+                    self.lived.append(time.monotonic() - since)
+                    self.received.append(b"".join(heard))
+                    sock.close()
+                    del self.open[sock]
+            time.sleep(self.every)
+        for sock in self.open:
+            sock.close()
+
+    def look(self, sock, heard):
+        """Whether it is still open."""
+        with contextlib.suppress(OSError):
+            sock.send(self.more)
+        try:
+            while piece := sock.recv(65536):
+                heard.append(piece)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+
+@pytest.fixture(scope="module")
+def slow_daemon():
+    d = Daemon()
+    yield d
+    d.remove()
+
+
+@pytest.fixture(scope="module")
+def drips(slow_daemon):
+    """All at once, since each takes its time."""
+    tcp, unix = slow_daemon.tcp, slow_daemon.unix
+    asked = f"GET /health HTTP/1.1\r\nHost: {tcp.host}\r\n\r\n".encode()
+    running = {
+        "heads": Drip(tcp, 100, b"GET /health HTTP/1.1\r\n", b"X"),
+        "bodies": Drip(unix, 20, BODY_HEAD, b" "),
+        "lines": Drip(unix, 10, b"G", b"E"),
+        "idle": Drip(tcp, 5, asked, b"", every=0.1),
+    }
+    yield running
+    for drip in running.values():
+        drip.stopping = True
+        drip.join(10)
+
+
+def quick(client):
+    """An answer at once, whatever else goes on."""
+    started = time.monotonic()
+    assert client.get("/health")["status"] == "ok"
+    assert time.monotonic() - started < 2
+
+
+def finish(drip, seconds, count):
+    drip.join(seconds + SLACK)
+    assert not drip.is_alive()
+    assert len(drip.lived) == count
+    assert max(drip.lived) < seconds + SLACK
+
+
+def test_dripped_heads_are_ended_and_stop_nobody(slow_daemon, drips):
+    deadline = time.monotonic() + HEAD_SECONDS + SLACK
+    while drips["heads"].is_alive() and time.monotonic() < deadline:
+        quick(slow_daemon.tcp)
+        quick(slow_daemon.unix)
+        time.sleep(0.2)
+    finish(drips["heads"], HEAD_SECONDS, 100)
+    told = [parse_raw(received) for received in drips["heads"].received if received]
+    assert told and all(status == 408 and b"request-timeout" in body for status, _, body in told)
+
+
+def test_a_request_line_that_never_comes_is_not_waited_for(drips):
+    finish(drips["lines"], HEAD_SECONDS, 10)
+
+
+def test_dripped_bodies_are_ended(drips):
+    finish(drips["bodies"], BODY_SECONDS, 20)
+    assert min(drips["bodies"].lived) > BODY_SECONDS - SLACK
+    assert all(parse_raw(received)[0] == 408 for received in drips["bodies"].received)
+
+
+def test_an_idle_connection_is_closed_in_time(drips):
+    finish(drips["idle"], IDLE_SECONDS, 5)
+    assert min(drips["idle"].lived) > IDLE_SECONDS - SLACK
+    # and no 408 for what was never begun
+    assert all(received.count(b"HTTP/1.1 ") == 1 for received in drips["idle"].received)
+
+
+def count_closed(socks):
+    closed = 0
+    for sock in socks:
+        sock.setblocking(False)
+        try:
+            closed += sock.recv(1) == b""
+        except BlockingIOError:
+            pass
+        except ConnectionResetError:
+            closed += 1
+    return closed
+
+
+@pytest.mark.parametrize("crowded", ["tcp", "unix"])
+def test_a_crowd_gives_way_to_who_asks(own_daemon, crowded):
+    """More idle connections than there are places: the oldest are closed, and requests are served at once."""
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(getattr(own_daemon, crowded).raw_socket()) for _ in range(300)]
+        for _ in range(10):
+            quick(own_daemon.tcp)
+            quick(own_daemon.unix)
+        assert 100 <= count_closed(crowd) < 300
+
+
+def test_answers_that_nobody_takes_block_nobody(own_daemon):
+    client = own_daemon.tcp
+    with contextlib.ExitStack() as stack:
+        for _ in range(60):
+            sock = stack.enter_context(socket.socket())
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect(("127.0.0.1", client.port))
+            sock.sendall(f"GET /openapi.json HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode() * 20)
+        for _ in range(10):
+            quick(client)
+
+
+def test_a_client_that_left_is_not_waited_for(own_daemon):
+    """Its end may come together with its last bytes."""
+    for _ in range(50):
+        with own_daemon.unix.raw_socket() as sock:
+            sock.sendall(BODY_HEAD + b"{")
+    deadline = time.monotonic() + 5
+    while True:
+        metrics = own_daemon.unix.request("GET", "/metrics").body.decode()
+        if 'ipclab_http_connections{listener="unix"} 1\n' in metrics:
+            return
+        assert time.monotonic() < deadline, metrics
+        time.sleep(0.1)
+
+
+def test_many_at_once_are_all_served(own_daemon):
+    statuses = []
+
+    def ask(client):
+        for _ in range(20):
+            statuses.append(client.request("GET", "/experiments").status)
+
+    clients = [own_daemon.tcp, own_daemon.unix] * 20
+    threads = [threading.Thread(target=ask, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert statuses == [200] * 800
