@@ -46,6 +46,6 @@ const char *capacity_io_uring(struct hostfs *h, char *ret_reason) {
                           : r == -EPERM  ? "a seccomp filter or the container forbids it"
                           : r == -ENOMEM ? "RLIMIT_MEMLOCK is too small, or memory is short"
                                          : "the kernel refused";
-        (void) snprintf(ret_reason, REASON_MAX, "io_uring_setup: %s: %s", strerror(-r), why);
+        (void) snprintf(ret_reason, REASON_MAX, "io_uring_setup: %s: %s", strerrordesc_np(-r), why);
         return ret_reason;
 }

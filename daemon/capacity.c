@@ -27,7 +27,7 @@
 
 static int unknown(struct capacity *ret, const struct hostfs *h, int error) {
         (void) snprintf(ret->reason, sizeof(ret->reason), "cannot read %.90s: %s", h->path,
-                        error == -EBADMSG ? "not in the form that the kernel writes" : strerror(-error));
+                        error == -EBADMSG ? "not in the form that the kernel writes" : strerrordesc_np(-error));
         return 0;
 }
 
@@ -153,7 +153,7 @@ static int read_space(struct hostfs *h, const char *folder, const char *limit, c
                 return 0;
         }
         if (statvfs(folder, &fs) < 0) {
-                (void) snprintf(c->reason, sizeof(c->reason), "statvfs(%s): %s", folder, strerror(errno));
+                (void) snprintf(c->reason, sizeof(c->reason), "statvfs(%s): %s", folder, strerrordesc_np(errno));
                 return 0;
         }
         uint64_t free_bytes = (uint64_t) fs.f_bavail * fs.f_frsize;

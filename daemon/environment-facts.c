@@ -19,7 +19,7 @@
 
 void environment_reason(const struct hostfs *h, int error, char *ret) {
         (void) snprintf(ret, 160, "cannot read %.90s: %s", h->path,
-                        error == -EBADMSG ? "not in the form that the kernel writes" : strerror(-error));
+                        error == -EBADMSG ? "not in the form that the kernel writes" : strerrordesc_np(-error));
 }
 
 static struct fact *add_fact(struct environment *e, const char *key) {
@@ -132,7 +132,7 @@ static int take_machine(bool this_machine, struct environment *e) {
         int r = sd_id128_get_machine_app_specific(MACHINE_APP, &id);
         if (r < 0) {
                 char reason[160];
-                (void) snprintf(reason, sizeof(reason), "cannot read the machine id: %s", strerror(-r));
+                (void) snprintf(reason, sizeof(reason), "cannot read the machine id: %s", strerrordesc_np(-r));
                 add_reason(e, "machine", reason);
                 return 0;
         }

@@ -12,13 +12,14 @@
 #include "schema/util.h"
 
 #include <ctype.h>
+#include <stddef.h>
 #include <string.h>
 
 #define KIB 1024u
 
 static int fault(const struct hostfs *h, int error) {
         log_error("Cannot read the environment: %s: %s.", h->path,
-                  error == -EBADMSG ? "not in the form that the kernel writes" : strerror(-error));
+                  error == -EBADMSG ? "not in the form that the kernel writes" : strerrordesc_np(-error));
         return error;
 }
 
@@ -85,21 +86,23 @@ static int take_stat(struct hostfs *h, struct environment *e) {
         return seen == e->n_cpus ? 0 : fault(h, -EBADMSG);
 }
 
-/* The columns of /proc/interrupts are the online CPUs: "           CPU0       CPU1". */
-static size_t parse_columns(const char *line, struct environment *e, struct cpu_state **columns, size_t max) {
+/* The columns of /proc/interrupts are the online CPUs: "           CPU0       CPU1". Fills their indexes in e->cpus, -1
+ * for one that is not there. */
+static size_t parse_columns(const char *line, struct environment *e, ptrdiff_t *columns, size_t max) {
         size_t n = 0, length = strcspn(line, "\n");
         for (const char *at = line; n < max; n++) {
                 at += strspn(at, " ");
                 if (at >= line + length || strncmp(at, "CPU", 3) != 0)
                         break;
                 char *end = NULL;
-                columns[n] = find_state(e, (int) strtol(at + 3, &end, 10));
+                const struct cpu_state *cpu = find_state(e, (int) strtol(at + 3, &end, 10));
+                columns[n] = cpu ? cpu - e->cpus : -1;
                 at = end;
         }
         return n;
 }
 
-static void add_interrupts(const char *line, struct cpu_state **columns, size_t n) {
+static void add_interrupts(const char *line, struct environment *e, const ptrdiff_t *columns, size_t n) {
         bool device = isdigit((unsigned char) line[strspn(line, " ")]);
         size_t length = strcspn(line, "\n");
         const char *colon = memchr(line, ':', length);
@@ -107,18 +110,19 @@ static void add_interrupts(const char *line, struct cpu_state **columns, size_t 
 
         for (size_t i = 0; i < n; i++) {
                 at += strspn(at, " ");
-                if (!isdigit((unsigned char) *at)) /* ERR and MIS are one number for the machine */
+                if (!isdigit((unsigned char) *at))
                         return;
                 char *end = NULL;
                 uint64_t count = strtoull(at, &end, 10);
-                if (columns[i]) {
-                        columns[i]->interrupts += count;
-                        columns[i]->device_interrupts += device ? count : 0;
+                if (columns[i] >= 0) {
+                        e->cpus[columns[i]].interrupts += count;
+                        e->cpus[columns[i]].device_interrupts += device ? count : 0;
                 }
                 at = end;
         }
 }
 
+/* ERR and MIS are one number for the machine, and would be added to its first CPU. */
 static bool one_number_rows(const char *line) {
         line += strspn(line, " ");
         return strncmp(line, "ERR:", 4) == 0 || strncmp(line, "MIS:", 4) == 0;
@@ -126,7 +130,7 @@ static bool one_number_rows(const char *line) {
 
 static int take_interrupts(struct hostfs *h, struct environment *e) {
         _cleanup_free_ char *text = NULL;
-        _cleanup_free_ struct cpu_state **columns = calloc(e->n_cpus + 1, sizeof(columns[0]));
+        _cleanup_free_ ptrdiff_t *columns = calloc(e->n_cpus + 1, sizeof(columns[0]));
 
         if (!columns)
                 return -ENOMEM;
@@ -138,10 +142,10 @@ static int take_interrupts(struct hostfs *h, struct environment *e) {
         }
         for (const char *line = next_line(text); *line; line = next_line(line))
                 if (!one_number_rows(line))
-                        add_interrupts(line, columns, n);
+                        add_interrupts(line, e, columns, n);
         for (size_t i = 0; i < n; i++)
-                if (columns[i])
-                        columns[i]->has_interrupts = true;
+                if (columns[i] >= 0)
+                        e->cpus[columns[i]].has_interrupts = true;
         return 0;
 }
 

@@ -36,7 +36,7 @@ int environment_take(const char *root, const struct topology *t, struct environm
 
         int r = hostfs_init(&h, root);
         if (r < 0) {
-                log_error("Cannot open the root %s of the environment: %s.", root, strerror(-r));
+                log_error("Cannot open the root %s of the environment: %s.", root, strerrordesc_np(-r));
                 return r;
         }
         struct environment *e = calloc(1, sizeof(*e));
@@ -197,7 +197,7 @@ static int check_numa_balancing(struct hostfs *h, bool wanted, char *ret_detail)
         else if (r < 0)
                 (void) snprintf(ret_detail, ENVIRONMENT_DETAIL_MAX,
                                 "numa_balancing is required to be %s, but %.128s cannot be read: %s",
-                                wanted ? "on" : "off", h->path, strerror(-r));
+                                wanted ? "on" : "off", h->path, strerrordesc_np(-r));
         else if (wanted && !(v & NUMA_BALANCING_NORMAL))
                 (void) snprintf(ret_detail, ENVIRONMENT_DETAIL_MAX,
                                 "numa_balancing is required to be on, but kernel.numa_balancing is %" PRId64

@@ -64,7 +64,7 @@ const struct topology_node *topology_find_node(const struct topology *t, int id)
 /* Says which file was at fault, and how, and passes the error on. */
 static int fault(const struct hostfs *h, int error) {
         log_error("Cannot read the topology: %s: %s.", h->path,
-                  error == -EBADMSG ? "not in the form that the kernel writes" : strerror(-error));
+                  error == -EBADMSG ? "not in the form that the kernel writes" : strerrordesc_np(-error));
         return error;
 }
 

@@ -219,6 +219,22 @@ static void the_pointer_names_the_role_of_the_workload(void) {
                      REFUSED("/responder/cpu", "CPU 2 does not exist; CPUs present: 0-1", "CPUs present", "0-1", "2"));
 }
 
+/* Only the node without memory has CPUs to use: 17 to node 1, 28 to node 0, 40 to node 3. */
+static void memory_comes_from_the_nearest_node(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        struct text got = {.length = 0};
+        const struct point p = make_point(PLACEMENT_SAME_NODE, 1);
+        CHECK_INT(host_tree_unpack("mixed-nodes", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1,3\n"),
+                  0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        host_tree_remove(tree);
+        resolve_to_text(t, &p, &got);
+        topology_free(t);
+        CHECK_STRING(got.at, "4 bind 1 | 5 bind 1 | rest ");
+}
+
 static void one_agent_takes_one_place(void) {
         struct topology *t = NULL;
         struct text got = {.length = 0};
@@ -368,6 +384,7 @@ int main(void) {
         RUN(names_are_resolved_on_every_machine);
         RUN(objects_are_held_against_the_machine);
         RUN(the_pointer_names_the_role_of_the_workload);
+        RUN(memory_comes_from_the_nearest_node);
         RUN(one_agent_takes_one_place);
         RUN(json_of_a_placement);
         RUN(proofs_of_pinned_threads);

@@ -170,6 +170,21 @@ static void dies_that_count_their_cores_alike_get_cores_of_their_own(void) {
         topology_free(t);
 }
 
+/* CPU 0 is cut off by the cpuset: its sibling 1 is the first of that core then. */
+static void a_sibling_moves_up_when_the_first_is_not_allowed(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        struct text got = {.length = 0};
+        CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t1-3\n"), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        host_tree_remove(tree);
+        add_ids(&got, t->nodes[0].cpus, t->nodes[0].n_cpus);
+        CHECK_UINT(t->nodes[1].n_cpus, 0);
+        topology_free(t);
+        CHECK_STRING(got.at, "1,2,3");
+}
+
 static void a_tree_that_is_wrong_is_refused(void) {
         static const struct {
                 const char *file, *content;
@@ -258,6 +273,7 @@ int main(void) {
         RUN(machines_are_read_as_they_are);
         RUN(eight_nodes_of_two_cpus);
         RUN(dies_that_count_their_cores_alike_get_cores_of_their_own);
+        RUN(a_sibling_moves_up_when_the_first_is_not_allowed);
         RUN(a_tree_that_is_wrong_is_refused);
         RUN(json_shows_what_is_not_known_as_null);
         RUN(this_machine_can_be_read);
