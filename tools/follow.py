@@ -223,7 +223,7 @@ def table(rows):
             line += ["–" if v is None else f"{v / 1e3:,.2f}" for v in latency_cells(row)]
         if repeated:
             line.append(str(row["runs"]))
-        cells.append((line, " ".join(row.get("flags") or [])))
+        cells.append((line, row.get("flags") or []))
     return header, cells
 
 
@@ -245,12 +245,15 @@ def show_table(rows):
             cell.ljust(width) if i < 2 or 2 < i <= left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
-        return ("  ".join(columns) + ("  " + flags if flags else "")).rstrip()
+        return "  ".join([*columns, flags]).rstrip()
 
-    flagged = any(flags for _, flags in cells)
-    print(render(header, "flags" if flagged else ""))
-    for line, flags in cells:
+    common = set.intersection(*(set(flags) for _, flags in cells)) if len(cells) > 1 else set()
+    own = [" ".join(flag for flag in flags if flag not in common) for _, flags in cells]
+    print(render(header, "flags" if any(own) else ""))
+    for (line, _), flags in zip(cells, own, strict=True):
         print(render(line, flags))
+    if common:
+        print(f"\nFlags of every row: {' '.join(sorted(common))}")
 
 
 def main():
