@@ -20,6 +20,7 @@ def daemon():
             assert d.terminate() == 0, d.log_tail()
         wait_for(lambda: not d.left_processes(), 2, f"the end of {d.left_processes()}")
         assert d.left_in_runtime() == []
+        assert d.left_cgroups() == []
         assert ipc_objects() - before == set()
     finally:
         d.remove()

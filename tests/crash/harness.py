@@ -10,6 +10,7 @@ import ctypes
 import http.client
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -213,20 +214,27 @@ class Daemon:
                 left[pid] = (state, command)
         return left
 
+    def left_cgroups(self):
+        """The runs' cgroups; their names end in what names the state directory."""
+        stat = self.state.stat()
+        ending = f".ipclab-{stat.st_dev:x}-{stat.st_ino:x}"
+        return [d + "/" + n for d, names, _ in os.walk("/sys/fs/cgroup") for n in names if n.endswith(ending)]
+
     def left_in_runtime(self):
         return [str(path) for path in self.runtime.rglob("*")]
 
 
+def agent_uid():
+    return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else os.geteuid()
+
+
 def ipc_objects():
-    """Everything that outlives a process when nobody removes it: SysV and POSIX objects, cgroups, files in /dev/shm."""
-    found = set()
-    for kind in ("msg", "sem", "shm"):
-        lines = Path("/proc/sysvipc", kind).read_text().splitlines()[1:]
-        found |= {f"{kind} {' '.join(line.split()[:2])}" for line in lines}
+    """What outlives a process when nobody removes it, and belongs to the user that agents run as."""
+    found, uid = set(), agent_uid()
+    for kind, column in (("msg", 7), ("sem", 4), ("shm", 7)):
+        rows = [line.split() for line in Path("/proc/sysvipc", kind).read_text().splitlines()[1:]]
+        found |= {f"{kind} {row[0]} {row[1]}" for row in rows if int(row[column]) == uid}
     for directory in ("/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
-            names = [name for name in os.listdir(directory) if not name.startswith(".org.chromium")]
-            found |= {f"{directory}/{name}" for name in names}
-    for directory, names, _ in os.walk("/sys/fs/cgroup"):
-        found |= {f"{directory}/{name}" for name in names if "ipclab" in name or name.startswith("run-")}
+            found |= {entry.path for entry in os.scandir(directory) if entry.stat().st_uid == uid}
     return found

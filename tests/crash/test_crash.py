@@ -160,7 +160,9 @@ def test_kill_at_random_moments(daemon):
         check_runs(daemon, experiment)
 
     states = [e["state"] for e in stored.values()]
+    print({state: states.count(state) for state in FINAL}, f"{len(poster.deleted)} deleted")
     assert states.count("done") > 0
+    assert states.count("failed") > 0, "no agent was hit"
     assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
     assert daemon.terminate() == 0
     check_database(daemon)
@@ -195,15 +197,13 @@ def test_a_killed_agent_fails_its_run_at_once(daemon, role, transport):
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
 def test_a_stopped_agent_fails_its_run_within_two_seconds_of_its_deadline(daemon, role):
-    seconds = 2
+    seconds = 5
     identity = daemon.post(SHORT | {"duration_seconds": seconds, "repetitions": 1})["id"]
-    daemon.wait_running(identity)
-    began = time.monotonic()
+    wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), 10, "a first sample")
     os.kill(daemon.agents()[role], signal.SIGSTOP)
-    experiment = daemon.wait_final(identity, seconds + 4)
-    assert time.monotonic() - began <= seconds + 2.5  # half a second for two agents to start
+    experiment = daemon.wait_final(identity, seconds - 1 + 2)
     assert experiment["state"] == "failed"
-    assert experiment["error"]
+    assert role in experiment["error"]
     wait_for(lambda: not daemon.agents(), 1, "the stopped agent to be gone")
     assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
 
