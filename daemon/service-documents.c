@@ -160,6 +160,7 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         pthread_mutex_lock(&s->lock);
         h.running_experiment = s->status.experiment_id;
         h.running_run = s->status.run_id;
+        h.running_since = s->status.started_at_ms;
         pthread_mutex_unlock(&s->lock);
 
         struct timespec cpu;

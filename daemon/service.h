@@ -89,6 +89,7 @@ struct service_health {
         char problem[512];   /* why not ok */
         int64_t uptime_seconds;
         int64_t running_experiment, running_run; /* 0: idle */
+        int64_t running_since;                   /* ms since the epoch; 0: idle */
         uint32_t experiments_queued;
         uint64_t runs_done, runs_failed;  /* ever, of what is still stored */
         uint64_t samples, database_bytes; /* stored */

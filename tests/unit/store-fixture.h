@@ -17,9 +17,14 @@ struct fixture {
         struct store *store;
 };
 
+#define FIXTURE __attribute__((cleanup(fixture_end))) struct fixture
+
+/* Where state directories are made; a test that brings a disk of its own has no need of a real one. */
+static const char *fixture_base = "/tmp";
+
 static void fixture_dir(struct fixture *f) {
         *f = (struct fixture){0};
-        strcpy(f->dir, "/tmp/ipclab-test-XXXXXX");
+        snprintf(f->dir, sizeof(f->dir), "%s/ipclab-test-XXXXXX", fixture_base);
         if (!mkdtemp(f->dir)) {
                 perror("mkdtemp");
                 exit(1);
@@ -127,6 +132,26 @@ static enum state fixture_run_state(struct store *s, int64_t id) {
         enum state state = run.state;
         run_record_deinit(&run);
         return state;
+}
+
+/* One integer, INT64_MIN when there is none. */
+static int64_t number(struct fixture *f, const char *sql) {
+        int64_t v;
+        return db_get_one(f->store->db, &v, sql) < 0 ? INT64_MIN : v;
+}
+
+static struct sample_record sample_of(int64_t experiment, int64_t run, uint32_t second, struct histogram *latency) {
+        static char agent[] = "receiver", counters[] = "{\"voluntary_switches\":3}";
+        return (struct sample_record){.experiment_id = experiment,
+                                      .run_id = run,
+                                      .agent = agent,
+                                      .thread = 1,
+                                      .second = second,
+                                      .interval_ns = 1000012345,
+                                      .messages = UINT64_C(1) << 40,
+                                      .bytes = UINT64_C(1) << 52,
+                                      .latency = latency,
+                                      .counters_json = second % 2 ? counters : NULL};
 }
 
 #endif

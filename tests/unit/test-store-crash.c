@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define FIXTURE __attribute__((cleanup(fixture_end))) struct fixture
 #define ROUNDS 40
 #define LONGEST_US 25000
 #define IDS_MAX 20000
@@ -98,11 +97,6 @@ static unsigned count_lost(struct store *s) {
         return lost;
 }
 
-static int64_t number(struct store *s, const char *sql) {
-        int64_t v;
-        return db_get_one(s->db, &v, sql) < 0 ? INT64_MIN : v;
-}
-
 /* The counts beside an experiment are those of its runs, whenever it was killed. */
 #define WRONG_COUNTS                                                                                                   \
         "SELECT count(*) FROM experiments AS e WHERE "                                                                 \
@@ -142,12 +136,12 @@ static void test_killed_again_and_again(void) {
 
                 CHECK_INT(store_open(&f.store, f.dir), 0); /* the lock died with its holder */
                 CHECK_UINT(count_lost(f.store), 0);
-                CHECK_INT(number(f.store, WRONG_COUNTS), 0);
-                CHECK_INT(number(f.store, "SELECT count(*) FROM runs WHERE state = 'running'") <= 1, 1);
+                CHECK_INT(number(&f, WRONG_COUNTS), 0);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'running'") <= 1, 1);
                 struct recovery recovery;
                 CHECK_INT(store_recover(f.store, &recovery), 0);
-                CHECK_INT(number(f.store, "SELECT count(*) FROM runs WHERE state IN ('running', 'interrupted')"), 0);
-                CHECK_INT(number(f.store, WRONG_COUNTS), 0);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state IN ('running', 'interrupted')"), 0);
+                CHECK_INT(number(&f, WRONG_COUNTS), 0);
                 store_close(util_steal(&f.store));
         }
         CHECK(worked >= ROUNDS / 2); /* it was killed at work, not before it */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What the service reads: lists by pages, changes, and the results table. */
+
+#include "daemon/log.h"
+#include "tests/unit/check.h"
+#include "tests/unit/service-house.h"
+
+#include <errno.h>
+
+/* Reading */
+
+static int count_experiment(void *userdata, const struct experiment_record *e) {
+        int64_t *last = userdata;
+        if (last[0] != 0 && e->id >= last[0])
+                return -EILSEQ;
+        last[0] = e->id;
+        return ++last[1] == last[2] ? 42 : 0;
+}
+
+static void test_lists_are_paged(void) {
+        HOUSE h;
+        house_start(&h);
+        struct refusal r;
+        bool created;
+        int64_t id;
+        for (int i = 0; i < 40; i++)
+                CHECK_INT(SUBMIT(&h, "{}", NULL, &id, &created, &r), 0);
+        int64_t seen[3] = {0};
+        struct experiment_query q = {.limit = 35};
+        CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 0);
+        CHECK_INT(seen[1], 35);
+        CHECK_INT(seen[0], 6);
+        memset(seen, 0, sizeof(seen));
+        q = (struct experiment_query){.by_state = true, .state = STATE_QUEUED, .before_id = 21, .limit = 1000};
+        CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 0);
+        CHECK_INT(seen[1], 20);
+        memset(seen, 0, sizeof(seen));
+        seen[2] = 17; /* the visitor stops, in the second page */
+        CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 42);
+        CHECK_INT(seen[1], 17);
+        q.state = STATE_DONE;
+        memset(seen, 0, sizeof(seen));
+        CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 0);
+        CHECK_INT(seen[1], 0);
+}
+
+static int count_run(void *userdata, const struct run_record *run) {
+        uint32_t *next = userdata;
+        return run->position == (*next)++ ? 0 : -EILSEQ;
+}
+
+static int count_sample(void *userdata, const struct sample_record *sample) {
+        int64_t *last = userdata;
+        if (sample->change <= last[0])
+                return -EILSEQ;
+        last[0] = sample->change;
+        last[1]++;
+        return 0;
+}
+
+static int count_change(void *userdata, const struct experiment_record *e, const struct run_record *run,
+                        const struct sample_record *sample) {
+        int64_t *last = userdata, change = e ? e->change : run ? run->change : sample->change;
+        if ((!!e + !!run + !!sample) != 1 || change <= last[0])
+                return -EILSEQ;
+        last[0] = change;
+        last[1]++;
+        return 0;
+}
+
+static void test_runs_samples_changes(void) {
+        HOUSE h;
+        house_start(&h);
+        struct refusal r = {0};
+        bool created;
+        int64_t id, run;
+        CHECK_INT(SUBMIT(&h, "{\"message_size\": [1,2,3,4,5], \"repetitions\": 30}", NULL, &id, &created, &r), 0);
+        uint32_t position = 0;
+        CHECK_INT(service_runs(h.service, id, 0, UINT32_MAX, count_run, &position, &r), 0);
+        CHECK_UINT(position, 150);
+        position = 100;
+        CHECK_INT(service_runs(h.service, id, 100, 20, count_run, &position, &r), 0);
+        CHECK_UINT(position, 120);
+        CHECK_INT(service_runs(h.service, 9, 0, 20, count_run, &position, &r), -ENOENT);
+        CHECK_INT(r.status, 404);
+
+        CHECK_INT(on_main(&h, job_start, &run), 0);
+        CHECK_INT(on_main(&h, job_sample, &run), 0);
+        int64_t seen[2] = {0};
+        CHECK_INT(service_samples(h.service, id, 0, 0, UINT32_MAX, count_sample, seen, &r), 0);
+        CHECK_INT(seen[1], 200);
+        seen[0] = seen[1] = 0;
+        CHECK_INT(service_samples(h.service, 0, run, 0, 77, count_sample, seen, &r), 0);
+        CHECK_INT(seen[1], 77);
+        CHECK_INT(service_samples(h.service, 0, run, seen[0], 1000, count_sample, seen, &r), 0);
+        CHECK_INT(seen[1], 200);
+        CHECK_INT(service_samples(h.service, 0, 999, 0, 77, count_sample, seen, &r), -ENOENT);
+        CHECK_STRING(r.detail, "there is no run 999");
+
+        seen[0] = seen[1] = 0;
+        CHECK_INT(service_changes(h.service, id, 0, UINT32_MAX, count_change, seen, &r), 0);
+        CHECK_INT(seen[1], 1 + 150 + 200);
+        int64_t last;
+        CHECK_INT(service_last_change(h.service, &last, &r), 0);
+        CHECK_INT(seen[0], last);
+        CHECK_INT(service_changes(h.service, 77, 0, 10, count_change, seen, &r), -ENOENT);
+
+        struct run_record record;
+        CHECK_INT(service_run(h.service, run, &record, &r), 0);
+        enum state state = record.state;
+        run_record_deinit(&record);
+        CHECK_INT(state, STATE_RUNNING);
+        CHECK_INT(service_run(h.service, 999, &record, &r), -ENOENT);
+}
+
+/* Results */
+
+static int keep_row(void *userdata, const struct result_record *row) {
+        struct result_record **rows = userdata;
+        **rows = *row;
+        (*rows)->point_json = strdup(row->point_json);
+        (*rows)->flags_json = strdup(row->flags_json);
+        (*rows)->error = row->error ? strdup(row->error) : NULL;
+        (*rows)++;
+        return 0;
+}
+
+static void test_results(void) {
+        static const struct {
+                enum state state;
+                const char *result, *flags, *error;
+        } runs[] = {
+                {STATE_DONE,
+                 "{\"throughput_bytes_per_second\": 300, \"messages_per_second\": 3, \"latency_ns\": {\"min\": 1, "
+                 "\"p50\": 20, \"p90\": 30, \"p99\": 40, \"p99_9\": 50, \"max\": 60, \"mean\": 21.5, \"kind\": "
+                 "\"rtt\"}}",
+                 "[\"noisy:steal\", \"no_steady_state\"]", NULL},
+                {STATE_DONE, "{\"throughput_bytes_per_second\": 100, \"messages_per_second\": 1, \"latency_ns\": null}",
+                 "[\"noisy:steal\"]", NULL},
+                {STATE_FAILED, NULL, "[\"placement_violated\"]", "thread 0 ran on CPU 3, asked 1"},
+                {STATE_DONE,
+                 "{\"throughput_bytes_per_second\": null, \"messages_per_second\": 2.5, \"latency_ns\": "
+                 "{\"p50\": 40, \"kind\": \"rtt\"}}",
+                 "[]", NULL},
+        };
+        HOUSE h;
+        house_start(&h);
+        struct refusal r = {0};
+        bool created;
+        int64_t id;
+        CHECK_INT(SUBMIT(&h, "{\"repetitions\": 5}", NULL, &id, &created, &r), 0);
+        for (size_t i = 0; i < ELEMENTS(runs); i++)
+                CHECK_INT(run_next(&h, runs[i].state, runs[i].result, runs[i].flags, runs[i].error), 0);
+        struct result_record row = {0}, *p = &row;
+        CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+        CHECK(p == &row + 1);
+        bool good = row.runs == 3 && row.runs_planned == 5 && row.runs_failed == 1 &&
+                    row.throughput_bytes_per_second.n == 2 && row.throughput_bytes_per_second.median == 200 &&
+                    row.throughput_bytes_per_second.min == 100 && row.messages_per_second.n == 3 &&
+                    row.messages_per_second.median == 2.5 && !row.messages_per_second.has_ci95 &&
+                    row.latency_p50.n == 2 && row.latency_p50.median == 30 && row.latency_p99.n == 1 &&
+                    row.latency_mean.median == 21.5 && row.latency_kind && strcmp(row.latency_kind, "rtt") == 0 &&
+                    strcmp(row.error, "thread 0 ran on CPU 3, asked 1") == 0 &&
+                    strcmp(row.flags_json, "[\"noisy:steal\",\"no_steady_state\",\"placement_violated\"]") == 0;
+        result_record_deinit(&row);
+        CHECK(good);
+        CHECK_INT(service_results(h.service, 99, keep_row, &p, &r), -ENOENT);
+        CHECK_INT(r.status, 404);
+}
+
+static int count_row(void *userdata, const struct result_record *row) {
+        unsigned *n = userdata;
+        (*n)++;
+        return row->runs == 0 && row->throughput_bytes_per_second.n == 0 && !row->latency_kind &&
+                               strcmp(row->flags_json, "[]") == 0
+                       ? 0
+                       : -EILSEQ;
+}
+
+static void test_results_before_the_first_run(void) {
+        HOUSE h;
+        house_start(&h);
+        struct refusal r;
+        bool created;
+        int64_t id;
+        unsigned rows = 0;
+        CHECK_INT(SUBMIT(&h, "{\"message_size\": [1,2,3,4,5,6,7,8,9,10], \"threads\": [1,2,3,4]}", NULL, &id, &created,
+                         &r),
+                  0);
+        CHECK_INT(service_results(h.service, id, count_row, &rows, &r), 0);
+        CHECK_UINT(rows, 40);
+}
+
+int main(void) {
+        log_open(LOG_EMERG);
+        fault_install();
+        RUN(test_lists_are_paged);
+        RUN(test_runs_samples_changes);
+        RUN(test_results);
+        RUN(test_results_before_the_first_run);
+        return check_end();
+}

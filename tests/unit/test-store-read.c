@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What comes out of the store again: samples, lists, the ETA, changes, points, totals. */
+
+#include "daemon/store-internal.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+#include "tests/unit/store-fixture.h"
+
+#include <errno.h>
+
+/* Samples */
+
+static void test_samples_come_back(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        static struct histogram h;
+        memset(&h, 0, sizeof(h));
+        histogram_record(&h, 1234567);
+        histogram_record(&h, 3);
+        struct sample_record batch[] = {sample_of(id, run, 0, NULL), sample_of(id, run, 1, &h)};
+        CHECK_INT(store_add_samples(f.store, batch, 2), 0);
+        CHECK_INT(store_add_samples(f.store, NULL, 0), 0);
+
+        struct sample_record *got;
+        size_t n;
+        CHECK_INT(store_samples(f.store, 0, run, 0, 10, &got, &n), 0);
+        bool good = n == 2 && got[0].change < got[1].change && got[1].second == 1 && got[1].thread == 1 &&
+                    got[1].interval_ns == 1000012345 && got[1].messages == UINT64_C(1) << 40 &&
+                    got[1].bytes == UINT64_C(1) << 52 && strcmp(got[1].agent, "receiver") == 0 &&
+                    !got[0].counters_json && strstr(got[1].counters_json, "voluntary") && !got[0].latency &&
+                    got[1].latency && memcmp(got[1].latency, &h, sizeof(h)) == 0;
+        int64_t after = n ? got[0].change : 0;
+        store_samples_free(got, n);
+        CHECK(good);
+        CHECK_INT(store_samples(f.store, id, 0, after, 10, &got, &n), 0);
+        store_samples_free(got, n);
+        CHECK_UINT(n, 1);
+        CHECK_INT(store_samples(f.store, id, 0, 0, 1, &got, &n), 0);
+        store_samples_free(got, n);
+        CHECK_UINT(n, 1);
+        CHECK_INT(store_samples(f.store, 0, 99, 0, 1, &got, &n), -ENOENT);
+        CHECK_INT(store_samples(f.store, 99, 0, 0, 1, &got, &n), -ENOENT);
+}
+
+static void test_samples_of_running_runs_only(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        struct sample_record batch[] = {sample_of(id, run, 0, NULL), sample_of(id, run + 1, 0, NULL)};
+        CHECK_INT(store_add_samples(f.store, batch, 2), -ENOENT);
+        CHECK_INT(number(&f, "SELECT count(*) FROM samples"), 0); /* not half of the batch either */
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(store_add_samples(f.store, batch, 1), -ENOENT);
+}
+
+static void test_second_attempt_starts_without_samples(void) {
+        FIXTURE f;
+        int64_t id;
+        struct recovery recovery;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        struct sample_record sample = sample_of(id, run, 0, NULL);
+        CHECK_INT(store_add_samples(f.store, &sample, 1), 0);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK_INT(fixture_start(f.store), run);
+        CHECK_INT(number(&f, "SELECT count(*) + (SELECT value FROM counters WHERE name = 'samples') FROM samples"), 0);
+}
+
+/* Lists, ETA, changes */
+
+static void test_lists(void) {
+        FIXTURE f;
+        int64_t id;
+        struct experiment_record *items;
+        size_t n;
+        fixture_open(&f);
+        for (int i = 0; i < 5; i++)
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+
+        static const struct {
+                bool by_state;
+                enum state state;
+                int64_t before;
+                uint32_t limit;
+                int64_t ids[6];
+        } table[] = {
+                {false, STATE_QUEUED, 0, 100, {5, 4, 3, 2, 1}},
+                {false, STATE_QUEUED, 0, 2, {5, 4}},
+                {false, STATE_QUEUED, 4, 2, {3, 2}},
+                {false, STATE_QUEUED, 1, 2, {0}},
+                {true, STATE_QUEUED, 0, 100, {5, 4, 3, 2}},
+                {true, STATE_DONE, 0, 100, {1}},
+                {true, STATE_FAILED, 0, 100, {0}},
+        };
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                CHECK_INT(store_experiments(f.store, table[i].by_state, table[i].state, table[i].before, table[i].limit,
+                                            util_now_ms(), &items, &n),
+                          0);
+                bool good = true;
+                for (size_t k = 0; k < n; k++)
+                        good = good && items[k].id == table[i].ids[k];
+                good = good && table[i].ids[n] == 0;
+                store_experiments_free(items, n);
+                if (!good)
+                        CHECK_FAIL("list %zu is not as expected", i);
+        }
+}
+
+static void test_eta(void) {
+        FIXTURE f;
+        int64_t id[3];
+        struct experiment_record *items;
+        size_t n;
+        fixture_open(&f);
+        for (int i = 0; i < 3; i++)
+                CHECK_INT(fixture_add(f.store, 4, 1, NULL, &id[i]), 0);
+        /* the first has done two runs of 2 s and is 0.5 s into its third; planned were 3 s each */
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE experiments SET measured_ms = 4000 WHERE id = 1"), 0);
+        CHECK(fixture_start(f.store) > 0);
+        int64_t started = number(&f, "SELECT started_at FROM runs WHERE state = 'running'");
+
+        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started + 500, &items, &n), 0);
+        bool good = n == 3 && items[2].eta_seconds == 4 && items[2].queue_position == 0 && /* 3.5 rounded up */
+                    items[1].eta_seconds == 16 && items[1].queue_position == 1 && items[0].eta_seconds == 28 &&
+                    items[0].queue_position == 2;
+        store_experiments_free(items, n);
+        CHECK(good);
+        /* a run that takes longer than expected, and a clock that was set back */
+        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started + 60000, &items, &n), 0);
+        good = n == 3 && items[2].eta_seconds == 2;
+        store_experiments_free(items, n);
+        CHECK(good);
+        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started - 60000, &items, &n), 0);
+        good = n == 3 && items[2].eta_seconds == 4;
+        store_experiments_free(items, n);
+        CHECK(good);
+}
+
+static void test_measured_time_is_true(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        usleep(30000);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        int64_t measured = number(&f, "SELECT measured_ms FROM experiments");
+        CHECK(measured >= 30 && measured < 10000);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_FAILED, "no"), 0); /* does not count */
+        CHECK_INT(number(&f, "SELECT measured_ms FROM experiments"), measured);
+}
+
+/* Follows the changes as an event stream does, `limit` at a time; returns how many it saw, or INT64_MIN. */
+static int64_t follow(struct store *s, int64_t experiment_id, int64_t *after, uint32_t limit) {
+        int64_t seen = 0;
+        for (;;) {
+                struct change_record *changes;
+                size_t n;
+                if (store_changes(s, experiment_id, *after, limit, util_now_ms(), &changes, &n) < 0)
+                        return INT64_MIN;
+                for (size_t i = 0; i < n; i++) {
+                        struct change_record *c = &changes[i];
+                        int64_t change = c->experiment ? c->experiment->change
+                                         : c->run      ? c->run->change
+                                                       : c->sample->change;
+                        if ((!!c->experiment + !!c->run + !!c->sample) != 1 || change <= *after)
+                                seen = INT64_MIN / 2;
+                        *after = change;
+                        seen++;
+                }
+                store_changes_free(changes, n);
+                if (n < limit)
+                        return seen;
+        }
+}
+
+static void test_changes(void) {
+        FIXTURE f;
+        int64_t id, other, after = 0, all = 0;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 1, NULL, &id), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &other), 0);
+        CHECK_INT(follow(f.store, id, &after, 2), 4); /* the experiment and three runs, in steps of two */
+        CHECK_INT(follow(f.store, 0, &all, 100), 2);  /* runs that wait are no news to all */
+        CHECK_INT(follow(f.store, id, &after, 2), 0);
+
+        int64_t run = fixture_start(f.store);
+        struct sample_record batch[] = {sample_of(id, run, 0, NULL), sample_of(id, run, 1, NULL),
+                                        sample_of(id, run, 2, NULL)};
+        CHECK_INT(store_add_samples(f.store, batch, 3), 0);
+        CHECK_INT(follow(f.store, id, &after, 1), 5); /* run, experiment, samples */
+        CHECK_INT(follow(f.store, 0, &all, 1), 2);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(follow(f.store, id, &after, 1), 2);
+        int64_t running;
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
+        CHECK_INT(follow(f.store, id, &after, 1), 3); /* two runs and the experiment */
+        int64_t last;
+        CHECK_INT(store_last_change(f.store, &last), 0);
+        CHECK(after <= last);
+        struct change_record *changes;
+        size_t n;
+        CHECK_INT(store_changes(f.store, 99, 0, 10, 0, &changes, &n), -ENOENT);
+        CHECK_INT(number(&f, "SELECT count(*) - count(DISTINCT change) FROM (SELECT change FROM experiments UNION ALL "
+                             "SELECT change FROM runs UNION ALL SELECT change FROM samples)"),
+                  0);
+}
+
+static void test_points_with_their_runs(void) {
+        FIXTURE f;
+        int64_t id;
+        struct point_record *points;
+        size_t n;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 2, NULL, &id), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_FAILED, "broken"), 0);
+        CHECK_INT(store_points(f.store, id, 0, 2, &points, &n), 0);
+        bool good = n == 2 && points[0].n_runs == 2 && points[0].runs[0].state == STATE_DONE &&
+                    strcmp(points[0].runs[0].result_json, "{\"messages\":1}") == 0 &&
+                    points[0].runs[1].state == STATE_QUEUED && points[1].runs[0].state == STATE_FAILED &&
+                    strcmp(points[1].runs[0].error, "broken") == 0;
+        store_points_free(points, n);
+        CHECK(good);
+        CHECK_INT(store_points(f.store, id, 2, 2, &points, &n), 0);
+        store_points_free(points, n);
+        CHECK_UINT(n, 1);
+        CHECK_INT(store_points(f.store, 99, 0, 2, &points, &n), -ENOENT);
+}
+
+static void test_totals(void) {
+        FIXTURE f;
+        int64_t id;
+        struct store_totals t;
+        fixture_open(&f);
+        CHECK_INT(store_totals(f.store, &t), 0);
+        CHECK_UINT(t.experiments_queued + t.runs_done + t.runs_failed + t.samples, 0);
+        for (int i = 0; i < 3; i++)
+                CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        struct sample_record sample = sample_of(1, run, 0, NULL);
+        CHECK_INT(store_add_samples(f.store, &sample, 1), 0);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_FAILED, "x"), 0);
+        CHECK_INT(store_totals(f.store, &t), 0);
+        CHECK_UINT(t.experiments_queued, 2);
+        CHECK_UINT(t.runs_done, 1);
+        CHECK_UINT(t.runs_failed, 1);
+        CHECK_UINT(t.samples, 1);
+        CHECK(t.database_bytes > 4096);
+}
+
+int main(void) {
+        RUN(test_samples_come_back);
+        RUN(test_samples_of_running_runs_only);
+        RUN(test_second_attempt_starts_without_samples);
+        RUN(test_lists);
+        RUN(test_eta);
+        RUN(test_measured_time_is_true);
+        RUN(test_changes);
+        RUN(test_points_with_their_runs);
+        RUN(test_totals);
+        return check_end();
+}
