@@ -12,7 +12,7 @@ static struct {
         struct db *db;
 } t;
 
-static void close_database(int *unused) {
+static void close_database(const int *unused) {
         (void) unused;
         db_close(t.db);
         t.db = NULL;
