@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -73,6 +74,10 @@ static int agent_run(struct agent *a) {
         int r = pthread_create(&leader, NULL, leader_main, a);
         if (r)
                 return -r;
+        /* The daemon starts agents with precedence where it may, for the leader: among a thousand threads that never
+         * sleep its turn would come after seconds. Workers, all made from here on, have none. */
+        if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) < 0)
+                return -errno;
         while (sem_wait(&a->workers_ready) < 0)
                 ; /* EINTR; the leader ends the process when there is nothing to wait for */
         workers_main(a);

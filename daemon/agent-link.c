@@ -26,6 +26,7 @@
 #define READY_BYTES_PER_NS 0.1 /* buffers are made and touched at 100 MB/s at least */
 #define READY_THREAD_NS (10 * NSEC_PER_MSEC)
 #define SILENCE_BEYOND_INTERVAL_NS (1500 * NSEC_PER_MSEC)
+#define SILENCE_PER_THREAD_NS (5 * NSEC_PER_MSEC) /* the leader's turn among a thousand spinning threads is far */
 #define LEAVE_WITHIN_NS (2 * NSEC_PER_SEC)
 #define EXIT_AFTER_HANGUP_NS NSEC_PER_SEC
 #define FREE_WITHIN_MS 1000
@@ -135,7 +136,7 @@ static void deadline_or_fail(struct agent_link *l, uint64_t deadline_ns) {
 }
 
 static uint64_t silence_allowed(const struct agent_link *l) {
-        return l->setup->interval_ns + SILENCE_BEYOND_INTERVAL_NS;
+        return l->setup->interval_ns + SILENCE_BEYOND_INTERVAL_NS + l->setup->point.threads * SILENCE_PER_THREAD_NS;
 }
 
 static uint64_t ready_allowed(const struct message_setup *s) {
@@ -156,19 +157,6 @@ static void deadline_passed(struct agent_link *l) {
                 fail(l, AGENT_WENT_SILENT, "went silent for %.1f s %s (%s)", silent, moment, process);
         else
                 fail(l, AGENT_WENT_SILENT, "was silent for %.1f s %s (%s)", silent, moment, process);
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct agent_link *l = userdata;
-        (void) source;
-        (void) usec;
-        if (l->deadline_ns == UINT64_MAX)
-                return 0;
-        if (util_now_ns() >= l->deadline_ns)
-                deadline_passed(l);
-        else
-                deadline_or_fail(l, l->deadline_ns);
-        return 0;
 }
 
 static void out_of_turn(struct agent_link *l, const struct message *m) {
@@ -292,13 +280,33 @@ static bool receive_one(struct agent_link *l) {
         return l->state != AGENT_FAILED;
 }
 
+static void receive_some(struct agent_link *l) {
+        for (unsigned i = 0; i < PACKETS_PER_DISPATCH && l->control_source && receive_one(l); i++)
+                ;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct agent_link *l = userdata;
+        (void) source;
+        (void) usec;
+        /* The daemon may be the one that was late: what lies in the socket was said in time. */
+        if (util_now_ns() >= l->deadline_ns)
+                receive_some(l);
+        if (l->deadline_ns == UINT64_MAX)
+                return 0;
+        if (util_now_ns() >= l->deadline_ns)
+                deadline_passed(l);
+        else
+                deadline_or_fail(l, l->deadline_ns);
+        return 0;
+}
+
 static int on_control(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         struct agent_link *l = userdata;
         (void) source;
         (void) fd;
         (void) events;
-        for (unsigned i = 0; i < PACKETS_PER_DISPATCH && l->control_source && receive_one(l); i++)
-                ;
+        receive_some(l);
         return 0;
 }
 
@@ -337,9 +345,7 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
         (void) source;
         (void) fd;
         (void) events;
-        /* What it said before it went tells more than how it went. */
-        for (unsigned i = 0; i < PACKETS_PER_DISPATCH && l->control_source && receive_one(l); i++)
-                ;
+        receive_some(l); /* what it said before it went tells more than how it went */
         int r = reap(l);
         if (r == -EAGAIN)
                 return 0;

@@ -168,10 +168,6 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 if (fabs(first - second) > ENDS_DIFFER * second)
                         add_flag(v, "ends_differ");
         }
-        if (r->order->placement->shares_cpus)
-                add_flag(v, "shares_cpus");
-        if (r->order->placement->shares_cores)
-                add_flag(v, "shares_cores");
         if (!series_is_steady(r->series.rates, r->series.n, STEADY_WITHIN))
                 add_flag(v, "no_steady_state");
 }

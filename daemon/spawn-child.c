@@ -29,6 +29,7 @@
 #define FIRST_FREE_FD 8
 #define SAFE_FD 64 /* below: about to be overwritten */
 
+#define NICE_ANY 40u       /* 20 - (-20) */
 #define AGENT_FILES 65536u /* 1024 threads with a channel both ways, and room */
 
 static const char *const step_names[STEP_COUNT] = {
@@ -108,6 +109,9 @@ static int set_limits(void) {
                 e = raise_limit(RLIMIT_MSGQUEUE, RLIM_INFINITY);
         if (e == 0 && setrlimit(RLIMIT_CORE, &no_core) < 0)
                 e = errno;
+        /* For the thread that speaks with the daemon; agent/main.c takes it from the others. An unprivileged daemon
+         * cannot give it, and its agents do without. */
+        (void) setpriority(PRIO_PROCESS, 0, PRIO_MIN);
         return e;
 }
 

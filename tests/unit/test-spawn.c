@@ -120,6 +120,10 @@ static void nothing_is_inherited(void) {
         CHECK_STRING(line("core"), "0");
         CHECK_STRING(line("pdeathsig"), "9");
         CHECK(atol(line("nofile")) >= 1024);
+        char precedence[16];
+        (void) snprintf(precedence, sizeof(precedence), "%d",
+                        identity.change ? PRIO_MIN : getpriority(PRIO_PROCESS, 0));
+        CHECK_STRING(line("nice"), precedence);
         CHECK_INT(finish(&s), 0);
 }
 
