@@ -30,10 +30,10 @@ static int after_error(struct worker *w, int fd, short events, size_t moved, con
         case ECONNRESET:
                 return failure_set(&w->failure, error,
                                    "peer %s closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s",
-                                   w->agent->peer_role, w->index, w->messages, strerror(error));
+                                   w->agent->peer_role, w->index, w->messages, strerrordesc_np(error));
         default:
                 return failure_set(&w->failure, error, "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,
-                                   w->index, w->messages, strerror(error));
+                                   w->index, w->messages, strerrordesc_np(error));
         }
 }
 

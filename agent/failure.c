@@ -9,12 +9,12 @@
 #include <stdio.h>
 
 int failure_set(struct failure *f, int error, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
         if (f->detail[0] == '\0') {
-                va_list ap;
-                va_start(ap, format);
                 (void) vsnprintf(f->detail, sizeof f->detail, format, ap);
-                va_end(ap);
                 f->error = error;
         }
+        va_end(ap);
         return error ? -error : -EIO;
 }

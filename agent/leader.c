@@ -33,7 +33,7 @@ int leader_say(struct agent *a, const struct message *m) {
         if (r == -ECONNRESET || r == -EPIPE)
                 leader_orphaned(a);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the daemon does not take a packet: %s", strerror(-r));
+                return failure_set(&a->failure, -r, "the daemon does not take a packet: %s", strerrordesc_np(-r));
         a->spoke_ns = util_now_ns();
         return 0;
 }
@@ -51,7 +51,7 @@ static int hear(struct agent *a, struct message *ret, uint64_t deadline_ns) {
                 leader_orphaned(a);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the daemon's packet is no message: %s",
-                                   detail[0] ? detail : strerror(-r));
+                                   detail[0] ? detail : strerrordesc_np(-r));
         return 0;
 }
 
@@ -67,7 +67,7 @@ static int peer_hung_up(struct agent *a) {
 static int take_worker_events(struct agent *a) {
         uint64_t n;
         if (read(a->event_fd, &n, sizeof n) < 0 && errno != EAGAIN && errno != EINTR)
-                return failure_set(&a->failure, errno, "eventfd: %s", strerror(errno));
+                return failure_set(&a->failure, errno, "eventfd: %s", strerrordesc_np(errno));
         const struct failure *f = workers_failure(a);
         if (f)
                 return failure_set(&a->failure, f->error, "%s", f->detail);
@@ -126,7 +126,7 @@ int leader_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
                 };
                 int r = sleep_until(p, until_ns < alive_ns ? until_ns : alive_ns);
                 if (r < 0)
-                        return failure_set(&a->failure, -r, "poll: %s", strerror(-r));
+                        return failure_set(&a->failure, -r, "poll: %s", strerrordesc_np(-r));
                 r = sort_events(a, p, interest);
                 if (r)
                         return r;
@@ -185,7 +185,7 @@ static int move_leader(struct agent *a) {
         }
         int r = cpumask_set_affinity(0, &m);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the leader cannot move to its CPUs: %s", strerror(-r));
+                return failure_set(&a->failure, -r, "the leader cannot move to its CPUs: %s", strerrordesc_np(-r));
         return 0;
 }
 
@@ -215,7 +215,7 @@ static int effective_to_json(struct agent *a, char **ret) {
         int r = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         if (r < 0)
-                return failure_set(&a->failure, -r, "what is in force cannot be told: %s", strerror(-r));
+                return failure_set(&a->failure, -r, "what is in force cannot be told: %s", strerrordesc_np(-r));
         return 0;
 }
 
@@ -235,7 +235,7 @@ static int prepare_workers(struct agent *a) {
          * and drops a reference on the file with two locked instructions. */
         if (unshare(CLONE_FILES) < 0)
                 return failure_set(&a->failure, errno, "the leader cannot have descriptors of its own: %s",
-                                   strerror(errno));
+                                   strerrordesc_np(errno));
         return 0;
 }
 
@@ -243,7 +243,7 @@ static int say_ready(struct agent *a) {
         struct message m = {.type = MESSAGE_READY};
         int r = proof_to_json(a, &m.ready.proof);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerror(-r));
+                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
         r = effective_to_json(a, &m.ready.effective);
         if (r == 0)
                 r = leader_say(a, &m);
@@ -275,7 +275,7 @@ static int say_report(struct agent *a) {
         m.report.bytes = a->window.messages * a->setup.point.message_size;
         int r = proof_to_json(a, &m.report.proof);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerror(-r));
+                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
         r = effective_to_json(a, &m.report.effective);
         if (r == 0)
                 r = usage_to_json(a, &m.report.counters);

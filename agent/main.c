@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
         if (r == 0)
                 r = agent_run(&a);
         if (r < 0) {
-                fprintf(stderr, "ipclab-agent: %s\n", strerror(-r));
+                fprintf(stderr, "ipclab-agent: %s\n", strerrordesc_np(-r));
                 return AGENT_EXIT_FAILED;
         }
         agent_deinit(&a);

@@ -44,7 +44,7 @@ static int send_packet(struct agent *a, const struct peer_packet *packet, const 
                         return 0;
                 if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
                         return failure_set(&a->failure, errno, "peer %s is gone: cannot tell it %s: %s", a->peer_role,
-                                           kind_name(packet->kind), strerror(errno));
+                                           kind_name(packet->kind), strerrordesc_np(errno));
                 if (util_now_ns() >= deadline_ns)
                         return failure_set(&a->failure, ETIMEDOUT, "peer %s does not listen: cannot tell it %s",
                                            a->peer_role, kind_name(packet->kind));
@@ -110,7 +110,7 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                                            a->peer_role, expected);
                 if (errno != EAGAIN && errno != EINTR)
                         return failure_set(&a->failure, errno, "peer %s cannot be heard: %s", a->peer_role,
-                                           strerror(errno));
+                                           strerrordesc_np(errno));
                 int r = leader_wait(a, deadline_ns, LEADER_PEER);
                 if (r < 0)
                         return r;

@@ -128,16 +128,26 @@ static int finish(struct agent *a) {
         return a->end == END_FIRST ? finish_first(a) : finish_second(a);
 }
 
-/* Samples until the window's end, or until all workers rest when it has none. */
+/* When the next sample is due: at whole intervals from the window's begin, whatever was missed; never without an
+ * interval. */
+static uint64_t sample_after(uint64_t begin_ns, uint64_t now_ns, uint64_t interval) {
+        if (interval == 0)
+                return UINT64_MAX;
+        uint64_t passed = now_ns > begin_ns ? (now_ns - begin_ns) / interval : 0;
+        return begin_ns + (passed + 1) * interval;
+}
+
+/* Samples until the window's end. */
 static int sample_timed(struct agent *a, struct sampler *s, uint64_t begin_ns) {
         uint64_t interval = a->setup.interval_ns, end_ns = begin_ns + a->setup.duration_ns;
-        for (uint64_t next = begin_ns + interval; interval && next < end_ns;) {
+        uint64_t next = sample_after(begin_ns, begin_ns, interval);
+        while (next < end_ns) {
                 int r = sleep_until(a, next);
                 if (r == 0)
                         r = sampler_take(s);
                 if (r < 0)
                         return r;
-                next += (1 + (util_now_ns() - next) / interval) * interval;
+                next = sample_after(begin_ns, util_now_ns(), interval);
         }
         int r = sleep_until(a, end_ns);
         if (r == 0)
@@ -195,7 +205,7 @@ static int stalled(struct agent *a, uint64_t patience) {
 
 static int sample_counted(struct agent *a, struct sampler *s, uint64_t go_ns) {
         uint64_t interval = a->setup.interval_ns, patience = patience_ns(a);
-        uint64_t next = interval ? go_ns + interval : UINT64_MAX, last = progress(a), moved_ns = go_ns;
+        uint64_t next = sample_after(go_ns, go_ns, interval), last = progress(a), moved_ns = go_ns;
         for (;;) {
                 uint64_t look_ns = util_now_ns() + LEADER_ALIVE_NS;
                 int r = leader_wait(a, next < look_ns ? next : look_ns, LEADER_WORKERS);
@@ -212,7 +222,7 @@ static int sample_counted(struct agent *a, struct sampler *s, uint64_t go_ns) {
                 r = sampler_take(s);
                 if (r < 0)
                         return r;
-                next += (1 + (now_ns - next) / interval) * interval;
+                next = sample_after(go_ns, now_ns, interval);
         }
 }
 

@@ -19,7 +19,7 @@ int pipes_reserve_descriptors(struct agent *a, uint32_t n) {
         struct rlimit limit;
         rlim_t need = (rlim_t) n + DESCRIPTORS_SPARE;
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-                return failure_set(&a->failure, errno, "getrlimit: %s", strerror(errno));
+                return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
         if (limit.rlim_cur >= need)
                 return 0;
         if (limit.rlim_max < need)
@@ -29,7 +29,7 @@ int pipes_reserve_descriptors(struct agent *a, uint32_t n) {
         limit.rlim_cur = need;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s", (uintmax_t) need,
-                                   strerror(errno));
+                                   strerrordesc_np(errno));
         return 0;
 }
 
@@ -56,7 +56,7 @@ int pipes_set_size(struct agent *a, int fd) {
         case EBUSY:
                 return failure_set(&a->failure, EBUSY, "pipe_size %" PRIu64 ": the pipe holds more already", size);
         default:
-                return failure_set(&a->failure, errno, "pipe_size %" PRIu64 ": %s", size, strerror(errno));
+                return failure_set(&a->failure, errno, "pipe_size %" PRIu64 ": %s", size, strerrordesc_np(errno));
         }
 }
 

@@ -21,8 +21,8 @@
 #define STACK_LOOKED_AT (16u * 1024u) /* more than any loop uses */
 #define PAGES_AT_ONCE 1024u
 #define WORD (8 * sizeof(unsigned long))
-#define LISTED_MAX 64u /* more threads than that are told of together where that loses nothing: packets have a limit   \
-                        */
+/* More threads than that are told of together where that loses nothing: packets have a limit. */
+#define LISTED_MAX 64u
 
 static uintptr_t page_size(void) {
         return (uintptr_t) sysconf(_SC_PAGESIZE);
@@ -81,7 +81,7 @@ int proof_take(struct worker *w) {
                 r = -errno;
         if (r < 0)
                 return failure_set(&w->failure, -r, "thread %" PRIu32 " cannot tell where it is: %s", w->index,
-                                   strerror(-r));
+                                   strerrordesc_np(-r));
         cpumask_add(&p->seen, p->cpu);
         take_policy(p);
         take_stack(p);
@@ -151,7 +151,7 @@ static void put_count(struct json_writer *w, const struct page_count *count, int
         json_member_u64(w, "total", count->total);
         if (error < 0) {
                 char reason[128];
-                (void) snprintf(reason, sizeof reason, "move_pages: %s", strerror(-error));
+                (void) snprintf(reason, sizeof reason, "move_pages: %s", strerrordesc_np(-error));
                 json_member_null(w, "nodes");
                 json_member_string(w, "reason", reason);
                 return;
@@ -217,7 +217,7 @@ static void put_pages(struct json_writer *w, const struct agent *a, const struct
 static void put_policy(struct json_writer *w, const struct thread_proof *p) {
         if (p->policy_error) {
                 char reason[128];
-                (void) snprintf(reason, sizeof reason, "get_mempolicy: %s", strerror(p->policy_error));
+                (void) snprintf(reason, sizeof reason, "get_mempolicy: %s", strerrordesc_np(p->policy_error));
                 json_member_null(w, "policy");
                 json_member_string(w, "policy_reason", reason);
                 return;

@@ -27,8 +27,8 @@ struct thread_proof {
         struct cpumask affinity;
         struct cpumask seen;   /* CPUs that the thread found itself on */
         struct cpumask looked; /* CPUs that the leader saw it on; the leader's to write */
-        unsigned cpu, node;  /* at the last look */
-        int policy_error;    /* errno of get_mempolicy, 0 = the two below hold */
+        unsigned cpu, node;    /* at the last look */
+        int policy_error;      /* errno of get_mempolicy, 0 = the two below hold */
         enum memory_policy policy;
         struct node_set policy_nodes;
         uintptr_t stack_low, stack_high; /* pages of the stack that the loop runs on */

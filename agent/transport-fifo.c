@@ -41,7 +41,7 @@ static int make(struct agent *a, uint32_t thread, enum direction d) {
         name_of(thread, d, name);
         if (mkfifoat(a->run_dir_fd, name, 0600) < 0)
                 return failure_set(&a->failure, errno, "%s cannot be made in the run's directory: %s", name,
-                                   strerror(errno));
+                                   strerrordesc_np(errno));
         return 0;
 }
 
@@ -51,11 +51,11 @@ static int open_end(struct agent *a, uint32_t thread, enum direction d, int flag
         name_of(thread, d, name);
         _cleanup_close_ int fd = openat(a->run_dir_fd, name, flags | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
-                return failure_set(&a->failure, errno, "%s cannot be opened: %s", name, strerror(errno));
+                return failure_set(&a->failure, errno, "%s cannot be opened: %s", name, strerrordesc_np(errno));
         if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
                 return failure_set(&a->failure, EINVAL, "%s in the run's directory is no FIFO", name);
         if (fcntl(fd, F_SETFL, flags) < 0) /* from here on it blocks */
-                return failure_set(&a->failure, errno, "%s: F_SETFL: %s", name, strerror(errno));
+                return failure_set(&a->failure, errno, "%s: F_SETFL: %s", name, strerrordesc_np(errno));
         *ret = util_steal_fd(&fd);
         return 0;
 }

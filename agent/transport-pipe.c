@@ -20,7 +20,7 @@ TRANSPORT_LOOPS(pipe, pipe_channel);
 
 static int make_pipe(struct agent *a, int ret[2]) {
         if (pipe2(ret, O_CLOEXEC) < 0)
-                return failure_set(&a->failure, errno, "pipe: %s", strerror(errno));
+                return failure_set(&a->failure, errno, "pipe: %s", strerrordesc_np(errno));
         int r = pipes_set_size(a, ret[1]);
         if (r < 0) {
                 ret[0] = util_close(ret[0]);

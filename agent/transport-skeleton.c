@@ -66,7 +66,7 @@ static int after_error(struct worker *w, size_t moved, const char *what) {
                            error == EPIPE || error == ECONNRESET
                                    ? "peer %s closed the channel: %s failed in thread %" PRIu32 ": %s"
                                    : "with peer %s, %s failed in thread %" PRIu32 ": %s",
-                           w->agent->peer_role, what, w->index, strerror(error));
+                           w->agent->peer_role, what, w->index, strerrordesc_np(error));
 }
 
 static int skeleton_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
@@ -126,7 +126,7 @@ static const struct transport_loops *skeleton_loops_of(const struct agent *a) {
 static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
         int pair[2];
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-                return failure_set(&a->failure, errno, "socketpair: %s", strerror(errno));
+                return failure_set(&a->failure, errno, "socketpair: %s", strerrordesc_np(errno));
         int r = peer_send_fds(a, w->index, &pair[1], 1, deadline_ns);
         (void) util_close(pair[1]);
         w->send_fd = w->receive_fd = pair[0]; /* closed with the worker */

@@ -103,7 +103,7 @@ int usage_take(struct agent *a, struct usage *ret) {
                 int r = add_worker(&u, &a->workers[i]);
                 if (r < 0)
                         return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", i,
-                                           strerror(-r));
+                                           strerrordesc_np(-r));
         }
         *ret = u;
         return 0;
@@ -160,7 +160,8 @@ void usage_put(struct json_writer *w, const struct usage *u) {
         put_cpu_time(w, u);
         if (u->migrations_error) {
                 char reason[160];
-                (void) snprintf(reason, sizeof reason, "/proc/PID/task/TID/sched: %s", strerror(u->migrations_error));
+                (void) snprintf(reason, sizeof reason, "/proc/PID/task/TID/sched: %s",
+                                strerrordesc_np(u->migrations_error));
                 put_unknown(w, "migrations", reason);
         } else {
                 json_member_u64(w, "migrations", u->migrations);
@@ -176,6 +177,6 @@ int usage_to_json(struct agent *a, char **ret) {
         int r = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the counters cannot be told: %s", strerror(-r));
+                return failure_set(&a->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
         return 0;
 }

@@ -46,7 +46,7 @@ int workers_new(struct agent *a) {
                 w->send_fd = w->receive_fd = -1;
                 if (sem_init(&w->go, 0, 0) < 0) { /* cannot fail with these arguments */
                         free(workers);
-                        return failure_set(&a->failure, errno, "sem_init: %s", strerror(errno));
+                        return failure_set(&a->failure, errno, "sem_init: %s", strerrordesc_np(errno));
                 }
         }
         a->workers = workers;
@@ -100,7 +100,7 @@ static int pin(struct worker *w) {
                 r = cpumask_set_affinity(0, &mine);
         if (r < 0)
                 return failure_set(&w->failure, -r, "thread %" PRIu32 " cannot be pinned to CPU %" PRId32 ": %s",
-                                   w->index, p->cpus[w->index % p->n_cpus], strerror(-r));
+                                   w->index, p->cpus[w->index % p->n_cpus], strerrordesc_np(-r));
         return 0;
 }
 
@@ -109,7 +109,7 @@ static int make_buffer(struct worker *w) {
         void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED)
                 return failure_set(&w->failure, errno, "no buffer of %zu bytes for thread %" PRIu32 ": %s", length,
-                                   w->index, strerror(errno));
+                                   w->index, strerrordesc_np(errno));
         w->buffer = p;
         w->buffer_length = length;
         memset(p, 0x5a, length); /* the first touch puts the pages where this thread's policy says */
@@ -157,7 +157,7 @@ static void run(struct worker *w) {
         if (r >= 0)
                 r = proof_take(w);
         if (r < 0 && w->failure.detail[0] == '\0')
-                failure_set(&w->failure, -r, "thread %" PRIu32 " failed: %s", w->index, strerror(-r));
+                failure_set(&w->failure, -r, "thread %" PRIu32 " failed: %s", w->index, strerrordesc_np(-r));
 }
 
 static void *worker_main(void *userdata) {
@@ -165,7 +165,7 @@ static void *worker_main(void *userdata) {
         w->tid = (pid_t) syscall(SYS_gettid);
         int r = prepare(w);
         if (r < 0 && w->failure.detail[0] == '\0')
-                failure_set(&w->failure, -r, "thread %" PRIu32 " failed: %s", w->index, strerror(-r));
+                failure_set(&w->failure, -r, "thread %" PRIu32 " failed: %s", w->index, strerrordesc_np(-r));
         rest(w);
         for (;;) {
                 while (sem_wait(&w->go) < 0)
@@ -193,7 +193,7 @@ static int start_thread(struct worker *w) {
         return failure_set(&w->failure, r,
                            "thread %" PRIu32 " of %" PRIu32 " cannot be started: %s (RLIMIT_NPROC is %ju; the cgroup's "
                            "pids.max counts too)",
-                           w->index, w->agent->n_workers, strerror(r), (uintmax_t) limit.rlim_cur);
+                           w->index, w->agent->n_workers, strerrordesc_np(r), (uintmax_t) limit.rlim_cur);
 }
 
 void workers_main(struct agent *a) {

@@ -95,7 +95,7 @@ static int hand_once(const struct options *o, const struct row *row, double rate
         }
         int r = hand_run(&h, ret_rate);
         if (r < 0)
-                fprintf(stderr, "bench: hand-written loop: %s\n", strerror(-r));
+                fprintf(stderr, "bench: hand-written loop: %s\n", strerrordesc_np(-r));
         return r;
 }
 
@@ -180,6 +180,20 @@ static int bad(const char *what, const char *value) {
         return -EINVAL;
 }
 
+static int parse_cpus(const char *value, int cpus[2]) {
+        char *end;
+        long first = strtol(value, &end, 10);
+        if (end == value || *end != ',')
+                return -EINVAL;
+        value = end + 1;
+        long second = strtol(value, &end, 10);
+        if (end == value || *end != '\0' || first < -1 || second < -1 || first > INT32_MAX || second > INT32_MAX)
+                return -EINVAL;
+        cpus[0] = (int) first;
+        cpus[1] = (int) second;
+        return 0;
+}
+
 static int parse_option(int c, const char *value, struct options *o) {
         enum transport t;
         enum workload w;
@@ -194,7 +208,7 @@ static int parse_option(int c, const char *value, struct options *o) {
                 o->seconds = strtod(value, NULL);
                 return o->seconds >= 0.01 && o->seconds <= 60 ? 0 : bad("--seconds must be 0.01 to 60", value);
         case 'c':
-                return sscanf(value, "%d,%d", &o->cpus[0], &o->cpus[1]) == 2 ? 0 : bad("--cpus wants A,B", value);
+                return parse_cpus(value, o->cpus) == 0 ? 0 : bad("--cpus wants A,B", value);
         case 'v':
                 return verify_from_name(value, &o->verify) == 0 ? 0 : bad("--verify", value);
         case 'p':

@@ -21,7 +21,7 @@
 
 static int complain(struct driver *d, int error, const char *what) {
         if (d->trouble[0] == '\0')
-                (void) snprintf(d->trouble, sizeof d->trouble, "%s: %s", what, strerror(error));
+                (void) snprintf(d->trouble, sizeof d->trouble, "%s: %s", what, strerrordesc_np(error));
         return -error;
 }
 

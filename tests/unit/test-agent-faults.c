@@ -232,7 +232,7 @@ static void *relay_packets(void *userdata) {
 /* A stream over a pipe through the interposer. */
 static int run_interposed(struct driver *d, struct interposer *p, enum verify verify, uint64_t size) {
         struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
-        int first[2], second[2];
+        int first[2] = {-1, -1}, second[2] = {-1, -1};
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, first) < 0 ||
             socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, second) < 0)
                 return -errno;
@@ -254,7 +254,7 @@ static int run_interposed(struct driver *d, struct interposer *p, enum verify ve
 }
 
 static void test_checksum_finds_a_changed_byte(void) {
-        struct driver d;
+        struct driver d = {};
         struct interposer p = {.flip = 3 * 1000 + 777};
         CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 1000) < 0);
         CHECK(d.ends[END_SECOND].failed);
@@ -265,7 +265,7 @@ static void test_checksum_finds_a_changed_byte(void) {
 }
 
 static void test_checksum_finds_a_lost_byte(void) {
-        struct driver d;
+        struct driver d = {};
         struct interposer p = {.flip = 5 * 64 + 10, .drop = true};
         CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 64) < 0);
         CHECK_INT(d.ends[END_SECOND].error.error, EBADMSG);
@@ -275,7 +275,7 @@ static void test_checksum_finds_a_lost_byte(void) {
 
 /* The same fault where nobody looks: this is what checksum is for, and that the interposer itself does no harm. */
 static void test_touch_does_not_look(void) {
-        struct driver d;
+        struct driver d = {};
         struct interposer p = {.flip = 3777};
         CHECK_INT(run_interposed(&d, &p, VERIFY_TOUCH, 1000), 0);
         driver_deinit(&d);
@@ -283,7 +283,7 @@ static void test_touch_does_not_look(void) {
 
 /* A byte that is lost shows in the counts, whoever looks at the bytes. */
 static void test_lost_byte_is_counted(void) {
-        struct driver d;
+        struct driver d = {};
         struct interposer p = {.flip = 3777, .drop = true};
         CHECK(run_interposed(&d, &p, VERIFY_NONE, 1000) < 0);
         CHECK_INT(d.ends[END_SECOND].error.error, ETIMEDOUT);
