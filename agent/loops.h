@@ -44,7 +44,6 @@ LOOP_INLINE int loop_acquire_buffer(struct worker *w, unsigned char **ret) {
         return 0;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): the type of struct channel */
 LOOP_INLINE void loop_release_nothing(struct worker *w, unsigned char *message) {
         (void) w;
         (void) message;

@@ -32,7 +32,6 @@ typedef int (*worker_loop)(struct worker *w);
 
 enum worker_command { WORKER_RUN, WORKER_QUIT };
 
-/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding is what it is for */
 struct worker {
         /* Written by the worker, only ever growing, relaxed. */
         alignas(WORKER_LINE) uint64_t messages; /* completed since the agent began */
@@ -103,7 +102,6 @@ static inline bool worker_over(const struct worker *w) {
 }
 
 /* One writer: a plain add, without a locked instruction, that the leader can read at any time. */
-/* NOLINTNEXTLINE(readability-non-const-parameter): it is stored to, by a builtin */
 static inline void worker_count(uint64_t *counter) {
         __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }

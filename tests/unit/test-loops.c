@@ -36,7 +36,6 @@ static int act(struct worker *w, uint64_t number) {
         return 0;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): the type of struct channel */
 static int scripted_send(struct worker *w, unsigned char *message) {
         (void) message;
         return act(w, script.sent++);
@@ -51,7 +50,6 @@ static int scripted_receive(struct worker *w, unsigned char **ret) {
         return act(w, number);
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter) */
 static void scripted_release(struct worker *w, unsigned char *message) {
         (void) w;
         script.released += message == buffer;

@@ -58,7 +58,6 @@ static void test_workloads(void) {
 #define SIZE 10000
 #define MESSAGES 500
 
-/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): lies as the worker in it must */
 struct side {
         struct agent agent;
         struct worker worker;
