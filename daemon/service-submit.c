@@ -16,7 +16,7 @@
 #include <sys/random.h>
 
 #define KEY_MAX 200u
-#define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2)   /* spawning, rendezvous, proofs, environment; measured about so */
+#define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2)   /* around the window, generously: the first done run corrects it */
 #define COUNTED_WINDOW_NS (5 * NSEC_PER_SEC) /* a guess until the first run has ended: messages have no length */
 
 /* All that the main thread needs to commit an experiment. */
