@@ -25,7 +25,7 @@ int admission_check(const char *root, const struct topology *t, const struct spe
  *
  * largest_transfer is what the mechanism takes in one piece and `limit` decides it; largest_message is what a spec may
  * ask for, which for byte streams is more: they carry a message in many transfers. engines, copy_modes and waits list
- * what the transport can mean and this build measures. Values are exact integers, shmmax beyond 2^63 too.
+ * what the transport can mean and this build measures. A value above 2^53 - 1 (shmmax as it comes) is a decimal string.
  */
 int capacity_to_json(const char *root, char **ret);
 

@@ -58,9 +58,21 @@ static void put_engines(struct json_writer *w, const struct transport_term *term
                 json_object_begin(w);
                 json_member_bool(w, "available", !reason);
                 json_member_string(w, "reason", reason);
+                if (e == ENGINE_IO_URING) {
+                        json_member_bool(w, "kernel_allows", !uring->reason);
+                        json_member_string(w, "kernel_reason", uring->reason);
+                }
                 json_object_end(w);
         }
         json_object_end(w);
+}
+
+/* shmmax is 2^64 - 2^24 as it comes: what JSON readers would round travels as text (schema/json.h). */
+static void member_exact(struct json_writer *w, const char *key, uint64_t v) {
+        if (v <= (uint64_t) JSON_INTEGER_MAX)
+                json_member_u64(w, key, v);
+        else
+                json_member_u64_text(w, key, v);
 }
 
 static void put_capacity(struct json_writer *w, const struct capacity *c) {
@@ -73,11 +85,11 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
                 json_member_string(w, "reason", c->reason);
         } else {
                 json_member_u64(w, "largest_message", c->largest_message);
-                json_member_u64(w, "largest_transfer", c->largest_transfer);
+                member_exact(w, "largest_transfer", c->largest_transfer);
                 json_put_key(w, "limit");
                 json_object_begin(w);
                 json_member_string(w, "name", c->limit);
-                json_member_u64(w, "value", c->value);
+                member_exact(w, "value", c->value);
                 json_member_string(w, "raise", c->raise);
                 json_object_end(w);
                 json_member_null(w, "reason");
@@ -131,11 +143,6 @@ int capacity_to_json(const char *root, char **ret) {
         json_writer_init(&w);
         json_object_begin(&w);
         r = put_items(&w, &h, &uring);
-        json_put_key(&w, "io_uring");
-        json_object_begin(&w);
-        json_member_bool(&w, "allowed", !uring.reason);
-        json_member_string(&w, "reason", uring.reason);
-        json_object_end(&w);
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, ret, NULL);

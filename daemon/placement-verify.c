@@ -126,6 +126,11 @@ static int check_threads(const struct verdict *v, const struct json *root) {
                 if (r < 0)
                         return r;
         }
+        int64_t total = index; /* of threads that were put nowhere some may be left out; of pinned ones none */
+        if (json_get(root, "threads_total") && get_number(root, "threads_total", &total) < 0)
+                return bad(v, "threads_total");
+        if (total < index || (v->given->n_cpus && total != index))
+                return bad(v, "some threads are missing");
         return 0;
 }
 

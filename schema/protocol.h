@@ -86,6 +86,7 @@ struct message_setup {
  *      {"affinity": [0], "policy": "bind", "policy_nodes": [0],
  *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0]}],
  *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 16}, "absent": 0}]}
+ *      "threads_total" counts them all: of threads that are not pinned some may be left out, of pinned ones none;
  *      what is "buffer", "stack", "ring"; nodes counts pages by node (move_pages(2)); a machine whose kernel cannot
  *      tell has "nodes": null and "reason".
  * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.

@@ -270,9 +270,11 @@ static void json_of_a_placement(void) {
         topology_free(t);
 }
 
-#define PROOF(top, policy, nodes, threads, pages)                                                                      \
+#define PROOF_OF(total, top, policy, nodes, threads, pages)                                                            \
         "{\"affinity\":" top ",\"policy\":" policy ",\"policy_nodes\":" nodes ",\"threads\":[" threads                 \
-        "],\"pages\":[" pages "]}"
+        "],\"threads_total\":" total ",\"pages\":[" pages "]}"
+#define PROOF1(...) PROOF_OF("1", __VA_ARGS__)
+#define PROOF(...) PROOF_OF("2", __VA_ARGS__)
 #define THREAD(index, affinity, cpu, seen)                                                                             \
         "{\"thread\":" index ",\"tid\":4711,\"affinity\":" affinity ",\"cpu\":" cpu ",\"node\":0,\"cpus_seen\":" seen  \
         "}"
@@ -316,6 +318,9 @@ static const struct proof_case {
         {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("17", "{\"2\":14}", "2")), -EBADMSG, "the agent's proof"},
         {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("1", "{\"2x\":1}", "0")), -EBADMSG, "the agent's proof"},
         {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("0", "{\"2\":-1}", "1")), -EBADMSG, "the agent's proof"},
+        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"), GOOD_PAGES), -EBADMSG,
+         "the agent's proof of its placement is not in order: some threads are missing"},
+        {PROOF1("[1]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
         {PROOF("[1]", "\"bind\"", "[2]", "", GOOD_PAGES), -EBADMSG, "the agent's proof"},
         {PROOF("[1]", "\"bind\"", "[2]", THREAD("1", "[3]", "3", "[3]"), GOOD_PAGES), -EBADMSG, "the agent's proof"},
         {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[]", "1", "[1]"), GOOD_PAGES), -EBADMSG, "the agent's proof"},
@@ -350,14 +355,14 @@ static void proofs_of_pinned_threads(void) {
 
 static void proofs_of_roaming_threads(void) {
         static const struct proof_case cases[] = {
-                {PROOF("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "3", "[1,3]"), PAGES("2", "{\"0\":2}", "0")), 0,
-                 ""},
-                {PROOF("[1,3]", "\"preferred\"", "[]", THREAD("0", "[1,3]", "3", "[1]"), ""), 0, ""},
-                {PROOF("[1,3]", "\"preferred\"", "[1]", THREAD("0", "[1,3]", "3", "[1]"), ""), -EPERM,
+                {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "3", "[1,3]"), PAGES("2", "{\"0\":2}", "0")),
+                 0, ""},
+                {PROOF1("[1,3]", "\"preferred\"", "[]", THREAD("0", "[1,3]", "3", "[1]"), ""), 0, ""},
+                {PROOF1("[1,3]", "\"preferred\"", "[1]", THREAD("0", "[1,3]", "3", "[1]"), ""), -EPERM,
                  "memory policy was preferred, asked local"},
-                {PROOF("[1,3]", "\"local\"", "[]", THREAD("0", "[1]", "1", "[1]"), ""), -EPERM,
+                {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1]", "1", "[1]"), ""), -EPERM,
                  "thread 0 was allowed on 1 CPUs of the 2 asked (1,3)"},
-                {PROOF("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "1", "[1,2]"), ""), -EPERM,
+                {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "1", "[1,2]"), ""), -EPERM,
                  "thread 0 ran on CPU 2, asked 1,3"},
         };
         int32_t cpus[] = {1, 3};
@@ -367,13 +372,14 @@ static void proofs_of_roaming_threads(void) {
 
 static void proofs_without_pinning(void) {
         static const struct proof_case cases[] = {
-                {PROOF("[0,1]", "\"default\"", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
-                       PAGES("2", "{\"0\":1,\"7\":1}", "0")),
+                {PROOF1("[0,1]", "\"default\"", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
+                        PAGES("2", "{\"0\":1,\"7\":1}", "0")),
                  0, ""},
-                {PROOF("[0,1]", "null", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
-                       "{\"what\":\"stack\",\"nodes\":null,\"reason\":\"no NUMA\"}"),
+                {PROOF("[0,1]", "\"default\"", "[]", THREAD("0", "[0,1]", "1", "[0,1]"), ""), 0, ""},
+                {PROOF1("[0,1]", "null", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
+                        "{\"what\":\"stack\",\"nodes\":null,\"reason\":\"no NUMA\"}"),
                  0, ""},
-                {PROOF("[0,1]", "\"bind\"", "[0]", THREAD("0", "[0,1]", "1", "[0,1]"), ""), -EPERM,
+                {PROOF1("[0,1]", "\"bind\"", "[0]", THREAD("0", "[0,1]", "1", "[0,1]"), ""), -EPERM,
                  "memory policy was bind, asked default"},
         };
         const struct agent_placement given = {.n_cpus = 0};

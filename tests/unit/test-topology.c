@@ -269,6 +269,29 @@ static void this_machine_can_be_read(void) {
         topology_free(t);
 }
 
+/* tools/capture-host takes all that is read: the tree of this machine is this machine. */
+static void a_capture_of_this_machine_is_this_machine(void) {
+        const char *source = getenv("IPCLAB_SOURCE_ROOT");
+        char folder[64] = "/tmp/ipclab-capture.XXXXXX", tree[80], command[1100];
+        struct topology *live = NULL, *captured = NULL;
+        struct text a = {.length = 0}, b = {.length = 0};
+
+        CHECK(mkdtemp(folder));
+        (void) snprintf(tree, sizeof(tree), "%s/tree", folder);
+        (void) snprintf(command, sizeof(command), "%.900s/tools/capture-host %s >/dev/null", source ? source : ".",
+                        tree);
+        int status = system(command); /* NOLINT(concurrency-mt-unsafe): one thread */
+        int r = status == 0 ? topology_read(tree, &captured) : -ECHILD;
+        host_tree_remove(folder);
+        CHECK_INT(r, 0);
+        CHECK_INT(topology_read("", &live), 0);
+        describe(live, &a);
+        describe(captured, &b);
+        topology_free(live);
+        topology_free(captured);
+        CHECK_STRING(b.at, a.at);
+}
+
 int main(void) {
         RUN(machines_are_read_as_they_are);
         RUN(eight_nodes_of_two_cpus);
@@ -277,5 +300,6 @@ int main(void) {
         RUN(a_tree_that_is_wrong_is_refused);
         RUN(json_shows_what_is_not_known_as_null);
         RUN(this_machine_can_be_read);
+        RUN(a_capture_of_this_machine_is_this_machine);
         return check_end();
 }
