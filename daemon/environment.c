@@ -219,5 +219,7 @@ int environment_check(const char *root, const struct spec_require *require, char
         int r = hostfs_init(&h, root);
         if (r < 0)
                 return r;
-        return require->numa_balancing < 0 ? 0 : check_numa_balancing(&h, require->numa_balancing > 0, ret_detail);
+        return require->numa_balancing == TOGGLE_UNSET
+                       ? 0
+                       : check_numa_balancing(&h, require->numa_balancing == TOGGLE_ON, ret_detail);
 }

@@ -336,6 +336,8 @@ static int prepare(struct scheduler *s, char *words) {
         if (e < 0)
                 return e;
         e = environment_check(s->o.root, &c->spec->require, detail);
+        if (e == 0)
+                e = environment_check(s->o.root, &c->point.placement.require, detail);
         if (e < 0) {
                 (void) snprintf(words, WORDS_MAX, "%s", detail[0] ? detail : strerrordesc_np(-e));
                 return e;

@@ -7,7 +7,7 @@
 
 #include "schema/base64.h"
 #include "schema/protocol.h"
-#include "schema/spec-internal.h"
+#include "schema/spec-parser.h"
 #include "schema/util.h"
 
 #include <stdarg.h>
@@ -166,15 +166,29 @@ static void take_node_set(struct reader *r, const char *key, struct node_set *re
         }
 }
 
+static void take_policy(struct reader *r, const char *key, enum memory_policy *ret) {
+        const char *word = take_string(r, key);
+        if (r->error == 0 && memory_policy_from_name(word, ret) < 0)
+                fault(r, "\"%s\" is no memory policy", key);
+}
+
+static void take_options(struct reader *r, struct transport_options *ret) {
+        const struct json *v = take_typed(r, "options", JSON_OBJECT, "an object");
+        struct refusal why = {.status = 0};
+        struct parser parser = {.r = &why};
+        if (v && options_take(&parser, v, "/options", ret) < 0)
+                fault(r, "%.60s: %.120s", why.pointer, why.detail);
+}
+
 static void take_placement(struct reader *r, struct agent_placement *p) {
         struct reader inner = begin_object(r, "placement");
         take_cpus(&inner, "cpus", &p->cpus, &p->n_cpus);
         p->roam = take_bool(&inner, "roam");
         take_cpus(&inner, "leader_cpus", &p->leader_cpus, &p->n_leader_cpus);
-        const char *memory = take_string(&inner, "memory");
-        if (inner.error == 0 && memory_policy_from_name(memory, &p->memory) < 0)
-                fault(&inner, "\"memory\" is no memory policy");
+        take_policy(&inner, "memory", &p->memory);
         take_node_set(&inner, "memory_nodes", &p->memory_nodes);
+        take_policy(&inner, "buffer", &p->buffer);
+        take_node_set(&inner, "buffer_nodes", &p->buffer_nodes);
         end_object(r, &inner, "placement");
 }
 
@@ -199,9 +213,8 @@ static void take_setup(struct reader *r, struct message_setup *s) {
         const struct json *rate = take(r, "rate");
         if (rate && (json_as_double(rate, &s->rate) < 0 || s->rate < 0))
                 fault(r, "\"rate\" is not a number from 0 on");
-        struct reader options = begin_object(r, "options");
-        s->options.pipe_size = take_u64(&options, "pipe_size");
-        end_object(r, &options, "options");
+        s->chunk_bytes = take_u64(r, "chunk_bytes");
+        take_options(r, &s->options);
         take_placement(r, &s->placement);
 }
 

@@ -23,6 +23,15 @@ static void put_cpus(struct json_writer *w, const char *key, const int32_t *cpus
         json_array_end(w);
 }
 
+static void put_nodes(struct json_writer *w, const char *key, const struct node_set *nodes) {
+        json_put_key(w, key);
+        json_array_begin(w);
+        for (unsigned node = 0; node < SPEC_NODES_MAX; node++)
+                if (node_set_has(nodes, node))
+                        json_put_u64(w, node);
+        json_array_end(w);
+}
+
 static void put_placement(struct json_writer *w, const struct agent_placement *p) {
         json_put_key(w, "placement");
         json_object_begin(w);
@@ -30,12 +39,9 @@ static void put_placement(struct json_writer *w, const struct agent_placement *p
         json_member_bool(w, "roam", p->roam);
         put_cpus(w, "leader_cpus", p->leader_cpus, p->n_leader_cpus);
         json_member_string(w, "memory", memory_policy_name(p->memory));
-        json_put_key(w, "memory_nodes");
-        json_array_begin(w);
-        for (unsigned node = 0; node < SPEC_NODES_MAX; node++)
-                if (node_set_has(&p->memory_nodes, node))
-                        json_put_u64(w, node);
-        json_array_end(w);
+        put_nodes(w, "memory_nodes", &p->memory_nodes);
+        json_member_string(w, "buffer", memory_policy_name(p->buffer));
+        put_nodes(w, "buffer_nodes", &p->buffer_nodes);
         json_object_end(w);
 }
 
@@ -52,10 +58,9 @@ static void put_setup(struct json_writer *w, const struct message_setup *s) {
         json_member_u64_text(w, "interval_ns", s->interval_ns);
         json_member_u64_text(w, "stall_ns", s->stall_ns);
         json_member_double(w, "rate", s->rate);
+        json_member_u64_text(w, "chunk_bytes", s->chunk_bytes);
         json_put_key(w, "options");
-        json_object_begin(w);
-        json_member_u64_text(w, "pipe_size", s->options.pipe_size);
-        json_object_end(w);
+        options_put(w, &s->options);
         put_placement(w, &s->placement);
 }
 

@@ -63,6 +63,8 @@ struct agent_placement {
         size_t n_leader_cpus;
         enum memory_policy memory;
         struct node_set memory_nodes;
+        enum memory_policy buffer; /* of the pages that carry messages; MEMORY_DEFAULT: as `memory` */
+        struct node_set buffer_nodes;
 };
 
 struct message_setup {
@@ -70,11 +72,12 @@ struct message_setup {
         struct point point; /* its placement is not sent: agent_placement is */
         enum verify verify;
         uint64_t duration_ns; /* 0 when messages ends the window */
-        uint64_t messages;    /* per thread; 0 when duration does */
+        uint64_t messages;    /* per thread (calls, round trips); 0 when duration does */
         uint64_t warmup_ns;
         uint64_t interval_ns; /* of the samples; 0: no samples (for measuring what they cost) */
         uint64_t stall_ns;    /* no progress for so long is an error in a run that counts messages */
         double rate;          /* messages per second per thread, 0 = closed loop */
+        uint64_t chunk_bytes; /* messages go in pieces of so many bytes, the last one shorter; 0 = whole */
         struct transport_options options;
         struct agent_placement placement;
 };

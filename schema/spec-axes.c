@@ -40,32 +40,33 @@ WORD_AXIS(transport, transport, "transport", TRANSPORT_COUNT)
 WORD_AXIS(copy_mode, copy_mode, "copy_mode", COPY_COUNT)
 WORD_AXIS(engine, engine, "engine", ENGINE_COUNT)
 WORD_AXIS(wait_mode, wait_mode, "wait", WAIT_COUNT)
+WORD_AXIS(direction, data_direction, "direction", DIRECTION_COUNT)
+WORD_AXIS(system_call, system_call, "call", SYSTEM_CALL_COUNT)
 
-static int message_size_read(struct parser *p, const struct json *v, const char *pointer, void *ret) {
-        return parser_integer(p, v, pointer, "message_size", 1, SPEC_MESSAGE_SIZE_MAX, ret);
-}
+/* The same for numbers of 32 and 64 bits. */
+#define NUMBER_AXIS(word, type, field, least, most)                                                                    \
+        static int word##_read(struct parser *p, const struct json *v, const char *pointer, void *ret) {               \
+                uint64_t n = 0;                                                                                        \
+                int r = parser_integer(p, v, pointer, field, least, most, &n);                                         \
+                if (r == 0)                                                                                            \
+                        *(type *) ret = (type) n;                                                                      \
+                return r;                                                                                              \
+        }                                                                                                              \
+        static bool word##_equal(const void *a, const void *b) {                                                       \
+                return *(const type *) a == *(const type *) b;                                                         \
+        }
 
-static bool message_size_equal(const void *a, const void *b) {
-        return *(const uint64_t *) a == *(const uint64_t *) b;
-}
-
-static int threads_read(struct parser *p, const struct json *v, const char *pointer, void *ret) {
-        uint64_t n = 0;
-        int r = parser_integer(p, v, pointer, "threads", 1, SPEC_THREADS_MAX, &n);
-        if (r == 0)
-                *(uint32_t *) ret = (uint32_t) n;
-        return r;
-}
-
-static bool threads_equal(const void *a, const void *b) {
-        return *(const uint32_t *) a == *(const uint32_t *) b;
-}
+NUMBER_AXIS(message_size, uint64_t, "message_size", 1, SPEC_MESSAGE_SIZE_MAX)
+NUMBER_AXIS(threads, uint32_t, "threads", 1, SPEC_THREADS_MAX)
+NUMBER_AXIS(fields, uint32_t, "fields", 1, SPEC_FIELDS_MAX)
+NUMBER_AXIS(processes, uint32_t, "processes", SPEC_PROCESSES_MIN, SPEC_PROCESSES_MAX)
+NUMBER_AXIS(working_set, uint64_t, "working_set", 0, SPEC_WORKING_SET_MAX)
 
 static int placement_read(struct parser *p, const struct json *v, const char *pointer, void *ret) {
         return placement_parse(v, pointer, ret, p->r);
 }
 
-static bool placement_same(const void *a, const void *b) {
+static bool placement_are_equal(const void *a, const void *b) {
         return placement_equal(a, b);
 }
 
@@ -132,32 +133,58 @@ static int read_axis(struct parser *p, const struct axis *a, void **ret, size_t 
                 _r;                                                                                                    \
         })
 
-int parser_axes(struct parser *p) {
+/* An axis of elements like `standard`, which holds when the field is not there. */
+#define AXIS(field, word, standard)                                                                                    \
+        { field, sizeof(standard), word##_read, word##_equal, &(standard) }
+
+static int general_axes(struct parser *p) {
         static const enum workload stream = WORKLOAD_STREAM;
         static const enum transport pipe = TRANSPORT_PIPE;
-        static const enum copy_mode two = COPY_TWO;
-        static const enum engine system_call = ENGINE_SYSCALL;
-        static const enum wait_mode block = WAIT_BLOCK;
         static const uint64_t page = 4096;
         static const uint32_t one = 1;
         struct placement anywhere;
         int r;
 
         placement_init(&anywhere);
-        const struct axis workloads = {"workload", sizeof(stream), workload_read, workload_equal, &stream};
-        const struct axis transports = {"transport", sizeof(pipe), transport_read, transport_equal, &pipe};
-        const struct axis sizes = {"message_size", sizeof(page), message_size_read, message_size_equal, &page};
-        const struct axis threads = {"threads", sizeof(one), threads_read, threads_equal, &one};
-        const struct axis copies = {"copy_mode", sizeof(two), copy_mode_read, copy_mode_equal, &two};
-        const struct axis engines = {"engine", sizeof(system_call), engine_read, engine_equal, &system_call};
-        const struct axis waits = {"wait", sizeof(block), wait_mode_read, wait_mode_equal, &block};
-        const struct axis placements = {"placement", sizeof(anywhere), placement_read, placement_same, &anywhere};
+        const struct axis workloads = AXIS("workload", workload, stream),
+                          transports = AXIS("transport", transport, pipe),
+                          sizes = AXIS("message_size", message_size, page), threads = AXIS("threads", threads, one),
+                          placements = {"placement", sizeof(anywhere), placement_read, placement_are_equal, &anywhere};
         if ((r = READ(p, &workloads, workloads)) < 0 || (r = READ(p, &transports, transports)) < 0 ||
             (r = READ(p, &sizes, message_sizes)) < 0 || (r = READ(p, &threads, threads)) < 0 ||
-            (r = READ(p, &copies, copy_modes)) < 0 || (r = READ(p, &engines, engines)) < 0 ||
-            (r = READ(p, &waits, waits)) < 0 || (r = READ(p, &placements, placements)) < 0)
+            (r = READ(p, &placements, placements)) < 0)
                 return r;
         return 0;
+}
+
+static int special_axes(struct parser *p) {
+        static const enum copy_mode two_copy = COPY_TWO;
+        static const enum engine system_calls = ENGINE_SYSCALL;
+        static const enum wait_mode block = WAIT_BLOCK;
+        static const enum data_direction down = DIRECTION_DOWN;
+        static const enum system_call getpid_call = SYSTEM_CALL_GETPID;
+        static const uint32_t eight = SPEC_FIELDS_STANDARD, two = SPEC_PROCESSES_MIN;
+        static const uint64_t nothing = 0;
+        int r;
+
+        static const struct axis copies = AXIS("copy_mode", copy_mode, two_copy),
+                                 engines = AXIS("engine", engine, system_calls), waits = AXIS("wait", wait_mode, block),
+                                 fields = AXIS("fields", fields, eight),
+                                 directions = AXIS("direction", direction, down),
+                                 calls = AXIS("call", system_call, getpid_call),
+                                 processes = AXIS("processes", processes, two),
+                                 working_sets = AXIS("working_set", working_set, nothing);
+        if ((r = READ(p, &copies, copy_modes)) < 0 || (r = READ(p, &engines, engines)) < 0 ||
+            (r = READ(p, &waits, waits)) < 0 || (r = READ(p, &fields, fields)) < 0 ||
+            (r = READ(p, &directions, directions)) < 0 || (r = READ(p, &calls, calls)) < 0 ||
+            (r = READ(p, &processes, processes)) < 0 || (r = READ(p, &working_sets, working_sets)) < 0)
+                return r;
+        return 0;
+}
+
+int parser_axes(struct parser *p) {
+        int r = general_axes(p);
+        return r < 0 ? r : special_axes(p);
 }
 
 /* Whether no transport of this build has the word, and whether any combination of the spec could mean it: one that
@@ -206,6 +233,36 @@ static int check_bit(struct parser *p, const char *field, size_t index, const ch
         return unavailable(p, field, index, word, "this build does not have it yet");
 }
 
+/* The first value of an axis beyond its standard one, where the build has nothing for it. */
+static int check_fields(struct parser *p) {
+        const char *why = capability_terms[CAPABILITY_FIELDS].unavailable;
+        for (size_t i = 0; why && !p->spec->skip_impossible && i < p->spec->n_fields; i++)
+                if (p->spec->fields[i] != SPEC_FIELDS_STANDARD) {
+                        char word[32];
+                        snprintf(word, sizeof(word), "%u", p->spec->fields[i]);
+                        return unavailable(p, "fields", i, word, why);
+                }
+        return 0;
+}
+
+static int check_directions(struct parser *p) {
+        const char *why = capability_terms[CAPABILITY_DIRECTION].unavailable;
+        for (size_t i = 0; why && !p->spec->skip_impossible && i < p->spec->n_directions; i++)
+                if (p->spec->directions[i] != DIRECTION_DOWN)
+                        return unavailable(p, "direction", i, direction_name(p->spec->directions[i]), why);
+        return 0;
+}
+
+static int check_pairs(struct parser *p) {
+        for (size_t i = 0; i < p->spec->n_placements; i++) {
+                enum placement_kind k = p->spec->placements[i].kind;
+                enum capability c = k == PLACEMENT_ALL_NODE_PAIRS ? CAPABILITY_NODE_PAIRS : CAPABILITY_CPU_PAIRS;
+                if ((k == PLACEMENT_ALL_NODE_PAIRS || k == PLACEMENT_ALL_CPU_PAIRS) && capability_terms[c].unavailable)
+                        return unavailable(p, "placement", i, placement_kind_name(k), capability_terms[c].unavailable);
+        }
+        return 0;
+}
+
 int parser_axes_available(struct parser *p) {
         const struct spec *s = p->spec;
         int r = 0;
@@ -225,5 +282,9 @@ int parser_axes_available(struct parser *p) {
                 r = check_bit(p, "engine", i, engine_name(s->engines[i]), s->engines[i], engine_bits, point_has_engine);
         for (size_t i = 0; r == 0 && i < s->n_waits; i++)
                 r = check_bit(p, "wait", i, wait_mode_name(s->waits[i]), s->waits[i], wait_bits, point_has_wait);
-        return r;
+        if (r == 0)
+                r = check_fields(p);
+        if (r == 0)
+                r = check_directions(p);
+        return r < 0 ? r : check_pairs(p);
 }

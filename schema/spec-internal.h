@@ -12,6 +12,10 @@ void placement_init(struct placement *p);
 bool placement_equal(const struct placement *a, const struct placement *b);
 /* A word or an object per role. 0; -EINVAL with *r filled. Whether the roles fit a workload is not asked here. */
 int placement_parse(const struct json *value, const char *pointer, struct placement *ret, struct refusal *r);
+/* Whether it stands for many: all-node-pairs, all-cpu-pairs. */
+bool placement_is_pairs(const struct placement *p);
+/* Makes a pair of ends that are the same the placement of one agent; false when they are not. */
+bool placement_make_single(struct placement *p);
 /* Whether the roles named are those of this workload over this transport. */
 bool placement_fits(const struct placement *p, enum workload w, enum transport t);
 /* roles: the words to use for an explicit one. */
@@ -21,7 +25,18 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
 int spec_to_json(const struct spec *spec, char **ret);
 
 /* 0, or -EINVAL with *r (status, code, pointer, sentence) for a point that mechanism or build cannot do. */
-int point_check(const struct point *p, struct refusal *r);
+int point_check(const struct spec *spec, const struct point *p, struct refusal *r);
+/* The part of it that asks for the transport's options. */
+int options_check_point(const struct transport_options *t, const struct point *p, struct refusal *r);
+
+/* Those that were asked for, as an object. */
+void options_put(struct json_writer *w, const struct transport_options *t);
+bool options_any(const struct transport_options *t);
+
+bool require_any(const struct spec_require *q);
+bool require_equal(const struct spec_require *a, const struct spec_require *b);
+void require_put(struct json_writer *w, const struct spec_require *q); /* with its key */
+void tune_put(struct json_writer *w, const struct spec_tune *t);       /* with its key, if anything is asked */
 
 /* Of `n` names the one that `word` was probably meant to be, or NULL when none is close. */
 const char *suggest(const char *word, const char *const *names, size_t n);

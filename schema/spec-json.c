@@ -50,6 +50,16 @@ void point_put(struct json_writer *w, const struct point *p, bool with_placement
                 json_member_string(w, "engine", engine_name(p->engine));
         if (point_has_wait(p->workload, p->transport))
                 json_member_string(w, "wait", wait_mode_name(p->wait));
+        if (point_has_fields(p->workload, p->transport, p->copy_mode))
+                json_member_u64(w, "fields", p->fields);
+        if (point_has_direction(p->workload, p->transport))
+                json_member_string(w, "direction", direction_name(p->direction));
+        if (workload_has_call(p->workload))
+                json_member_string(w, "call", system_call_name(p->call));
+        if (workload_has_processes(p->workload)) {
+                json_member_u64(w, "processes", p->processes);
+                json_member_u64(w, "working_set", p->working_set);
+        }
         if (with_placement) {
                 json_put_key(w, "placement");
                 placement_put(w, &p->placement, role_pair_of(p->workload, p->transport));
@@ -79,9 +89,10 @@ static const char *take_word(const struct json *object, const char *key, size_t 
         return word;
 }
 
-static int take_count(const struct json *object, const char *key, uint64_t most, uint64_t *ret, size_t *taken) {
+static int take_count(const struct json *object, const char *key, uint64_t least, uint64_t most, uint64_t *ret,
+                      size_t *taken) {
         int64_t v;
-        if (json_as_i64(json_get(object, key), &v) < 0 || v < 1 || (uint64_t) v > most)
+        if (json_as_i64(json_get(object, key), &v) < 0 || v < 0 || (uint64_t) v < least || (uint64_t) v > most)
                 return -EINVAL;
         ++*taken;
         *ret = (uint64_t) v;
@@ -90,11 +101,11 @@ static int take_count(const struct json *object, const char *key, uint64_t most,
 
 static int take_transport(const struct json *object, struct point *p, size_t *taken) {
         const char *word = take_word(object, "transport", taken);
-        uint64_t threads;
+        uint64_t threads, fields = 0;
 
         if (!word || transport_from_name(word, &p->transport) < 0 ||
-            take_count(object, "message_size", SPEC_MESSAGE_SIZE_MAX, &p->message_size, taken) < 0 ||
-            take_count(object, "threads", SPEC_THREADS_MAX, &threads, taken) < 0)
+            take_count(object, "message_size", 1, SPEC_MESSAGE_SIZE_MAX, &p->message_size, taken) < 0 ||
+            take_count(object, "threads", 1, SPEC_THREADS_MAX, &threads, taken) < 0)
                 return -EINVAL;
         p->threads = (uint32_t) threads;
         if (point_has_copy_mode(p->workload, p->transport) &&
@@ -106,6 +117,30 @@ static int take_transport(const struct json *object, struct point *p, size_t *ta
         if (point_has_wait(p->workload, p->transport) &&
             (!(word = take_word(object, "wait", taken)) || wait_mode_from_name(word, &p->wait) < 0))
                 return -EINVAL;
+        if (point_has_fields(p->workload, p->transport, p->copy_mode) &&
+            take_count(object, "fields", 1, SPEC_FIELDS_MAX, &fields, taken) < 0)
+                return -EINVAL;
+        if (point_has_direction(p->workload, p->transport) &&
+            (!(word = take_word(object, "direction", taken)) || direction_from_name(word, &p->direction) < 0))
+                return -EINVAL;
+        p->fields = (uint32_t) fields;
+        return 0;
+}
+
+/* The workloads of one agent. */
+static int take_alone(const struct json *object, struct point *p, size_t *taken) {
+        const char *word;
+        uint64_t processes = 0;
+
+        p->threads = 1;
+        if (workload_has_call(p->workload) &&
+            (!(word = take_word(object, "call", taken)) || system_call_from_name(word, &p->call) < 0))
+                return -EINVAL;
+        if (workload_has_processes(p->workload) &&
+            (take_count(object, "processes", SPEC_PROCESSES_MIN, SPEC_PROCESSES_MAX, &processes, taken) < 0 ||
+             take_count(object, "working_set", 0, SPEC_WORKING_SET_MAX, &p->working_set, taken) < 0))
+                return -EINVAL;
+        p->processes = (uint32_t) processes;
         return 0;
 }
 
@@ -122,11 +157,11 @@ int point_take(const struct json *object, bool with_placement, struct point *ret
         word = take_word(object, "workload", &taken);
         if (!word || workload_from_name(word, &p.workload) < 0)
                 return -EINVAL;
-        if (workload_has_transport(p.workload) && take_transport(object, &p, &taken) < 0)
+        if ((workload_has_transport(p.workload) ? take_transport : take_alone)(object, &p, &taken) < 0)
                 return -EINVAL;
         if (with_placement) {
                 const struct json *v = json_get(object, "placement");
-                if (!v || placement_parse(v, "/placement", &p.placement, &r) < 0 ||
+                if (!v || placement_parse(v, "/placement", &p.placement, &r) < 0 || placement_is_pairs(&p.placement) ||
                     !placement_fits(&p.placement, p.workload, p.transport))
                         return -EINVAL;
                 taken++;

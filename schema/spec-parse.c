@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The strict parser of a posted experiment. Each field has a row in one table; a field that this build has no function
- * for has a row in another, and is refused by name. Called by the daemon (and by the fuzzer), which relies on it: what
+ * The strict parser of a posted experiment. Each field has a row in a table; what this build has not is refused by name
+ * (terms.c tells). Called by the daemon (and by the fuzzer), which relies on it: what
  * passes here has the right words, types and ranges.
  */
 
@@ -14,9 +14,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* Open loop: parsed, and refused until the agents pace themselves. */
-#define RATE_AVAILABLE false
 
 const struct json *parser_get(const struct parser *p, const char *field) {
         static const char *const ends[] = {"duration_seconds", "messages", "bytes"};
@@ -87,6 +84,14 @@ int parser_word(struct parser *p, const struct json *v, const char *pointer, con
         const char *meant = suggest(word, names, n);
         return refuse(p->r, 422, "unknown-value", pointer, "%s \"%.60s\" is not known%s%s%s; the values are %s", what,
                       word, meant ? ", did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "", list);
+}
+
+int parser_toggle(struct parser *p, const struct json *v, const char *pointer, enum toggle *ret) {
+        bool on;
+        if (json_as_bool(v, &on) < 0)
+                return parser_wrong_type(p, v, pointer, "true or false");
+        *ret = on ? TOGGLE_ON : TOGGLE_OFF;
+        return 0;
 }
 
 /* Seconds, possibly fractional, as nanoseconds. */
@@ -173,6 +178,41 @@ static int take_repetitions(struct parser *p, const struct json *v) {
         return r;
 }
 
+/* What this build has not is refused here, unless the points that need it are to be left out. */
+static int capability(struct parser *p, const char *pointer, enum capability c) {
+        const struct capability_term *t = &capability_terms[c];
+        if (!t->unavailable || p->spec->skip_impossible)
+                return 0;
+        return refuse(p->r, 422, "not-available", pointer, "%s is not available: %s", t->name, t->unavailable);
+}
+
+static bool any_transport(const struct spec *s, bool (*wanted)(const struct transport_term *)) {
+        for (size_t w = 0; w < s->n_workloads; w++)
+                for (size_t t = 0; workload_has_transport(s->workloads[w]) && t < s->n_transports; t++)
+                        if (wanted(&transport_terms[s->transports[t]]))
+                                return true;
+        return false;
+}
+
+static bool is_bound(const struct transport_term *t) {
+        return t->message_bound;
+}
+
+static bool is_any(const struct transport_term *t) {
+        return t != NULL;
+}
+
+static int take_chunk(struct parser *p, const struct json *v) {
+        if (json_as_bool(v, &p->spec->chunk) < 0)
+                return parser_wrong_type(p, v, "/chunk", "true or false");
+        if (!p->spec->chunk)
+                return 0;
+        if (!any_transport(p->spec, is_bound))
+                return refuse(p->r, 422, "wrong-combination", "/chunk",
+                              "chunk is for datagrams and message queues, and no transport of this experiment is one");
+        return capability(p, "/chunk", CAPABILITY_CHUNK);
+}
+
 static int take_rate(struct parser *p, const struct json *v) {
         double rate;
         if (json_as_double(v, &rate) < 0)
@@ -183,11 +223,11 @@ static int take_rate(struct parser *p, const struct json *v) {
                 return refuse_limit(p->r, "/rate", "rate", rate > 0 ? "1e+09" : "0", value,
                                     "rate is above 0 and at most 1e9 messages per second, not %s", value);
         }
-        if (!RATE_AVAILABLE)
-                return refuse(p->r, 422, "not-available", "/rate",
-                              "rate is not available: this build sends in a closed loop only");
         p->spec->rate = rate;
-        return 0;
+        if (!any_transport(p->spec, is_any))
+                return refuse(p->r, 422, "wrong-combination", "/rate",
+                              "rate is of messages, and no workload of this experiment sends any");
+        return capability(p, "/rate", CAPABILITY_RATE);
 }
 
 static int take_skip_impossible(struct parser *p, const struct json *v) {
@@ -202,7 +242,7 @@ static int take_seed(struct parser *p, const struct json *v) {
         return r;
 }
 
-static int unknown_member(struct parser *p, const char *parent, const struct json *member, const char *const *names,
+int parser_unknown_member(struct parser *p, const char *parent, const struct json *member, const char *const *names,
                           size_t n) {
         char pointer[JSON_POINTER_MAX];
         const char *meant = suggest(json_key(member), names, n);
@@ -213,65 +253,29 @@ static int unknown_member(struct parser *p, const char *parent, const struct jso
 }
 
 static int take_require(struct parser *p, const struct json *v) {
-        static const char *const names[] = {"numa_balancing"};
-        bool on;
-
-        if (json_type(v) != JSON_OBJECT)
-                return parser_wrong_type(p, v, "/require", "an object");
-        for (const struct json *m = json_first(v); m; m = json_next(m)) {
-                if (strcmp(json_key(m), "numa_balancing") != 0)
-                        return unknown_member(p, "/require", m, names, ELEMENTS(names));
-                if (json_as_bool(m, &on) < 0)
-                        return parser_wrong_type(p, m, "/require/numa_balancing", "true or false");
-                p->spec->require.numa_balancing = on;
-        }
-        return 0;
+        return require_take(p, v, "/require", &p->spec->require);
 }
 
-static bool transports_include_pipes(const struct spec *s) {
-        for (size_t i = 0; i < s->n_transports; i++)
-                if (s->transports[i] == TRANSPORT_PIPE || s->transports[i] == TRANSPORT_FIFO)
-                        return true;
-        return false;
+static int take_tune(struct parser *p, const struct json *v) {
+        return tune_take(p, v, &p->spec->tune);
 }
 
 static int take_transport_options(struct parser *p, const struct json *v) {
-        static const char *const names[] = {
-                "pipe_size", "msgq_depth", "huge_pages", "nodelay",
-                "sndbuf",    "rcvbuf",     "busy_poll",  "congestion"}; /* the first is what this build has */
-        if (json_type(v) != JSON_OBJECT)
-                return parser_wrong_type(p, v, "/transport_options", "an object");
-        for (const struct json *m = json_first(v); m; m = json_next(m)) {
-                char pointer[JSON_POINTER_MAX];
-                size_t i = 0;
-                while (i < ELEMENTS(names) && strcmp(names[i], json_key(m)) != 0)
-                        i++;
-                if (i == ELEMENTS(names))
-                        return unknown_member(p, "/transport_options", m, names, ELEMENTS(names));
-                pointer_key(pointer, "/transport_options", json_key(m));
-                if (i > 0)
-                        return refuse(p->r, 422, "not-available", pointer,
-                                      "transport option %s is not available: this build has no transport for it yet",
-                                      names[i]);
-                if (parser_integer(p, m, pointer, "pipe_size", SPEC_PIPE_SIZE_MIN, SPEC_PIPE_SIZE_MAX,
-                                   &p->spec->options.pipe_size) < 0)
-                        return -EINVAL;
-                if (!transports_include_pipes(p->spec))
-                        return refuse(p->r, 422, "wrong-combination", pointer,
-                                      "pipe_size is for pipe and fifo, and neither is among the transports");
-        }
-        return 0;
+        int r = options_take(p, v, "/transport_options", &p->spec->options);
+        return r < 0 ? r : options_check(p, v);
 }
 
 /* The axes are read apart from the others (spec-axes.c); their names stand here too. */
-static const char *const axis_fields[] = {"workload",  "transport", "message_size", "threads",
-                                          "copy_mode", "engine",    "wait",         "placement"};
+static const char *const axis_fields[] = {"workload",  "transport",   "message_size", "threads",   "copy_mode",
+                                          "engine",    "wait",        "fields",       "direction", "call",
+                                          "processes", "working_set", "placement"};
 
 static const struct field {
         const char *name;
         int (*take)(struct parser *p, const struct json *v);
 } fields[] = {
         {"name", take_name},
+        {"skip_impossible", take_skip_impossible}, /* before those that it softens */
         {"verify", take_verify},
         {"duration_seconds", take_duration},
         {"messages", take_messages},
@@ -279,45 +283,28 @@ static const struct field {
         {"warmup_seconds", take_warmup},
         {"repetitions", take_repetitions},
         {"rate", take_rate},
-        {"skip_impossible", take_skip_impossible},
+        {"chunk", take_chunk},
         {"seed", take_seed},
         {"require", take_require},
+        {"tune", take_tune},
         {"transport_options", take_transport_options},
 };
 
-/* Known by name, and not what this build does. */
-static const char *const planned[][2] = {
-        {"chunk", "this build does not send messages in chunks yet"},
-        {"fields", "this build does not assemble messages from fields yet"},
-        {"direction", "this build sends from the first end to the second only"},
-        {"tune", "this build does not change settings of the host"},
-};
-
 static int check_names(struct parser *p) {
-        const char *names[ELEMENTS(axis_fields) + ELEMENTS(fields) + ELEMENTS(planned) + 1];
-        size_t n = 0, n_known;
+        const char *names[ELEMENTS(axis_fields) + ELEMENTS(fields) + 1];
+        size_t n = 0;
 
         for (size_t i = 0; i < ELEMENTS(axis_fields); i++)
                 names[n++] = axis_fields[i];
         for (size_t i = 0; i < ELEMENTS(fields); i++)
                 names[n++] = fields[i].name;
         names[n++] = "preset";
-        n_known = n;
-        for (size_t i = 0; i < ELEMENTS(planned); i++)
-                names[n++] = planned[i][0];
-
         for (const struct json *m = json_first(p->body); m; m = json_next(m)) {
                 size_t i = 0;
                 while (i < n && strcmp(names[i], json_key(m)) != 0)
                         i++;
                 if (i == n)
-                        return unknown_member(p, "", m, names, n);
-                if (i >= n_known) {
-                        char pointer[JSON_POINTER_MAX];
-                        pointer_key(pointer, "", names[i]);
-                        return refuse(p->r, 422, "not-available", pointer, "%s is not available: %s", names[i],
-                                      planned[i - n_known][1]);
-                }
+                        return parser_unknown_member(p, "", m, names, n);
         }
         return 0;
 }
@@ -373,7 +360,6 @@ static int parse_body(const struct json *root, struct spec **ret, struct refusal
         spec->verify = VERIFY_TOUCH;
         spec->warmup_ns = NSEC_PER_SEC;
         spec->repetitions = 1;
-        spec->require.numa_balancing = -1;
         int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document)
                                                : parser_wrong_type(&p, root, "", "an object");
         if (x == 0)
@@ -420,6 +406,11 @@ void spec_free(struct spec *s) {
         free(s->copy_modes);
         free(s->engines);
         free(s->waits);
+        free(s->fields);
+        free(s->directions);
+        free(s->calls);
+        free(s->processes);
+        free(s->working_sets);
         free(s->placements);
         free(s->merged_json);
         free(s);

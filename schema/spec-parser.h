@@ -23,7 +23,20 @@ int parser_word(struct parser *p, const struct json *v, const char *pointer, con
                 const char *(*name)(unsigned), unsigned n, unsigned *ret);
 int parser_wrong_type(struct parser *p, const struct json *v, const char *pointer, const char *wanted);
 
-/* All eight axes with their defaults; then whether this build has what they ask for. 0, -EINVAL, -ENOMEM. */
+int parser_toggle(struct parser *p, const struct json *v, const char *pointer, enum toggle *ret);
+/* Refuses a member that has no row, and offers of `names` the one that was probably meant. */
+int parser_unknown_member(struct parser *p, const char *parent, const struct json *member, const char *const *names,
+                          size_t n);
+
+/* spec-options.c; transport_options as JSON and back, and the experiment's against its transports and this build. */
+int options_take(struct parser *p, const struct json *v, const char *pointer, struct transport_options *ret);
+int options_check(struct parser *p, const struct json *v);
+
+/* spec-require.c */
+int require_take(struct parser *p, const struct json *v, const char *pointer, struct spec_require *ret);
+int tune_take(struct parser *p, const struct json *v, struct spec_tune *ret);
+
+/* All axes with their defaults; then whether this build has what they ask for. 0, -EINVAL, -ENOMEM. */
 int parser_axes(struct parser *p);
 int parser_axes_available(struct parser *p);
 

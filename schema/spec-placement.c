@@ -5,7 +5,7 @@
  * parser, by point_from_json() and the writers of both.
  */
 
-#include "schema/spec-internal.h"
+#include "schema/spec-parser.h"
 
 #include "schema/util.h"
 
@@ -19,12 +19,14 @@ void placement_init(struct placement *p) {
 }
 
 static bool end_equal(const struct end_placement *a, const struct end_placement *b) {
-        return a->node == b->node && a->cpu == b->cpu && a->memory == b->memory &&
-               memcmp(&a->memory_nodes, &b->memory_nodes, sizeof(a->memory_nodes)) == 0;
+        return a->node == b->node && a->cpu == b->cpu && a->memory == b->memory && a->buffer == b->buffer &&
+               memcmp(&a->memory_nodes, &b->memory_nodes, sizeof(a->memory_nodes)) == 0 &&
+               memcmp(&a->buffer_nodes, &b->buffer_nodes, sizeof(a->buffer_nodes)) == 0;
 }
 
 bool placement_equal(const struct placement *a, const struct placement *b) {
-        return a->kind == b->kind && a->roles == b->roles && end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
+        return a->kind == b->kind && a->roles == b->roles && require_equal(&a->require, &b->require) &&
+               end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
                end_equal(&a->ends[END_SECOND], &b->ends[END_SECOND]);
 }
 
@@ -77,7 +79,8 @@ static int check_nodes(enum memory_policy policy, size_t n, const char *pointer,
         }
 }
 
-static int take_memory(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {
+static int take_memory(const struct json *v, const char *pointer, enum memory_policy *ret_policy,
+                       struct node_set *ret_nodes, struct refusal *r) {
         const char *word;
         size_t n = 0;
 
@@ -87,7 +90,7 @@ static int take_memory(const struct json *v, const char *pointer, struct end_pla
                 char here[JSON_POINTER_MAX];
                 pointer_key(here, pointer, json_key(m));
                 if (strcmp(json_key(m), "nodes") == 0) {
-                        if (take_nodes(m, here, &ret->memory_nodes, r) < 0)
+                        if (take_nodes(m, here, ret_nodes, r) < 0)
                                 return -EINVAL;
                         n = json_length(m);
                 } else if (strcmp(json_key(m), "policy") != 0)
@@ -99,16 +102,37 @@ static int take_memory(const struct json *v, const char *pointer, struct end_pla
                 return refuse(r, 422, "missing-field", pointer, "memory needs a policy");
         char here[JSON_POINTER_MAX];
         pointer_key(here, pointer, "policy");
-        if (json_as_string(policy, &word) < 0 || memory_policy_from_name(word, &ret->memory) < 0)
+        if (json_as_string(policy, &word) < 0 || memory_policy_from_name(word, ret_policy) < 0)
                 return refuse(r, 422, "unknown-value", here,
                               "a memory policy is one of default, bind, preferred, interleave, local");
-        return check_nodes(ret->memory, n, pointer, r);
+        return check_nodes(*ret_policy, n, pointer, r);
+}
+
+/* Where the pages of an end's messages shall be: {"node": 1} for short, or as a memory policy. */
+static int take_buffer(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {
+        const struct json *node = json_type(v) == JSON_OBJECT ? json_get(v, "node") : NULL;
+        char here[JSON_POINTER_MAX];
+        int id = -1, x;
+
+        if (!node || json_length(v) > 1)
+                x = take_memory(v, pointer, &ret->buffer, &ret->buffer_nodes, r);
+        else {
+                pointer_key(here, pointer, "node");
+                x = take_number(node, here, "node", SPEC_NODES_MAX, &id, r);
+                ret->buffer = MEMORY_BIND;
+                if (x == 0)
+                        node_set_add(&ret->buffer_nodes, (unsigned) id);
+        }
+        if (x == 0 && capability_terms[CAPABILITY_BUFFER].unavailable)
+                x = refuse(r, 422, "not-available", pointer, "buffer is not available: %s",
+                           capability_terms[CAPABILITY_BUFFER].unavailable);
+        return x;
 }
 
 static int take_end(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {
         if (json_type(v) != JSON_OBJECT || !json_first(v))
                 return refuse(r, 422, "wrong-type", pointer,
-                              "a role's placement is an object with at least one of node, cpu and memory");
+                              "a role's placement is an object with at least one of node, cpu, memory and buffer");
         for (const struct json *m = json_first(v); m; m = json_next(m)) {
                 char here[JSON_POINTER_MAX];
                 const char *key = json_key(m);
@@ -119,10 +143,12 @@ static int take_end(const struct json *v, const char *pointer, struct end_placem
                 else if (strcmp(key, "cpu") == 0)
                         x = take_number(m, here, "cpu", SPEC_CPUS_MAX, &ret->cpu, r);
                 else if (strcmp(key, "memory") == 0)
-                        x = take_memory(m, here, ret, r);
+                        x = take_memory(m, here, &ret->memory, &ret->memory_nodes, r);
+                else if (strcmp(key, "buffer") == 0)
+                        x = take_buffer(m, here, ret, r);
                 else
                         x = refuse(r, 422, "unknown-field", here,
-                                   "a role's placement has node, cpu and memory, no such field");
+                                   "a role's placement has node, cpu, memory and buffer, no such field");
                 if (x < 0)
                         return x;
         }
@@ -132,12 +158,9 @@ static int take_end(const struct json *v, const char *pointer, struct end_placem
 static int parse_word(const char *word, const char *pointer, struct placement *p, struct refusal *r) {
         if (placement_kind_from_name(word, &p->kind) == 0)
                 return 0;
-        if (strcmp(word, "all-node-pairs") == 0 || strcmp(word, "all-cpu-pairs") == 0)
-                return refuse(r, 422, "not-available", pointer,
-                              "placement %s is not available: this build does not span pairs of nodes or CPUs yet",
-                              word);
         return refuse(r, 422, "unknown-value", pointer,
-                      "a placement is default, same-cpu, same-core, same-node, cross-node, or an object per role");
+                      "a placement is default, same-cpu, same-core, same-node, cross-node, all-node-pairs, "
+                      "all-cpu-pairs, or an object per role");
 }
 
 /* A role's word says which end it is, and which pair of words the placement uses. */
@@ -154,11 +177,13 @@ static int parse_roles(const struct json *v, const char *pointer, struct placeme
         bool first = true;
 
         p->kind = PLACEMENT_EXPLICIT;
-        for (const struct json *m = json_first(v); m; m = json_next(m), first = false) {
+        for (const struct json *m = json_first(v); m; m = json_next(m)) {
                 char here[JSON_POINTER_MAX];
                 enum role_pair pair = ROLES_STREAM;
                 enum end end;
                 pointer_key(here, pointer, json_key(m));
+                if (strcmp(json_key(m), "require") == 0)
+                        continue;
                 if (find_role(json_key(m), &pair, &end) < 0)
                         return refuse(r, 422, "unknown-field", here,
                                       "a role is sender, receiver, initiator, responder, server or client");
@@ -166,9 +191,38 @@ static int parse_roles(const struct json *v, const char *pointer, struct placeme
                         return refuse(r, 422, "wrong-combination", here, "%s does not go together with the other role",
                                       json_key(m));
                 p->roles = pair;
+                first = false;
                 if (take_end(m, here, &p->ends[end], r) < 0)
                         return -EINVAL;
         }
+        return first ? refuse(r, 422, "missing-field", pointer,
+                              "a placement with require needs kind, or an object per role, too")
+                     : 0;
+}
+
+/* {"kind": "default", "require": {…}}, or an object per role with or without require. */
+static int parse_object(const struct json *v, const char *pointer, struct placement *p, struct refusal *r) {
+        struct parser parser = {.r = r};
+        const struct json *require = json_get(v, "require"), *kind = json_get(v, "kind");
+        char here[JSON_POINTER_MAX];
+        const char *word;
+
+        pointer_key(here, pointer, "require");
+        if (require && require_take(&parser, require, here, &p->require) < 0)
+                return -EINVAL;
+        if (!kind)
+                return parse_roles(v, pointer, p, r);
+        pointer_key(here, pointer, "kind");
+        if (json_as_string(kind, &word) < 0)
+                return refuse(r, 422, "wrong-type", here, "the kind of a placement is a word");
+        if (parse_word(word, here, p, r) < 0)
+                return -EINVAL;
+        for (const struct json *m = json_first(v); m; m = json_next(m))
+                if (m != kind && m != require) {
+                        pointer_key(here, pointer, json_key(m));
+                        return refuse(r, 422, "unknown-field", here,
+                                      "beside kind a placement has require, no such field");
+                }
         return 0;
 }
 
@@ -181,7 +235,7 @@ int placement_parse(const struct json *v, const char *pointer, struct placement 
         if (json_as_string(v, &word) == 0)
                 x = parse_word(word, pointer, &p, r);
         else if (json_type(v) == JSON_OBJECT && json_first(v))
-                x = parse_roles(v, pointer, &p, r);
+                x = parse_object(v, pointer, &p, r);
         else
                 x = refuse(r, 422, "wrong-type", pointer, "a placement is a word or an object with a member per role");
         if (x < 0)
@@ -191,7 +245,29 @@ int placement_parse(const struct json *v, const char *pointer, struct placement 
 }
 
 static bool end_is_empty(const struct end_placement *e) {
-        return e->node < 0 && e->cpu < 0 && e->memory == MEMORY_DEFAULT;
+        return e->node < 0 && e->cpu < 0 && e->memory == MEMORY_DEFAULT && e->buffer == MEMORY_DEFAULT;
+}
+
+static void put_memory(struct json_writer *w, const char *key, enum memory_policy policy,
+                       const struct node_set *nodes) {
+        bool any = false;
+
+        json_put_key(w, key);
+        json_object_begin(w);
+        json_member_string(w, "policy", memory_policy_name(policy));
+        for (unsigned node = 0; node < SPEC_NODES_MAX; node++) {
+                if (!node_set_has(nodes, node))
+                        continue;
+                if (!any) {
+                        json_put_key(w, "nodes");
+                        json_array_begin(w);
+                        any = true;
+                }
+                json_put_u64(w, node);
+        }
+        if (any)
+                json_array_end(w);
+        json_object_end(w);
 }
 
 static void put_end(struct json_writer *w, const struct end_placement *e) {
@@ -200,45 +276,52 @@ static void put_end(struct json_writer *w, const struct end_placement *e) {
                 json_member_i64(w, "node", e->node);
         if (e->cpu >= 0)
                 json_member_i64(w, "cpu", e->cpu);
-        if (e->memory != MEMORY_DEFAULT || end_is_empty(e)) {
-                bool any = false;
-                json_put_key(w, "memory");
-                json_object_begin(w);
-                json_member_string(w, "policy", memory_policy_name(e->memory));
-                for (unsigned node = 0; node < SPEC_NODES_MAX; node++) {
-                        if (!node_set_has(&e->memory_nodes, node))
-                                continue;
-                        if (!any) {
-                                json_put_key(w, "nodes");
-                                json_array_begin(w);
-                                any = true;
-                        }
-                        json_put_u64(w, node);
-                }
-                if (any)
-                        json_array_end(w);
-                json_object_end(w);
-        }
+        if (e->memory != MEMORY_DEFAULT || end_is_empty(e))
+                put_memory(w, "memory", e->memory, &e->memory_nodes);
+        if (e->buffer != MEMORY_DEFAULT)
+                put_memory(w, "buffer", e->buffer, &e->buffer_nodes);
         json_object_end(w);
+}
+
+bool placement_is_pairs(const struct placement *p) {
+        return p->kind == PLACEMENT_ALL_NODE_PAIRS || p->kind == PLACEMENT_ALL_CPU_PAIRS;
+}
+
+bool placement_make_single(struct placement *p) {
+        if (!end_equal(&p->ends[END_FIRST], &p->ends[END_SECOND]))
+                return false;
+        p->ends[END_SECOND] = (struct end_placement){.node = -1, .cpu = -1, .memory = MEMORY_DEFAULT};
+        return true;
 }
 
 bool placement_fits(const struct placement *p, enum workload w, enum transport t) {
         if (p->kind != PLACEMENT_EXPLICIT)
                 return true;
-        return p->roles == role_pair_of(w, t) && (workload_agents(w) == 2 || end_is_empty(&p->ends[END_SECOND]));
+        return (p->roles == ROLES_ANY || p->roles == role_pair_of(w, t)) &&
+               (workload_agents(w) == 2 || end_is_empty(&p->ends[END_SECOND]));
 }
 
-void placement_put(struct json_writer *w, const struct placement *p, enum role_pair roles) {
-        if (p->kind != PLACEMENT_EXPLICIT) {
-                json_put_string(w, placement_kind_name(p->kind));
-                return;
-        }
+static void put_ends(struct json_writer *w, const struct placement *p, enum role_pair roles) {
         bool none = end_is_empty(&p->ends[END_FIRST]) && end_is_empty(&p->ends[END_SECOND]);
-        json_object_begin(w);
         for (unsigned i = 0; i < END_COUNT; i++) /* an end that says nothing is left out, unless neither says a thing */
                 if (!end_is_empty(&p->ends[i]) || (none && i == END_FIRST)) {
                         json_put_key(w, role_pair_name(roles, (enum end) i));
                         put_end(w, &p->ends[i]);
                 }
+}
+
+void placement_put(struct json_writer *w, const struct placement *p, enum role_pair roles) {
+        bool require = require_any(&p->require);
+        if (p->kind != PLACEMENT_EXPLICIT && !require) {
+                json_put_string(w, placement_kind_name(p->kind));
+                return;
+        }
+        json_object_begin(w);
+        if (p->kind != PLACEMENT_EXPLICIT)
+                json_member_string(w, "kind", placement_kind_name(p->kind));
+        else
+                put_ends(w, p, roles);
+        if (require)
+                require_put(w, &p->require);
         json_object_end(w);
 }

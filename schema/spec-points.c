@@ -43,12 +43,45 @@ static int check_transport(const struct point *p, struct refusal *r) {
         return 0;
 }
 
-int point_check(const struct point *p, struct refusal *r) {
+/* What the experiment asks of all points and this build has not. */
+static int check_capabilities(const struct spec *s, const struct point *p, struct refusal *r) {
+        bool moves = workload_has_transport(p->workload);
+        const struct {
+                const char *pointer;
+                bool wanted;
+                enum capability capability;
+        } asked[] = {
+                {"/rate", moves && s->rate > 0, CAPABILITY_RATE},
+                {"/chunk", moves && s->chunk && transport_terms[p->transport].message_bound, CAPABILITY_CHUNK},
+                {"/fields", p->fields != 0 && p->fields != SPEC_FIELDS_STANDARD, CAPABILITY_FIELDS},
+                {"/direction", p->direction != DIRECTION_DOWN, CAPABILITY_DIRECTION},
+        };
+        for (size_t i = 0; i < ELEMENTS(asked); i++) {
+                const struct capability_term *t = &capability_terms[asked[i].capability];
+                if (asked[i].wanted && t->unavailable)
+                        return refuse(r, 422, "not-available", asked[i].pointer, "%s is not available: %s", t->name,
+                                      t->unavailable);
+        }
+        return options_check_point(&s->options, p, r);
+}
+
+/* How many bytes end a window without messages? */
+static int check_end(const struct spec *s, const struct point *p, struct refusal *r) {
+        if (workload_has_transport(p->workload) || !s->end.bytes)
+                return 0;
+        return refuse(r, 422, "impossible-combination", "/bytes",
+                      "bytes cannot end the window of workload %s, which moves none: give messages or duration_seconds",
+                      workload_name(p->workload));
+}
+
+int point_check(const struct spec *s, const struct point *p, struct refusal *r) {
         const char *why = workload_unavailable(p->workload);
         if (why)
                 return refuse(r, 422, "not-available", "/workload", "workload %s is not available: %s",
                               workload_name(p->workload), why);
         if (workload_has_transport(p->workload) && check_transport(p, r) < 0)
+                return -EINVAL;
+        if (check_capabilities(s, p, r) < 0 || check_end(s, p, r) < 0)
                 return -EINVAL;
         if (!placement_fits(&p->placement, p->workload, p->transport))
                 return refuse(r, 422, "impossible-combination", "/placement",
@@ -60,9 +93,11 @@ int point_check(const struct point *p, struct refusal *r) {
         return 0;
 }
 
-/* How many values of each axis mean something for a workload over a transport; 1 where the field folds away. */
+/* How many values of each axis mean something for a workload over a transport; 1 where the field folds away. Fields
+ * mean something for some copy modes only: the others take the first value alone. */
 struct extent {
-        size_t transports, message_sizes, threads, copy_modes, engines, waits, placements;
+        size_t transports, message_sizes, threads, copy_modes, engines, waits, fields, directions, calls, processes,
+                working_sets, placements;
 };
 
 static struct extent extent_of(const struct spec *s, enum workload w, enum transport t) {
@@ -74,48 +109,89 @@ static struct extent extent_of(const struct spec *s, enum workload w, enum trans
                 .copy_modes = point_has_copy_mode(w, t) ? s->n_copy_modes : 1,
                 .engines = point_has_engine(w, t) ? s->n_engines : 1,
                 .waits = point_has_wait(w, t) ? s->n_waits : 1,
+                .fields = point_has_fields(w, t, COPY_ONE) ? s->n_fields : 1,
+                .directions = point_has_direction(w, t) ? s->n_directions : 1,
+                .calls = workload_has_call(w) ? s->n_calls : 1,
+                .processes = workload_has_processes(w) ? s->n_processes : 1,
+                .working_sets = workload_has_processes(w) ? s->n_working_sets : 1,
                 .placements = s->n_placements,
         };
 }
 
-/* Combinations of all axes; no overflow: each list has at most SPEC_LIST_MAX values, most far fewer words. */
+/* Combinations of all axes but copy_mode and fields; no overflow: at most three lists of SPEC_LIST_MAX values are open
+ * in one of them, the others are of few words or numbers. */
+static uint64_t product(const struct extent *e) {
+        return (uint64_t) e->message_sizes * e->threads * e->engines * e->waits * e->directions * e->calls *
+               e->processes * e->working_sets * e->placements;
+}
+
+/* Copy modes, each with as many fields as it has. */
+static uint64_t copies(const struct spec *s, enum workload w, enum transport t, const struct extent *e) {
+        uint64_t n = 0;
+        for (size_t i = 0; i < e->copy_modes; i++)
+                n += point_has_fields(w, t, s->copy_modes[i]) ? e->fields : 1;
+        return n;
+}
+
 static uint64_t count(const struct spec *s) {
         uint64_t n = 0;
         for (size_t w = 0; w < s->n_workloads; w++)
                 for (size_t t = 0; t < extent_of(s, s->workloads[w], s->transports[0]).transports; t++) {
                         struct extent e = extent_of(s, s->workloads[w], s->transports[t]);
-                        n += (uint64_t) e.message_sizes * e.threads * e.copy_modes * e.engines * e.waits * e.placements;
+                        n += product(&e) * copies(s, s->workloads[w], s->transports[t], &e);
                 }
         return n;
 }
 
-/* The i-th combination of the axes inside one workload and transport, placement fastest. */
-static void fill(const struct spec *s, enum workload w, enum transport t, size_t i, struct point *p) {
+/* The next digit of a number whose base is each axis' extent in turn. */
+static size_t digit(size_t *i, size_t extent) {
+        size_t d = *i % extent;
+        *i /= extent;
+        return d;
+}
+
+static void fill_alone(const struct spec *s, const struct extent *e, size_t i, struct point *p) {
+        p->threads = 1;
+        if (workload_has_processes(p->workload)) {
+                p->working_set = s->working_sets[digit(&i, e->working_sets)];
+                p->processes = s->processes[digit(&i, e->processes)];
+        }
+        if (workload_has_call(p->workload))
+                p->call = s->calls[digit(&i, e->calls)];
+}
+
+/* The i-th combination of the axes inside one workload and transport, placement fastest. False where a further number
+ * of fields would give the point before it again. */
+static bool fill(const struct spec *s, enum workload w, enum transport t, size_t i, struct point *p) {
         struct extent e = extent_of(s, w, t);
+        size_t fields;
 
         memset(p, 0, sizeof(*p));
         p->workload = w;
-        p->placement = s->placements[i % e.placements];
-        i /= e.placements;
-        if (!workload_has_transport(w))
-                return;
+        p->placement = s->placements[digit(&i, e.placements)];
+        if (!workload_has_transport(w)) {
+                fill_alone(s, &e, i, p);
+                return true;
+        }
         p->transport = t;
+        if (point_has_direction(w, t))
+                p->direction = s->directions[digit(&i, e.directions)];
+        fields = digit(&i, e.fields);
         if (point_has_wait(w, t))
-                p->wait = s->waits[i % e.waits];
-        i /= e.waits;
+                p->wait = s->waits[digit(&i, e.waits)];
         if (point_has_engine(w, t))
-                p->engine = s->engines[i % e.engines];
-        i /= e.engines;
+                p->engine = s->engines[digit(&i, e.engines)];
         if (point_has_copy_mode(w, t))
-                p->copy_mode = s->copy_modes[i % e.copy_modes];
-        i /= e.copy_modes;
-        p->threads = s->threads[i % e.threads];
-        i /= e.threads;
+                p->copy_mode = s->copy_modes[digit(&i, e.copy_modes)];
+        p->threads = s->threads[digit(&i, e.threads)];
         p->message_size = s->message_sizes[i];
+        if (point_has_fields(w, t, p->copy_mode))
+                p->fields = s->fields[fields];
+        return fields == 0 || p->fields;
 }
 
 static int add(const struct spec *s, const struct point *p, struct point_list *list, struct refusal *r) {
-        if (point_check(p, r) == 0) {
+        if (point_check(s, p, r) == 0) {
                 list->points[list->n_points++] = *p;
                 return 0;
         }
@@ -127,20 +203,34 @@ static int add(const struct spec *s, const struct point *p, struct point_list *l
         return 0;
 }
 
+/* A placement that stands for many pairs has one for a workload of one agent where both of its ends are the same. */
+static bool is_of_a_pair(const struct point *p) {
+        return p->placement.roles == ROLES_ANY && workload_agents(p->workload) == 1;
+}
+
+static int span_transport(const struct spec *s, enum workload w, enum transport t, struct point_list *list,
+                          struct refusal *r) {
+        struct extent e = extent_of(s, w, t);
+        size_t n = product(&e) * e.copy_modes * e.fields;
+        int x = 0;
+
+        for (size_t i = 0; x == 0 && i < n; i++) {
+                struct point p;
+                if (!fill(s, w, t, i, &p))
+                        continue;
+                if (is_of_a_pair(&p) && !placement_make_single(&p.placement))
+                        continue;
+                x = add(s, &p, list, r);
+        }
+        return x;
+}
+
 static int span(const struct spec *s, struct point_list *list, struct refusal *r) {
-        for (size_t w = 0; w < s->n_workloads; w++)
-                for (size_t t = 0; t < extent_of(s, s->workloads[w], s->transports[0]).transports; t++) {
-                        struct extent e = extent_of(s, s->workloads[w], s->transports[t]);
-                        size_t n = e.message_sizes * e.threads * e.copy_modes * e.engines * e.waits * e.placements;
-                        for (size_t i = 0; i < n; i++) {
-                                struct point p;
-                                fill(s, s->workloads[w], s->transports[t], i, &p);
-                                int x = add(s, &p, list, r);
-                                if (x < 0)
-                                        return x;
-                        }
-                }
-        return 0;
+        int x = 0;
+        for (size_t w = 0; x == 0 && w < s->n_workloads; w++)
+                for (size_t t = 0; x == 0 && t < extent_of(s, s->workloads[w], s->transports[0]).transports; t++)
+                        x = span_transport(s, s->workloads[w], s->transports[t], list, r);
+        return x;
 }
 
 /* `limit` is "points" or "runs". */

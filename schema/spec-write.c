@@ -26,6 +26,11 @@ static void put_axes(struct json_writer *w, const struct spec *s) {
         PUT_LIST("copy_mode", s->n_copy_modes, json_put_string(w, copy_mode_name(s->copy_modes[i])));
         PUT_LIST("engine", s->n_engines, json_put_string(w, engine_name(s->engines[i])));
         PUT_LIST("wait", s->n_waits, json_put_string(w, wait_mode_name(s->waits[i])));
+        PUT_LIST("fields", s->n_fields, json_put_u64(w, s->fields[i]));
+        PUT_LIST("direction", s->n_directions, json_put_string(w, direction_name(s->directions[i])));
+        PUT_LIST("call", s->n_calls, json_put_string(w, system_call_name(s->calls[i])));
+        PUT_LIST("processes", s->n_processes, json_put_u64(w, s->processes[i]));
+        PUT_LIST("working_set", s->n_working_sets, json_put_u64(w, s->working_sets[i]));
         PUT_LIST("placement", s->n_placements, placement_put(w, &s->placements[i], s->placements[i].roles));
 #undef PUT_LIST
 }
@@ -55,17 +60,14 @@ int spec_to_json(const struct spec *s, char **ret) {
         json_member_u64(&w, "repetitions", s->repetitions);
         if (s->rate > 0)
                 json_member_double(&w, "rate", s->rate);
-        if (s->require.numa_balancing >= 0) {
-                json_put_key(&w, "require");
-                json_object_begin(&w);
-                json_member_bool(&w, "numa_balancing", s->require.numa_balancing);
-                json_object_end(&w);
-        }
-        if (s->options.pipe_size) {
+        if (s->chunk)
+                json_member_bool(&w, "chunk", true);
+        if (require_any(&s->require))
+                require_put(&w, &s->require);
+        tune_put(&w, &s->tune);
+        if (options_any(&s->options)) {
                 json_put_key(&w, "transport_options");
-                json_object_begin(&w);
-                json_member_u64(&w, "pipe_size", s->options.pipe_size);
-                json_object_end(&w);
+                options_put(&w, &s->options);
         }
         json_member_bool(&w, "skip_impossible", s->skip_impossible);
         if (s->has_seed)

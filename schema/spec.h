@@ -28,8 +28,12 @@
 #define SPEC_SEED_MAX UINT64_C(9007199254740991)
 #define SPEC_REPETITIONS_MAX 1000u
 #define SPEC_RATE_MAX 1e9
-#define SPEC_PIPE_SIZE_MIN UINT64_C(4096)
-#define SPEC_PIPE_SIZE_MAX (UINT64_C(1) << 30)
+#define SPEC_FIELDS_MAX 64u
+#define SPEC_FIELDS_STANDARD 8u
+#define SPEC_PROCESSES_MIN 2u
+#define SPEC_PROCESSES_MAX 64u
+#define SPEC_WORKING_SET_MAX (UINT64_C(1) << 20)
+#define SPEC_GOVERNOR_MAX 31u
 #define SPEC_DURATION_MAX_NS (UINT64_C(86400) * 1000000000)
 #define SPEC_COUNT_MAX UINT64_C(9007199254740991) /* 2^53 - 1, messages and bytes */
 
@@ -43,16 +47,28 @@ struct end_placement {
         int cpu;
         enum memory_policy memory;
         struct node_set memory_nodes; /* bind, preferred (one), interleave */
+        enum memory_policy buffer;    /* of the pages that carry messages; MEMORY_DEFAULT: as `memory` */
+        struct node_set buffer_nodes;
 };
 
+/* Preconditions on the host. */
+struct spec_require {
+        enum toggle numa_balancing;
+        enum toggle smt;                      /* simultaneous multithreading in use */
+        char governor[SPEC_GOVERNOR_MAX + 1]; /* cpufreq governor of every measured CPU; "" = not asked */
+};
+
+/* A placement with its precondition: {"kind": "default", "require": {"numa_balancing": true}}. An explicit one has
+ * none; what the whole experiment needs is in struct spec. */
 struct placement {
         enum placement_kind kind;
         enum role_pair roles;                 /* the words that an explicit one used: it fits these workloads only */
         struct end_placement ends[END_COUNT]; /* of PLACEMENT_EXPLICIT */
+        struct spec_require require;          /* of the runs placed so */
 };
 
 /* One combination of the axes. A field without meaning for the point's workload or transport holds its first enum
- * value and is left out of the point's JSON. */
+ * value (threads: 1) and is left out of the point's JSON. */
 struct point {
         enum workload workload;
         enum transport transport;
@@ -61,6 +77,11 @@ struct point {
         enum copy_mode copy_mode;
         enum engine engine;
         enum wait_mode wait;
+        uint32_t fields; /* that a message is assembled from; they differ by at most a byte */
+        enum data_direction direction;
+        enum system_call call;
+        uint32_t processes;   /* that hand the CPU round */
+        uint64_t working_set; /* bytes that each of them touches between two switches */
         struct placement placement;
 };
 
@@ -71,13 +92,25 @@ struct window_end {
         uint64_t bytes;
 };
 
+#define SPEC_CONGESTION_MAX 15u /* TCP_CA_NAME_MAX without its NUL */
+
+/* Settings of the mechanisms. Zero, TOGGLE_UNSET and "" are what was not asked for. */
 struct transport_options {
-        uint64_t pipe_size; /* bytes for F_SETPIPE_SZ, 0 = as it comes */
+        uint64_t pipe_size;     /* bytes for F_SETPIPE_SZ; 0 = as it comes */
+        uint64_t msgq_depth;    /* messages that a queue holds; 0 = as it comes */
+        uint64_t ring_bytes;    /* of shared memory, a power of two; 0 = the agent chooses */
+        uint64_t sndbuf;        /* bytes for SO_SNDBUF, which the kernel doubles; 0 = as it comes */
+        uint64_t rcvbuf;        /* bytes for SO_RCVBUF */
+        uint64_t busy_poll;     /* microseconds for SO_BUSY_POLL; 0 = as it comes */
+        enum toggle nodelay;    /* TCP_NODELAY; on unless it is TOGGLE_OFF */
+        enum toggle huge_pages; /* of shared memory; off unless it is TOGGLE_ON */
+        enum file_sync file_sync;
+        char congestion[SPEC_CONGESTION_MAX + 1]; /* TCP_CONGESTION */
 };
 
-/* Preconditions; -1 = not asked, 0 = must be off, 1 = must be on. */
-struct spec_require {
-        int numa_balancing;
+/* Settings of the host to be changed for the runs, and put back after them. */
+struct spec_tune {
+        enum toggle numa_balancing;
 };
 
 struct spec {
@@ -91,8 +124,10 @@ struct spec {
         bool skip_impossible;
         bool has_seed;
         uint64_t seed; /* 0 … 2^53 - 1 */
+        bool chunk;    /* a message above the mechanism's limit goes in several */
         struct transport_options options;
         struct spec_require require;
+        struct spec_tune tune;
 
         /* axes, in the order that the spec lists them; no value twice */
         enum workload *workloads;
@@ -109,6 +144,16 @@ struct spec {
         size_t n_engines;
         enum wait_mode *waits;
         size_t n_waits;
+        uint32_t *fields;
+        size_t n_fields;
+        enum data_direction *directions;
+        size_t n_directions;
+        enum system_call *calls;
+        size_t n_calls;
+        uint32_t *processes;
+        size_t n_processes;
+        uint64_t *working_sets;
+        size_t n_working_sets;
         struct placement *placements;
         size_t n_placements;
 
@@ -119,6 +164,12 @@ struct spec {
  * spec; -EINVAL with *r filled (400 not strictly JSON, 422 else; pointer names the field); -ENOMEM. */
 int spec_parse(const char *text, size_t length, struct spec **ret, struct refusal *r);
 void spec_free(struct spec *spec);
+
+/* Replaces the placements "all-node-pairs" and "all-cpu-pairs" by an explicit one for each ordered pair, a thing with
+ * itself included: nodes and cpus are what one end of such a pair gets on this host. A workload of one agent takes the
+ * pairs of a thing with itself. To be called between spec_parse() and spec_points(). 0; -EINVAL with *r; -ENOMEM. */
+int spec_expand_pairs(struct spec *spec, const struct end_placement *nodes, size_t n_nodes,
+                      const struct end_placement *cpus, size_t n_cpus, struct refusal *r);
 
 /* A point that the mechanism itself cannot do, whatever the host ("zero-copy on a unix socket"), or that this build
  * cannot. With skip_impossible such points are listed here, without it spec_points() refuses. */

@@ -2,7 +2,7 @@
 
 /*
  * The tables behind the vocabularies. Owns no state. A capability that arrives changes a line here: the transport
- * loses its `unavailable`, or a bit joins its set.
+ * or a capability loses its `unavailable`, or a bit joins a transport's set.
  */
 
 #include "schema/terms.h"
@@ -106,8 +106,49 @@ static const char *const memory_policies[MEMORY_COUNT] = {
         [MEMORY_INTERLEAVE] = "interleave", [MEMORY_LOCAL] = "local",
 };
 static const char *const placement_kinds[PLACEMENT_COUNT] = {
-        [PLACEMENT_DEFAULT] = "default",     [PLACEMENT_SAME_CPU] = "same-cpu",     [PLACEMENT_SAME_CORE] = "same-core",
-        [PLACEMENT_SAME_NODE] = "same-node", [PLACEMENT_CROSS_NODE] = "cross-node", [PLACEMENT_EXPLICIT] = "explicit",
+        [PLACEMENT_DEFAULT] = "default",
+        [PLACEMENT_SAME_CPU] = "same-cpu",
+        [PLACEMENT_SAME_CORE] = "same-core",
+        [PLACEMENT_SAME_NODE] = "same-node",
+        [PLACEMENT_CROSS_NODE] = "cross-node",
+        [PLACEMENT_ALL_NODE_PAIRS] = "all-node-pairs",
+        [PLACEMENT_ALL_CPU_PAIRS] = "all-cpu-pairs",
+        [PLACEMENT_EXPLICIT] = "explicit",
+};
+
+static const char *const system_calls[SYSTEM_CALL_COUNT] = {
+        [SYSTEM_CALL_GETPID] = "getpid",
+        [SYSTEM_CALL_GETPID_LIBC] = "getpid-libc",
+        [SYSTEM_CALL_CLOCK_GETTIME_VDSO] = "clock-gettime-vdso",
+        [SYSTEM_CALL_CLOCK_GETTIME_SYSCALL] = "clock-gettime-syscall",
+        [SYSTEM_CALL_READ_ZERO] = "read-zero",
+};
+static const char *const directions[DIRECTION_COUNT] = {
+        [DIRECTION_DOWN] = "down", [DIRECTION_UP] = "up", [DIRECTION_BOTH] = "both"};
+static const char *const file_syncs[FILE_SYNC_COUNT] = {
+        [FILE_SYNC_PAGE_CACHE] = "page-cache", [FILE_SYNC_DIRECT] = "direct", [FILE_SYNC_FSYNC] = "fsync"};
+
+const struct capability_term capability_terms[CAPABILITY_COUNT] = {
+        [CAPABILITY_RATE] = {"rate", "this build sends in a closed loop only"},
+        [CAPABILITY_CHUNK] = {"chunk", "this build does not send messages in chunks yet"},
+        [CAPABILITY_FIELDS] = {"fields", "this build does not assemble messages from fields yet"},
+        [CAPABILITY_DIRECTION] = {"direction", "this build sends from the first end to the second only"},
+        [CAPABILITY_TUNE] = {"tune", "this build does not change settings of the host"},
+        [CAPABILITY_NODE_PAIRS] = {"all-node-pairs", "this build does not span pairs of nodes yet"},
+        [CAPABILITY_CPU_PAIRS] = {"all-cpu-pairs", "this build does not span pairs of CPUs yet"},
+        [CAPABILITY_BUFFER] = {"buffer", "this build does not place buffers apart from their agents yet"},
+        [CAPABILITY_REQUIRE_SMT] = {"smt", "this build does not check it yet"},
+        [CAPABILITY_REQUIRE_GOVERNOR] = {"governor", "this build does not check it yet"},
+        [CAPABILITY_PIPE_SIZE] = {"pipe_size", NULL},
+        [CAPABILITY_MSGQ_DEPTH] = {"msgq_depth", "this build has no message queue yet"},
+        [CAPABILITY_HUGE_PAGES] = {"huge_pages", "this build has no shared memory on huge pages yet"},
+        [CAPABILITY_RING_BYTES] = {"ring_bytes", "this build has no ring in shared memory yet"},
+        [CAPABILITY_FILE_SYNC] = {"file_sync", "this build does not measure plain files yet"},
+        [CAPABILITY_SNDBUF] = {"sndbuf", "this build has no socket yet"},
+        [CAPABILITY_RCVBUF] = {"rcvbuf", "this build has no socket yet"},
+        [CAPABILITY_NODELAY] = {"nodelay", "this build does not measure TCP yet"},
+        [CAPABILITY_BUSY_POLL] = {"busy_poll", "this build does not measure TCP yet"},
+        [CAPABILITY_CONGESTION] = {"congestion", "this build does not measure TCP yet"},
 };
 
 static const char *lookup(const char *const *names, size_t n, unsigned value) {
@@ -140,6 +181,9 @@ VOCABULARY(engine, engine, engines, ENGINE_COUNT)
 VOCABULARY(wait_mode, wait_mode, wait_modes, WAIT_COUNT)
 VOCABULARY(verify, verify, verifies, VERIFY_COUNT)
 VOCABULARY(memory_policy, memory_policy, memory_policies, MEMORY_COUNT)
+VOCABULARY(system_call, system_call, system_calls, SYSTEM_CALL_COUNT)
+VOCABULARY(direction, data_direction, directions, DIRECTION_COUNT)
+VOCABULARY(file_sync, file_sync, file_syncs, FILE_SYNC_COUNT)
 
 const char *placement_kind_name(enum placement_kind v) {
         return lookup(placement_kinds, PLACEMENT_COUNT, (unsigned) v);
@@ -185,6 +229,22 @@ bool point_has_engine(enum workload w, enum transport t) {
 
 bool point_has_wait(enum workload w, enum transport t) {
         return workload_has_transport(w) && transport_terms[t].ever_waits != 0;
+}
+
+bool point_has_fields(enum workload w, enum transport t, enum copy_mode c) {
+        return point_has_copy_mode(w, t) && (t == TRANSPORT_TCP || c == COPY_ONE);
+}
+
+bool point_has_direction(enum workload w, enum transport t) {
+        return w == WORKLOAD_STREAM && t == TRANSPORT_TCP;
+}
+
+bool workload_has_call(enum workload w) {
+        return w == WORKLOAD_SYSCALL;
+}
+
+bool workload_has_processes(enum workload w) {
+        return w == WORKLOAD_CONTEXT_SWITCH;
 }
 
 static const char *const roles[ROLES_COUNT][END_COUNT] = {

@@ -34,6 +34,23 @@ enum copy_mode { COPY_TWO, COPY_ONE, COPY_ZERO, COPY_COUNT };
 enum engine { ENGINE_SYSCALL, ENGINE_IO_URING, ENGINE_COUNT };
 enum wait_mode { WAIT_BLOCK, WAIT_SPIN, WAIT_HYBRID, WAIT_COUNT };
 enum verify { VERIFY_NONE, VERIFY_TOUCH, VERIFY_CHECKSUM, VERIFY_COUNT };
+
+/* What `workload: syscall` calls. */
+enum system_call {
+        SYSTEM_CALL_GETPID,             /* syscall(SYS_getpid): into the kernel each time */
+        SYSTEM_CALL_GETPID_LIBC,        /* getpid() as the C library has it, cached or not */
+        SYSTEM_CALL_CLOCK_GETTIME_VDSO, /* clock_gettime(CLOCK_MONOTONIC), without a system call where the vDSO can */
+        SYSTEM_CALL_CLOCK_GETTIME_SYSCALL, /* the same by syscall(SYS_clock_gettime) */
+        SYSTEM_CALL_READ_ZERO,             /* read() of one byte from /dev/zero */
+        SYSTEM_CALL_COUNT,
+};
+/* Which way a stream over tcp goes: from server to client, the other way, or both at once. */
+enum data_direction { DIRECTION_DOWN, DIRECTION_UP, DIRECTION_BOTH, DIRECTION_COUNT };
+/* How a message that is written to a plain file reaches its reader. */
+enum file_sync { FILE_SYNC_PAGE_CACHE, FILE_SYNC_DIRECT, FILE_SYNC_FSYNC, FILE_SYNC_COUNT };
+/* A setting that a spec need not mention. */
+enum toggle { TOGGLE_UNSET, TOGGLE_ON, TOGGLE_OFF };
+
 enum memory_policy { MEMORY_DEFAULT, MEMORY_BIND, MEMORY_PREFERRED, MEMORY_INTERLEAVE, MEMORY_LOCAL, MEMORY_COUNT };
 enum placement_kind {
         PLACEMENT_DEFAULT,
@@ -41,6 +58,8 @@ enum placement_kind {
         PLACEMENT_SAME_CORE,
         PLACEMENT_SAME_NODE,
         PLACEMENT_CROSS_NODE,
+        PLACEMENT_ALL_NODE_PAIRS, /* these two stand for many explicit ones, and for no point: spec_expand_pairs() */
+        PLACEMENT_ALL_CPU_PAIRS,
         PLACEMENT_EXPLICIT, /* an object per role; has no word of its own */
         PLACEMENT_COUNT,
 };
@@ -67,6 +86,38 @@ struct transport_term {
 
 extern const struct transport_term transport_terms[TRANSPORT_COUNT];
 
+/* What a spec can ask for beside workloads, transports and their words. */
+enum capability {
+        CAPABILITY_RATE,
+        CAPABILITY_CHUNK,
+        CAPABILITY_FIELDS,
+        CAPABILITY_DIRECTION,
+        CAPABILITY_TUNE,
+        CAPABILITY_NODE_PAIRS,
+        CAPABILITY_CPU_PAIRS,
+        CAPABILITY_BUFFER,
+        CAPABILITY_REQUIRE_SMT,
+        CAPABILITY_REQUIRE_GOVERNOR,
+        CAPABILITY_PIPE_SIZE,
+        CAPABILITY_MSGQ_DEPTH,
+        CAPABILITY_HUGE_PAGES,
+        CAPABILITY_RING_BYTES,
+        CAPABILITY_FILE_SYNC,
+        CAPABILITY_SNDBUF,
+        CAPABILITY_RCVBUF,
+        CAPABILITY_NODELAY,
+        CAPABILITY_BUSY_POLL,
+        CAPABILITY_CONGESTION,
+        CAPABILITY_COUNT,
+};
+
+struct capability_term {
+        const char *name;        /* as the spec has it */
+        const char *unavailable; /* NULL when this build has it; else why it has not */
+};
+
+extern const struct capability_term capability_terms[CAPABILITY_COUNT];
+
 /* Names; a value out of range is a programming error and gives NULL. */
 const char *workload_name(enum workload v);
 const char *transport_name(enum transport v);
@@ -76,6 +127,9 @@ const char *wait_mode_name(enum wait_mode v);
 const char *verify_name(enum verify v);
 const char *memory_policy_name(enum memory_policy v);
 const char *placement_kind_name(enum placement_kind v); /* "explicit" for PLACEMENT_EXPLICIT */
+const char *system_call_name(enum system_call v);
+const char *direction_name(enum data_direction v);
+const char *file_sync_name(enum file_sync v);
 
 /* Words to values: 0 or -EINVAL; *ret only on success. */
 int workload_from_name(const char *name, enum workload *ret);
@@ -86,6 +140,9 @@ int wait_mode_from_name(const char *name, enum wait_mode *ret);
 int verify_from_name(const char *name, enum verify *ret);
 int memory_policy_from_name(const char *name, enum memory_policy *ret);
 int placement_kind_from_name(const char *name, enum placement_kind *ret);
+int system_call_from_name(const char *name, enum system_call *ret);
+int direction_from_name(const char *name, enum data_direction *ret);
+int file_sync_from_name(const char *name, enum file_sync *ret);
 
 /* NULL when this build runs the workload; else why not. */
 const char *workload_unavailable(enum workload v);
@@ -95,6 +152,11 @@ bool workload_has_transport(enum workload w); /* and with it message_size and th
 bool point_has_copy_mode(enum workload w, enum transport t);
 bool point_has_engine(enum workload w, enum transport t);
 bool point_has_wait(enum workload w, enum transport t);
+/* Messages are assembled from fields over tcp in every copy mode, elsewhere in one-copy only (writev, sendmsg). */
+bool point_has_fields(enum workload w, enum transport t, enum copy_mode c);
+bool point_has_direction(enum workload w, enum transport t);
+bool workload_has_call(enum workload w);
+bool workload_has_processes(enum workload w); /* and with them working_set */
 
 /* The role words come in pairs, one for each end. */
 enum role_pair {
@@ -102,6 +164,7 @@ enum role_pair {
         ROLES_PINGPONG, /* initiator, responder; the one agent of a workload without a transport is an initiator */
         ROLES_TCP,      /* server, client */
         ROLES_COUNT,
+        ROLES_ANY = ROLES_COUNT, /* of a placement that came out of "all-cpu-pairs": it fits every workload */
 };
 enum role_pair role_pair_of(enum workload w, enum transport t);
 const char *role_pair_name(enum role_pair pair, enum end end);

@@ -14,7 +14,7 @@
 #define IDLE "1000 0 500 4500 0 0 0 0"
 #define INTERRUPTS(irq0, loc0)                                                                                         \
         "           CPU0       CPU1\n 24: " irq0 " 2000 PCI-MSI\nLOC: " loc0 " 200000 Local timer interrupts\nERR: "   \
-                                                                             "0\n"
+        "0\n"
 
 static struct topology *topology;
 
@@ -317,27 +317,28 @@ static void what_every_kernel_has_must_be_there(void) {
 static void preconditions_name_the_setting(void) {
         static const struct {
                 const char *value; /* NULL: no such file */
-                int wanted, r;
+                enum toggle wanted;
+                int r;
                 const char *detail;
         } cases[] = {
-                {"0\n", -1, 0, ""},
-                {"0\n", 0, 0, ""},
-                {"1\n", 1, 0, ""},
-                {"3\n", 1, 0, ""},
-                {NULL, 0, 0, ""},
-                {"0\n", 1, -EPERM,
+                {"0\n", TOGGLE_UNSET, 0, ""},
+                {"0\n", TOGGLE_OFF, 0, ""},
+                {"1\n", TOGGLE_ON, 0, ""},
+                {"3\n", TOGGLE_ON, 0, ""},
+                {NULL, TOGGLE_OFF, 0, ""},
+                {"0\n", TOGGLE_ON, -EPERM,
                  "numa_balancing is required to be on, but kernel.numa_balancing is 0; to set it: sysctl "
                  "kernel.numa_balancing=1"},
-                {"2\n", 1, -EPERM,
+                {"2\n", TOGGLE_ON, -EPERM,
                  "numa_balancing is required to be on, but kernel.numa_balancing is 2; to set it: sysctl "
                  "kernel.numa_balancing=1"},
-                {"1\n", 0, -EPERM,
+                {"1\n", TOGGLE_OFF, -EPERM,
                  "numa_balancing is required to be off, but kernel.numa_balancing is 1; to set it: sysctl "
                  "kernel.numa_balancing=0"},
-                {NULL, 1, -EPERM,
+                {NULL, TOGGLE_ON, -EPERM,
                  "numa_balancing is required to be on, but this kernel has no automatic NUMA balancing (built without "
                  "CONFIG_NUMA_BALANCING)"},
-                {"on\n", 1, -EPERM,
+                {"on\n", TOGGLE_ON, -EPERM,
                  "numa_balancing is required to be on, but /proc/sys/kernel/numa_balancing cannot be read: Bad "
                  "message"},
         };

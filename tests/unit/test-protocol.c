@@ -27,8 +27,18 @@ static struct message setup_message(void) {
                           .interval_ns = 1000000000,
                           .stall_ns = 2000000000,
                           .rate = 0.1,
-                          .options = {.pipe_size = 65536},
-                          .placement = {.memory = MEMORY_INTERLEAVE}},
+                          .chunk_bytes = UINT64_MAX - 1,
+                          .options = {.pipe_size = 65536,
+                                      .msgq_depth = 10,
+                                      .ring_bytes = 1 << 20,
+                                      .sndbuf = 1 << 20,
+                                      .rcvbuf = 4096,
+                                      .busy_poll = 50,
+                                      .nodelay = TOGGLE_OFF,
+                                      .huge_pages = TOGGLE_ON,
+                                      .file_sync = FILE_SYNC_DIRECT,
+                                      .congestion = "bbr_2-x"},
+                          .placement = {.roam = true, .memory = MEMORY_INTERLEAVE, .buffer = MEMORY_BIND}},
         };
         struct agent_placement *p = &m.setup.placement;
         p->cpus = calloc(2, sizeof(*p->cpus));
@@ -38,10 +48,10 @@ static struct message setup_message(void) {
         p->cpus[0] = 8191;
         p->n_cpus = 2;
         p->leader_cpus[0] = 7;
-        p->roam = true;
         p->n_leader_cpus = 1;
         node_set_add(&p->memory_nodes, 0);
         node_set_add(&p->memory_nodes, 1023);
+        node_set_add(&p->buffer_nodes, 5);
         return m;
 }
 
@@ -82,17 +92,20 @@ static void setup_travels(void) {
         CHECK_INT(got.type, MESSAGE_SETUP);
         CHECK(a->end == b->end && a->verify == b->verify && a->duration_ns == b->duration_ns);
         CHECK(a->messages == b->messages && a->warmup_ns == b->warmup_ns && a->interval_ns == b->interval_ns);
-        CHECK(a->stall_ns == b->stall_ns && a->rate == b->rate && a->options.pipe_size == b->options.pipe_size);
+        CHECK(a->stall_ns == b->stall_ns && a->rate == b->rate && a->chunk_bytes == b->chunk_bytes);
+        CHECK(memcmp(&a->options, &b->options, sizeof(a->options)) == 0);
         CHECK(a->point.workload == b->point.workload && a->point.transport == b->point.transport);
         CHECK(a->point.message_size == b->point.message_size && a->point.threads == b->point.threads);
         CHECK_UINT(b->placement.n_cpus, 2);
         CHECK_INT(b->placement.cpus[0], 8191);
         CHECK_INT(b->placement.cpus[1], 0);
-        CHECK(b->placement.roam);
         CHECK_UINT(b->placement.n_leader_cpus, 1);
         CHECK_INT(b->placement.leader_cpus[0], 7);
         CHECK_INT(b->placement.memory, MEMORY_INTERLEAVE);
         CHECK(memcmp(&a->placement.memory_nodes, &b->placement.memory_nodes, sizeof(struct node_set)) == 0);
+        CHECK(b->placement.roam);
+        CHECK_INT(b->placement.buffer, MEMORY_BIND);
+        CHECK(memcmp(&a->placement.buffer_nodes, &b->placement.buffer_nodes, sizeof(struct node_set)) == 0);
         message_deinit(&m);
         message_deinit(&got);
         message_deinit(&got); /* twice is harmless */
@@ -158,9 +171,12 @@ static void small_ones_travel(void) {
         "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":1,\"threads\":1,"                            \
         "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\"}"
 #define ENDS "\"duration_ns\":\"1\",\"messages\":\"0\""
-#define PLACEMENT                                                                                                      \
-        "\"placement\":{\"cpus\":[],\"roam\":false,\"leader_cpus\":[],\"memory\":\"default\",\"memory_nodes\":[]}"
-#define REST ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"}," PLACEMENT
+#define PLACED(cpus, leader_cpus, memory, nodes)                                                                       \
+        ",\"placement\":{\"cpus\":" cpus ",\"roam\":false,\"leader_cpus\":" leader_cpus ",\"memory\":\"" memory        \
+        "\",\"memory_nodes\":" nodes ",\"buffer\":\"default\",\"buffer_nodes\":[]}"
+#define PLACEMENT PLACED("[]", "[]", "default", "[]")
+#define OPTIONS(options) ",\"rate\":0,\"chunk_bytes\":\"0\",\"options\":" options
+#define REST OPTIONS("{}") PLACEMENT
 #define SAMPLE(second, latency)                                                                                        \
         "{\"v\":1,\"type\":\"sample\",\"thread\":0,\"second\":" second ",\"interval_ns\":\"1\",\"messages\":\"1\","    \
         "\"bytes\":\"1\",\"counters\":null,\"latency\":" latency "}"
@@ -191,29 +207,17 @@ static const char *const bad[][2] = {
         {SETUP("{}", ENDS, REST), "\"point\" is not a point"},
         {SETUP(POINT, "\"duration_ns\":\"0\",\"messages\":\"0\"", REST), "exactly one"},
         {SETUP(POINT, "\"duration_ns\":\"1\",\"messages\":\"1\"", REST), "exactly one"},
-        {SETUP(POINT, ENDS, ",\"rate\":-1,\"options\":{\"pipe_size\":\"0\"}," PLACEMENT), "\"rate\""},
-        {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{}," PLACEMENT), "\"pipe_size\" is missing"},
-        {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{\"pipe_size\":\"0\",\"x\":1}," PLACEMENT), "options has members"},
-        {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[-1],\"roam\":false,\"leader_"
-               "cpus\":[],"
-               "\"memory\":\"default\",\"memory_nodes\":[]}"),
-         "no CPU"},
-        {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"roam\":false,\"leader_"
-               "cpus\":[2,8192],"
-               "\"memory\":\"default\",\"memory_nodes\":[]}"),
-         "no CPU"},
-        {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"roam\":false,\"leader_"
-               "cpus\":[],"
-               "\"memory\":\"near\",\"memory_nodes\":[]}"),
-         "memory policy"},
-        {SETUP(POINT, ENDS,
-               ",\"rate\":0,\"options\":{\"pipe_size\":\"0\"},\"placement\":{\"cpus\":[1],\"roam\":false,\"leader_"
-               "cpus\":[],"
-               "\"memory\":\"bind\",\"memory_nodes\":[1,1]}"),
-         "no node, or has it twice"},
+        {SETUP(POINT, ENDS, ",\"rate\":-1,\"chunk_bytes\":\"0\",\"options\":{}" PLACEMENT), "\"rate\""},
+        {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{}" PLACEMENT), "\"chunk_bytes\" is missing"},
+        {SETUP(POINT, ENDS, OPTIONS("[]") PLACEMENT), "\"options\" is not an object"},
+        {SETUP(POINT, ENDS, OPTIONS("{\"pipe_size\":\"0\"}") PLACEMENT), "/options/pipe_size"},
+        {SETUP(POINT, ENDS, OPTIONS("{\"pipe_size\":1}") PLACEMENT), "not 1"},
+        {SETUP(POINT, ENDS, OPTIONS("{\"congestion\":\"../x\"}") PLACEMENT), "/options/congestion"},
+        {SETUP(POINT, ENDS, OPTIONS("{\"x\":1}") PLACEMENT), "no field \"x\""},
+        {SETUP(POINT, ENDS, OPTIONS("{}") PLACED("[-1]", "[]", "default", "[]")), "no CPU"},
+        {SETUP(POINT, ENDS, OPTIONS("{}") PLACED("[1]", "[2,8192]", "default", "[]")), "no CPU"},
+        {SETUP(POINT, ENDS, OPTIONS("{}") PLACED("[1]", "[]", "near", "[]")), "memory policy"},
+        {SETUP(POINT, ENDS, OPTIONS("{}") PLACED("[1]", "[]", "bind", "[1,1]")), "no node, or has it twice"},
         {SAMPLE("-1", "null"), "\"second\" is not"},
         {SAMPLE("0", "[]"), "\"latency\" is not an object"},
         {SAMPLE("0", "{\"v2\":\"AAAA\",\"sum_ns\":\"0\"}"), "not a histogram"},

@@ -83,8 +83,10 @@ static void check_merged(const struct spec *spec) {
         CHECK(memcmp(&again->end, &spec->end, sizeof(spec->end)) == 0);
         CHECK(again->verify == spec->verify && again->warmup_ns == spec->warmup_ns && again->seed == spec->seed &&
               again->has_seed == spec->has_seed && again->repetitions == spec->repetitions &&
-              again->skip_impossible == spec->skip_impossible && again->options.pipe_size == spec->options.pipe_size &&
-              again->require.numa_balancing == spec->require.numa_balancing);
+              again->skip_impossible == spec->skip_impossible && again->chunk == spec->chunk &&
+              again->rate == spec->rate && memcmp(&again->options, &spec->options, sizeof(spec->options)) == 0 &&
+              memcmp(&again->require, &spec->require, sizeof(spec->require)) == 0 &&
+              memcmp(&again->tune, &spec->tune, sizeof(spec->tune)) == 0);
         CHECK_INT(spec_points(spec, &a, &r), 0);
         CHECK_INT(spec_points(again, &b, &r), 0);
         CHECK_UINT(b.n_points, a.n_points);
@@ -209,7 +211,9 @@ static void defaults(void) {
         CHECK_UINT(s->warmup_ns, NSEC_PER_SEC);
         CHECK_UINT(s->repetitions, 1);
         CHECK_INT(s->verify, VERIFY_TOUCH);
-        CHECK_INT(s->require.numa_balancing, -1);
+        CHECK_INT(s->require.numa_balancing, TOGGLE_UNSET);
+        CHECK_INT(s->tune.numa_balancing, TOGGLE_UNSET);
+        CHECK(!s->chunk && !s->options.huge_pages && !s->options.congestion[0]);
         CHECK(s->rate == 0);
         CHECK_UINT(s->n_workloads * s->n_transports * s->n_message_sizes * s->n_threads * s->n_copy_modes, 1);
         CHECK_INT(s->transports[0], TRANSPORT_PIPE);
@@ -318,7 +322,7 @@ static void point_as_json(void) {
                         CHECK_FAIL("accepted: %s", bad[i]);
         p.workload = WORKLOAD_SYSCALL;
         _cleanup_free_ char *folded = point_to_json(&p);
-        CHECK_STRING(folded, "{\"workload\":\"syscall\",\"placement\":\"default\"}");
+        CHECK_STRING(folded, "{\"workload\":\"syscall\",\"call\":\"getpid\",\"placement\":\"default\"}");
 }
 
 static void end_in_messages(void) {
