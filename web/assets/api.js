@@ -4,6 +4,7 @@
 const TOKEN_KEY = 'ipclab.token';
 const REQUEST_DEADLINE_MS = 20000;
 const POLL_MS = 3000;
+const HIDDEN_MS = 5000;
 const REOPEN_MS = [1000, 2000, 4000, 8000, 15000];
 
 /** An answer that is not a success: application/problem+json, or what could be made of it. */
@@ -114,52 +115,68 @@ export async function getAll(path, limit) {
  * Follows an event stream. `onEvent(type, data)` gets each event; `onOpen()` runs at each (re-)opening, to read what
  * may have been missed; `poll()` runs every few seconds while there is no stream. `reports`: this stream stands for the
  * connection as a whole. Returns {close}.
+ *
+ * A browser opens six connections to a server and no more, for all its tabs: a page that nobody sees lets its streams go.
  */
 export function follow(path, { onEvent, onOpen, poll, reports = false }) {
         let source = null;
         let failures = 0;
-        let reopen = 0;
-        let closed = false;
+        let later = 0;
 
+        const stop = () => {
+                clearTimeout(later);
+                source?.close();
+                source = null;
+        };
+        const fail = () => {
+                stop();
+                if (reports && connection.state !== 'gone')
+                        connection.report('polling');
+                later = setTimeout(open, REOPEN_MS[Math.min(failures++, REOPEN_MS.length - 1)]);
+        };
+        const opened = () => {
+                failures = 0;
+                if (reports)
+                        connection.report('live');
+                Promise.resolve(onOpen()).catch(() => {});
+        };
         const receive = (event) => {
                 try {
-                        onEvent(event.type, JSON.parse(event.data));
+                        onEvent(event.type, JSON.parse(event.data || 'null'));
                 } catch (error) {
                         console.warn('event ignored', error);
                 }
         };
-        const open = () => {
+        function open() {
+                stop();
                 source = new EventSource(path);
-                source.onopen = () => {
-                        failures = 0;
-                        if (reports)
-                                connection.report('live');
-                        Promise.resolve(onOpen()).catch(() => {});
-                };
-                source.onerror = () => {
-                        if (closed)
-                                return;
-                        if (reports && connection.state !== 'gone')
-                                connection.report('polling');
-                        source.close();
-                        clearTimeout(reopen);
-                        reopen = setTimeout(open, REOPEN_MS[Math.min(failures++, REOPEN_MS.length - 1)]);
-                };
-                for (const type of ['experiment', 'run', 'sample', 'deleted', 'end'])
+                source.onopen = opened;
+                source.onerror = fail;
+                for (const type of ['experiment', 'run', 'sample', 'end'])
                         source.addEventListener(type, receive);
+        }
+        const seen = () => {
+                clearTimeout(later);
+                if (document.hidden)
+                        later = setTimeout(stop, HIDDEN_MS);
+                else if (source?.readyState !== EventSource.OPEN)
+                        open();
         };
         const polling = setInterval(() => {
-                if (source.readyState !== EventSource.OPEN && !document.hidden)
+                if (source?.readyState !== EventSource.OPEN && !document.hidden)
                         Promise.resolve(poll()).catch(() => {});
         }, POLL_MS);
-        open();
 
+        const listening = new AbortController();
+        document.addEventListener('visibilitychange', seen, { signal: listening.signal });
+        addEventListener('pagehide', stop, { signal: listening.signal });
+        addEventListener('pageshow', (event) => event.persisted && open(), { signal: listening.signal });
+        open();
         return {
                 close() {
-                        closed = true;
+                        listening.abort();
                         clearInterval(polling);
-                        clearTimeout(reopen);
-                        source.close();
+                        stop();
                 },
         };
 }

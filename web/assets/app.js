@@ -84,7 +84,7 @@ function start() {
 }
 
 function hostWords(topology, environment) {
-        const named = [environment.hostname, environment.cpu_model ?? environment.cpu?.model, topologyWords(topology)];
+        const named = [environment.hostname, environment.cpu_model, topologyWords(topology)];
         return named.filter((part) => typeof part === 'string' && part).join(' · ');
 }
 

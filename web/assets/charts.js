@@ -36,7 +36,7 @@ export class Chart {
                 this.canvas = h('div', { class: 'canvas', role: 'img', tabindex: '0', on: { keydown: (e) => this.#key(e) } });
                 this.legend = h('ul', { class: 'legend' });
                 this.element = h('figure', { class: 'chart' },
-                        h('figcaption', {}, h('h3', { text: options.title }), this.readout), this.canvas, this.legend);
+                        h('figcaption', {}, this.heading = h('h3', { text: options.title }), this.readout), this.canvas, this.legend);
                 this.observer = new ResizeObserver(() => this.#resize());
                 this.observer.observe(this.canvas);
                 this.restyle = () => this.plot?.redraw(false);
@@ -65,6 +65,11 @@ export class Chart {
                 this.canvas.setAttribute('aria-label', `${this.options.title}: ${drawn} points in ${series.length} series. ` +
                         'Left and right arrow keys read them out.');
                 this.#readOut(null);
+        }
+
+        setTitle(title) {
+                this.options.title = title;
+                setText(this.heading, title);
         }
 
         setLog(log) {

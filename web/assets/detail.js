@@ -39,7 +39,7 @@ export class Detail {
                         this.#build();
                         this.#take(experiment);
                         if (ENDED.has(experiment.state))
-                                await this.#load();
+                                await this.#load(true);
                         else
                                 this.#follow();
                 } catch (error) {
@@ -50,17 +50,20 @@ export class Detail {
 
         #follow() {
                 this.stream = follow(`/experiments/${this.id}/events`, {
-                        onOpen: () => this.#load(),
-                        poll: () => this.#load(),
+                        onOpen: () => this.#load(false),
+                        poll: () => this.#load(true),
                         onEvent: (type, data) => this.loaded ? this.#event(type, data) : this.waiting.push([type, data]),
                 });
         }
 
-        /* Reads everything, then what came in the meantime: an older answer never stands over a newer event. */
-        async #load() {
+        /*
+         * Reads what there is (samples only where no stream brings them, from the first on), then takes what came in the
+         * meantime: an older answer never stands over a newer event.
+         */
+        async #load(samples) {
                 this.loaded = false;
                 const [experiment] = await Promise.all([get(`/experiments/${this.id}`), this.#loadResults(),
-                        this.runs.load((run) => this.live.updateRun(run)), this.live.load()]);
+                        this.runs.load((run) => this.live.updateRun(run)), samples && this.live.load()]);
                 if (this.closed)
                         return;
                 this.#take(experiment);
@@ -75,8 +78,8 @@ export class Detail {
                         this.#takeRun(data);
                 else if (type === 'sample')
                         this.live.addSample(data);
-                else if (type === 'deleted')
-                        this.gone(this.id);
+                else if (type === 'end')
+                        this.#end();
         }
 
         #takeRun(run) {
@@ -150,9 +153,12 @@ export class Detail {
 
         /* The last word is read once more, then there is nothing to listen to. */
         #end() {
-                this.stream?.close();
+                if (!this.stream)
+                        return;
+                this.stream.close();
                 this.stream = null;
-                this.#load().catch((error) => this.#fails(error));
+                this.waiting = []; /* older than the end */
+                this.#load(true).catch((error) => this.#fails(error));
         }
 
         #draw() {
@@ -176,7 +182,8 @@ export class Detail {
                         fill(this.skipped, this.skippedCount > 0 && skippedPanel(experiment.skipped));
                 }
                 if (!this.spec.hasChildNodes())
-                        fill(this.spec, block('Spec, as posted', experiment.spec));
+                        fill(this.spec, block('Spec, as posted', experiment.spec), block('Spec in effect, with its preset', experiment.effective_spec),
+                                experiment.seed !== undefined && h('p', { class: 'hint more', text: `Order of the runs: seed ${experiment.seed}. Accepted by ipclab ${experiment.version}.` }));
                 this.#timing();
         }
 
@@ -207,6 +214,7 @@ export class Detail {
                         return;
                 await this.#act(async () => {
                         await remove(`/experiments/${this.id}`);
+                        this.close();
                         this.gone(this.id);
                 });
         }
@@ -216,7 +224,7 @@ export class Detail {
                 try {
                         await action();
                         if (!this.closed)
-                                await this.#load();
+                                await this.#load(!this.stream);
                 } catch (error) {
                         this.#notice('action', error.message);
                 }

@@ -242,11 +242,17 @@ function placements(topology) {
         ];
 }
 
+/* A list of words, or an object that tells of each whether it can be had. */
+const modesOf = (modes) => Array.isArray(modes) ? modes.map((value) => [value, {}]) : Object.entries(modes);
+
 /* Modes are offered only where an available transport has a choice of them. */
 function modes(name, label, transports, key) {
-        const values = [...new Set(transports.filter(isAvailable).flatMap((item) => item[key] ?? []))];
-        const usable = values.map((value) => typeof value === 'string' ? { value } : { value: value.name, unavailable: isAvailable(value) ? null : whyNot(value) });
-        return usable.length > 1 ? [[name, new ChoicesField(name, { label, choices: usable, span: true })]] : [];
+        const choices = new Map();
+        for (const item of transports.filter(isAvailable))
+                for (const [value, about] of modesOf(item[key] ?? []))
+                        if (!choices.get(value) || choices.get(value).unavailable)
+                                choices.set(value, { value, unavailable: about.available === false ? whyNot(about) : null });
+        return choices.size > 1 ? [[name, new ChoicesField(name, { label, choices: [...choices.values()], span: true })]] : [];
 }
 
 function makeFields(presets, transports, topology) {

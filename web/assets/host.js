@@ -4,6 +4,7 @@
 import { get } from './api.js';
 import { fill, h } from './dom.js';
 import { DASH, duration, integer, plural, size } from './format.js';
+import { absent } from './results.js';
 import { factList } from './runs.js';
 
 const cache = new Map();
@@ -22,19 +23,26 @@ export function once(path) {
 export const topologyWords = (topology) =>
         `${plural(topology.cpus.filter((cpu) => cpu.online !== false).length, 'CPU')}, ${plural(topology.nodes.length, 'NUMA node')}`;
 
+/* A daemon that is not well answers 503 with the same document. */
+const health = () => get('/health').catch((error) => {
+        if (error.body?.version)
+                return error.body;
+        throw error;
+});
+
 /** The overview page. */
 export async function showHost(main) {
         fill(main, h('div', { class: 'title' }, h('h1', { text: 'This machine' })), h('p', { class: 'soft', text: 'Loading…' }));
-        const parts = await Promise.allSettled([get('/health'), once('/topology'), get('/environment'), once('/transports')]);
+        const parts = await Promise.allSettled([health(), once('/topology'), get('/environment'), once('/transports')]);
         if (!main.isConnected || location.hash.replace(/^#\/?/, '') !== '')
                 return;
-        const [health, topology, environment, transports] = parts.map((part) => part.value);
+        const [state, topology, environment, transports] = parts.map((part) => part.value);
         const failed = parts.find((part) => part.status === 'rejected');
         fill(main,
                 h('div', { class: 'title' }, h('div', {}, h('h1', { text: 'This machine' }),
                         h('p', { class: 'meta', text: 'ipclab measures what it costs to move data between two processes here.' }))),
                 failed && h('p', { class: 'notice', text: failed.reason.message }),
-                h('div', { class: 'columns' }, health && panel('Daemon', factList(healthFacts(health))),
+                h('div', { class: 'columns' }, state && panel('Daemon', factList(healthFacts(state))),
                         topology && panel(topologyWords(topology), topologyTable(topology))),
                 transports && panel('Transports', transportTable(transports.items)),
                 environment && panel('Environment', environmentFacts(environment)));
@@ -44,7 +52,7 @@ const panel = (title, ...content) => h('section', { class: 'panel' }, h('h2', { 
 
 function healthFacts(health) {
         return [
-                ['state', health.problem || (health.ok === false ? 'not healthy' : 'healthy')],
+                ['state', health.problem || health.status],
                 ['version', health.version],
                 ['up for', duration(health.uptime_seconds)],
                 ['now', health.running_experiment
@@ -82,37 +90,51 @@ export function ranges(ids = []) {
         return parts.map(([from, to]) => from === to ? from : `${from}–${to}`).join(', ');
 }
 
-/** Whether a transport can be used here; and if not, why. */
-export const isAvailable = (item) => item.available ?? !item.unavailable;
-export const whyNot = (item) => item.reason ?? item.unavailable ?? 'not available on this host';
+/** Whether a transport (or a mode of it) can be used here; and if not, why. */
+export const isAvailable = (item) => item.available;
+export const whyNot = (item) => item.reason ?? 'not available on this host';
 
 function transportTable(items) {
+        const heads = [['Transport'], [''], ['Available'], ['Largest message', 'number'], ['Limited by']];
         return h('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Transports' }, h('table', {},
-                h('thead', {}, h('tr', {}, ['Transport', '', 'Available', 'Limits'].map((title) => h('th', { scope: 'col', text: title })))),
+                h('thead', {}, h('tr', {}, heads.map(([title, kind]) => h('th', { scope: 'col', class: kind, text: title })))),
                 h('tbody', {}, items.map((item) => h('tr', {},
                         h('td', { text: item.name }), h('td', { class: 'soft', text: item.title ?? '' }),
                         h('td', { class: 'wrap' }, isAvailable(item) ? 'yes' : h('span', { class: 'soft', text: whyNot(item) })),
-                        h('td', { class: 'wrap', text: limitsOf(item).join(', ') || DASH }))))));
+                        capacityCells(item.capacity))))));
 }
 
-const limitsOf = (item) => (item.limits ?? []).map((limit) => `${limit.name} ${typeof limit.value === 'number' ? integer(limit.value) : limit.value ?? DASH}`);
-
-/* The fingerprint is nested; shown as its leaves, a reason in place of what could not be read. */
-function environmentFacts(environment) {
-        const groups = Object.entries(environment).filter(([, value]) => value !== null && typeof value === 'object' && !Array.isArray(value));
-        const leaves = Object.entries(environment).filter(([key, value]) => !key.endsWith('_reason') && (value === null || typeof value !== 'object' || Array.isArray(value)));
-        const facts = (entries, owner) => factList(entries.filter(([key]) => !key.endsWith('_reason'))
-                .map(([key, value]) => [key.replaceAll('_', ' '), leaf(value, owner[`${key}_reason`])]));
+function capacityCells(capacity) {
+        const { largest_message: largest = null, limit = null, reason = null } = capacity ?? {};
         return [
-                leaves.length > 0 && facts(leaves, environment),
-                groups.map(([name, group]) => h('details', { class: 'more' }, h('summary', { text: name.replaceAll('_', ' ') }), facts(Object.entries(group), group))),
+                h('td', { class: 'number' }, largest === null ? absent(reason ?? 'the server does not say') : size(largest, true)),
+                h('td', { class: 'wrap' }, limit === null ? absent(reason ?? 'the server does not say')
+                        : h('span', { title: limit.raise ?? null }, `${limit.name} = ${typeof limit.value === 'number' ? integer(limit.value) : limit.value}`)),
+        ];
+}
+
+/* What decides most about a measurement, first; the rest is folded away. */
+const TELLING = ['hostname', 'cpu_model', 'virtualization', 'kernel_release', 'clocksource', 'cpufreq_governor', 'turbo', 'smt', 'numa_balancing', 'transparent_hugepage', 'load'];
+
+function environmentFacts(environment) {
+        const reasons = environment.reasons ?? {};
+        const facts = (keys, owner) => factList(keys.map((key) => [key.replaceAll('_', ' '), leaf(owner[key], reasons[key])]));
+        const nested = (key) => environment[key] !== null && typeof environment[key] === 'object' && !Array.isArray(environment[key]);
+        const listed = (key) => Array.isArray(environment[key]) && environment[key].some((one) => typeof one === 'object');
+        const keys = Object.keys(environment).filter((key) => key !== 'reasons');
+        const plain = keys.filter((key) => !nested(key) && !listed(key) && !TELLING.includes(key));
+        return [
+                facts(TELLING.filter((key) => key in environment), environment),
+                h('details', { class: 'more' }, h('summary', { text: 'All settings and counters' }), facts(plain, environment)),
+                keys.filter(nested).map((key) => h('details', { class: 'more' }, h('summary', { text: key.replaceAll('_', ' ') }),
+                        facts(Object.keys(environment[key]), environment[key]))),
         ];
 }
 
 function leaf(value, reason) {
         if (value === null)
                 return h('span', { class: 'soft', text: reason ? `${DASH} (${reason})` : DASH });
-        if (Array.isArray(value) && value.every((one) => typeof one !== 'object'))
+        if (Array.isArray(value))
                 return value.join(', ') || DASH;
         if (typeof value === 'object')
                 return h('code', { text: JSON.stringify(value) });

@@ -6,6 +6,8 @@ import { $, h, reconcile, setText } from './dom.js';
 import { duration, integer, plural, time } from './format.js';
 
 const PAGE = 25;
+const REFRESH_SOON_MS = 1000;
+const REFRESH_MS = 30000;
 
 /** What an experiment's progress is, in words. */
 export function progressWords(experiment, eta = experiment.eta_seconds) {
@@ -43,15 +45,29 @@ export class List {
                         reports: true,
                         onOpen: () => this.refresh(),
                         poll: () => this.refresh(),
-                        onEvent: (type, data) => type === 'experiment' ? this.put(data)
-                                : type === 'deleted' && this.drop(data.id),
+                        onEvent: (type, data) => type === 'experiment' && this.#told(data),
                 });
+                setInterval(() => !document.hidden && this.#refreshSoon(), REFRESH_MS);
                 return this.reload();
         }
 
         select(id) {
                 this.current = id;
                 this.#draw();
+        }
+
+        /* When one starts or ends, the others' places in the queue change without an event of their own. */
+        #told(experiment) {
+                if (this.items.get(experiment.id)?.state !== experiment.state)
+                        this.#refreshSoon();
+                this.put(experiment);
+        }
+
+        #refreshSoon() {
+                this.soon ??= setTimeout(() => {
+                        this.soon = undefined;
+                        this.refresh().catch(() => {});
+                }, REFRESH_SOON_MS);
         }
 
         /** Takes an experiment as the server told it. */

@@ -9,7 +9,7 @@ import { nanoseconds, plural, pointLabel, throughput } from './format.js';
 import { Samples } from './samples.js';
 
 const SAMPLES_MAX = 20000;
-const PAGE = 1000;
+const PAGE = 5000;
 
 export class Live {
         constructor(experiment) {
@@ -106,6 +106,8 @@ export class Live {
                 this.#show(this.charts.throughput, line, describe,
                         [...line.throughput].map(([agent, ys]) => ({ label: agent, ys })));
                 this.#show(this.charts.latency, line, describe, latencySeries(line));
+                if (line.kind)
+                        this.charts.latency.setTitle(line.kind === 'rtt' ? 'Latency, round trip' : 'Latency, one way');
                 this.#words(known.length);
         }
 
@@ -126,7 +128,7 @@ export class Live {
                 setText(this.empty, runs ? '' : waiting[this.state] ?? 'No samples were recorded.');
                 this.empty.hidden = runs > 0;
                 fill(this.note, this.samples.truncated
-                        ? `Only the first ${plural(SAMPLES_MAX, 'sample')} are drawn; all of them are in the download.` : '');
+                        ? `${plural(SAMPLES_MAX, 'sample')} are drawn, not all there are; the download has them all.` : '');
         }
 }
 

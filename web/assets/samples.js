@@ -10,18 +10,26 @@ export class Samples {
                 this.runs = new Map(); /* run id → Map(second → Map(agent → Map(thread → sample))) */
         }
 
-        /** Takes a sample once, however often it is told; false when there is no room for more. */
+        /** Takes a sample once, however often it is told; where there is no more room, the oldest seconds give way. */
         add(sample) {
                 const seconds = entry(this.runs, sample.run_id);
                 const agents = entry(seconds, sample.second);
                 const threads = entry(agents, sample.agent);
-                if (!threads.has(sample.thread) && ++this.count > this.limit) {
-                        this.count = this.limit;
-                        this.truncated = true;
-                        return false;
-                }
+                this.count += !threads.has(sample.thread);
                 threads.set(sample.thread, sample);
-                return true;
+                while (this.count > this.limit)
+                        this.#dropOldest();
+        }
+
+        #dropOldest() {
+                const [run, seconds] = this.runs.entries().next().value;
+                const [second, agents] = seconds.entries().next().value;
+                for (const threads of agents.values())
+                        this.count -= threads.size;
+                seconds.delete(second);
+                if (!seconds.size)
+                        this.runs.delete(run);
+                this.truncated = true;
         }
 
         /** A run that starts again has new samples. */
@@ -34,7 +42,7 @@ export class Samples {
 
         /**
          * The runs one after another on one axis of measured seconds, with a gap between them:
-         * {xs, at: [{run, second}], throughput: Map(agent → ys), p50, p99: Map(agent → ys)}.
+         * {xs, at: [{run, second}], throughput: Map(agent → ys), p50, p99: Map(agent → ys), kind: of the latency}.
          */
         timeline(runs) {
                 const columns = { xs: [], at: [], throughput: new Map(), p50: new Map(), p99: new Map() };
@@ -68,6 +76,7 @@ function addColumn(columns, x, at, agents) {
         for (const [agent, threads] of agents) {
                 const samples = [...threads.values()];
                 put(columns.throughput, agent, index, sum(samples.map(bytesPerSecond)));
+                columns.kind ??= samples[0].latency_ns?.kind;
                 put(columns.p50, agent, index, worst(samples, 'p50'));
                 put(columns.p99, agent, index, worst(samples, 'p99'));
         }
