@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""A real Chromium in front of a real daemon. What the page complains about fails the test that provoked it."""
+
+import base64
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from daemon import Daemon
+from page import Page
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900""".split()
+
+# Runs before the page's own code: what goes wrong there is kept for the test to read.
+WATCH = """
+window.complaints = [];
+addEventListener('error', (e) => complaints.push(`error: ${e.message}`));
+addEventListener('unhandledrejection', (e) => complaints.push(`unhandled: ${e.reason}`));
+addEventListener('securitypolicyviolation', (e) => complaints.push(`policy: ${e.violatedDirective} ${e.blockedURI}`));
+"""
+
+
+def program(*names):
+    found = next((path for path in map(shutil.which, names) if path), None)
+    if not found:
+        pytest.skip(f"needs {' or '.join(names)} (Debian: chromium, chromium-driver)")
+    return found
+
+
+@pytest.fixture(scope="session")
+def daemon():
+    d = Daemon()
+    try:
+        d.start()
+        yield d
+    finally:
+        d.remove()
+
+
+@pytest.fixture(scope="session")
+def driver():
+    options = webdriver.ChromeOptions()
+    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
+    profile = tempfile.mkdtemp(prefix="ipclab-chromium-")
+    for flag in [*FLAGS, f"--user-data-dir={profile}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chromium = webdriver.Chrome(options=options, service=Service(program("chromedriver")))
+    chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    yield chromium
+    chromium.quit()
+    shutil.rmtree(profile, ignore_errors=True)
+
+
+@pytest.fixture
+def page(driver, daemon):
+    """The dashboard, freshly opened and without a token; afterwards it must have had nothing to complain about."""
+    p = Page(driver, daemon.url)
+    p.reset()
+    yield p
+    complaints = p.complaints()
+    p.close()
+    assert complaints == []
+
+
+@pytest.fixture(scope="session")
+def pictures():
+    """Where screenshots go: IPCLAB_SCREENSHOTS, or a directory that goes away again."""
+    kept = os.environ.get("IPCLAB_SCREENSHOTS")
+    directory = Path(kept or tempfile.mkdtemp(prefix="ipclab-pictures-"))
+    directory.mkdir(exist_ok=True)
+    yield directory
+    if not kept:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def picture(driver, pictures):
+    def take(name):
+        path = pictures / f"{name}.png"
+        path.write_bytes(base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", {})["data"]))
+        return path
+
+    return take

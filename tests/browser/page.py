@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard as a test handles it: find, wait, type, and hear what the page complained about."""
+
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+
+class Page:
+    def __init__(self, driver, url):
+        self.driver = driver
+        self.url = url
+        self.expected = []  # parts of console messages that the test provokes
+
+    # coming and going
+
+    def reset(self):
+        self.size(1280, 900)
+        self.media()
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        self.driver.get(f"{self.url}/")
+        self.driver.execute_script("sessionStorage.clear()")
+        self.driver.refresh()
+        self.wait(lambda: self.text("#connection") == "Live", "the event stream")
+
+    def close(self):
+        self.driver.get("about:blank")
+
+    def complaints(self):
+        """What the page's script, its policy and the console had to say, but for what the test expects."""
+        log = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
+        found = self.run("return window.complaints ?? []") + log
+        return [message for message in found if not any(part in message for part in self.expected)]
+
+    def expect_status(self, *statuses):
+        """The console reports every refused request; these are part of the test."""
+        self.expected += [f"the server responded with a status of {status}" for status in statuses]
+
+    def go(self, fragment):
+        self.run("location.hash = arguments[0]", fragment)
+
+    def size(self, width, height):
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def media(self, scheme="light"):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    # looking
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def call(self, script, *arguments):
+        """Of a script that gives a promise: its value."""
+        wrapped = f"const done = arguments[arguments.length - 1]; (async (...args) => {{ {script} }})(...arguments)"
+        return self.driver.execute_async_script(f"{wrapped}.then(done, (e) => done(`failed: ${{e}}`))", *arguments)
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        try:
+            return self.find(selector).text
+        except (NoSuchElementException, StaleElementReferenceException):
+            return None
+
+    def wait(self, condition, what, seconds=15):
+        return WebDriverWait(self.driver, seconds, 0.05).until(lambda _: condition(), f"waited for {what}")
+
+    def wait_for(self, selector, seconds=15):
+        return self.wait(lambda: next(iter(self.all(selector)), None), selector, seconds)
+
+    def focused(self):
+        return self.driver.switch_to.active_element
+
+    def drawn(self, title="Throughput"):
+        """How many points the chart of that title draws; 0 without one."""
+        script = """return Number([...document.querySelectorAll('#live-title, .chart')].find((chart) =>
+            chart.querySelector('h3')?.textContent.startsWith(arguments[0]))?.dataset.points ?? 0)"""
+        return self.run(script, title)
+
+    def drawn_in_series_colour(self):
+        """How many pixels of the first chart have a colour that its series shall have now."""
+        self.expected.append("Multiple readback operations")  # a hint for pages, not for tests
+        script = """const css = getComputedStyle(document.documentElement);
+            const colours = new Set([1, 2, 3, 4].map((n) => parseInt(css.getPropertyValue(`--series-${n}`).trim().slice(1), 16)));
+            const canvas = document.querySelector('.chart canvas');
+            const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4)
+                count += colours.has((data[i] << 16) + (data[i + 1] << 8) + data[i + 2]);
+            return count"""
+        return self.run(script)
+
+    # doing
+
+    def keys(self, *keys):
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def tab_to(self, selector, limit=80):
+        """Presses Tab until the element has the focus, as a person without a mouse would."""
+        for _ in range(limit):
+            if self.focused() == next(iter(self.all(selector)), None):
+                return self.focused()
+            self.keys(Keys.TAB)
+        raise AssertionError(f"{selector} is not reached within {limit} steps of Tab")
+
+    def fill(self, selector, text):
+        element = self.find(selector)
+        element.clear()
+        element.send_keys(text)
+
+    def give_token(self, token):
+        self.wait(lambda: self.find("#token-dialog").is_displayed(), "the token dialog")
+        self.fill("#token-input", token)
+        self.find("#token-dialog .primary").click()

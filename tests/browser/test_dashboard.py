@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard's ways from end to end: post, watch, read, cancel, delete, be refused, lose the daemon."""
+
+import http.client
+import json
+import re
+
+import pytest
+from daemon import Daemon
+from page import Page
+from selenium.webdriver.common.keys import Keys
+
+MARKUP = """<img src=x onerror="document.title='owned'"><script>document.title='owned'</script> & </h1>"""
+
+
+def choose(page, field, *values):
+    """Checks exactly these boxes of a field."""
+    for box in page.all(f"input[name={field}]"):
+        if box.is_selected() != (box.get_attribute("value") in values):
+            box.click()
+
+
+def open_experiment(page, experiment):
+    page.go(f"#/experiments/{experiment}")
+    page.wait(lambda: f"Experiment {experiment}" in (page.text("main .meta") or ""), "the experiment's page")
+
+
+def test_page_is_served_with_a_strict_policy_and_loads_nothing_foreign(page, daemon):
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=10)
+    connection.request("GET", "/")
+    response = connection.getresponse()
+    policy = response.getheader("Content-Security-Policy")
+    html = response.read().decode()
+    connection.close()
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|https?://", html)
+    loaded = page.run("return performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert any(name.endswith("/assets/uPlot.esm.js") for name in loaded)
+    assert [name for name in loaded if not name.startswith(daemon.url + "/")] == []
+    assert page.find("#list-heading").text == "Experiments"
+
+
+def test_post_by_the_form_and_watch_it(page, daemon, picture):
+    page.expect_status(401)
+    before = daemon.get("/experiments?limit=1")["items"]
+    page.find("#new-button").click()
+    page.wait_for("#field-message_size")
+    choose(page, "workload", "stream", "pingpong")
+    page.fill("#field-name", "From the form")
+    page.fill("#field-message_size", "1 KiB")
+    page.fill("#field-end", "4")
+    page.fill("#field-warmup_seconds", "0.2")
+    assert page.text(".form-foot p") == "Up to 2 points, 2 runs, about 8 s"
+    page.find("form.panel .primary").click()
+
+    # Without a token nothing is written; a wrong one is told apart from none.
+    page.give_token("not the token")
+    page.wait(lambda: "refused" in page.text("#token-error"), "the token to be refused")
+    assert daemon.get("/experiments?limit=1")["items"] == before
+    page.give_token(daemon.token)
+
+    page.wait(lambda: page.text("main h1") == "From the form", "the experiment's page")
+    experiment = int(re.search(r"#/experiments/(\d+)$", page.driver.current_url)[1])
+    assert daemon.get(f"/experiments/{experiment}")["spec"]["message_size"] == 1024
+    states, counts, seen = [], [], set()
+
+    def ended():
+        state = page.text("main .meta .state")
+        if state not in states:
+            states.append(state)
+        if page.drawn() not in seen:
+            seen.add(page.drawn())
+            counts.append(page.drawn())
+        return state == "done"
+
+    page.wait(ended, "the end of the experiment", 60)
+    assert "running" in states and states[-1] == "done"
+    # 2 runs of 4 s with two agents each: the chart grew second by second, not all at once.
+    assert counts == sorted(counts) and len(counts) >= 5, counts
+    page.wait(lambda: page.drawn() >= 16, "all samples")
+    assert page.drawn("Latency") >= 8
+    assert page.drawn_in_series_colour() > 50
+
+    rows = page.wait(lambda: page.all("#results-caption + .table tbody tr"), "the results")
+    results = daemon.get(f"/experiments/{experiment}/results")["items"]
+    assert len(rows) == len(results) == 2
+    for row, result in zip(rows, results, strict=True):
+        shown = [cell.text for cell in row.find_elements("css selector", "td")]
+        assert shown[0] == result["point"]["workload"]
+        median = result["throughput_bytes_per_second"]["median"] / 1e6
+        assert float(shown[2].replace("\u202f", "")) == pytest.approx(median, rel=2e-3)
+        assert (not shown[5].startswith("—")) == (result["point"]["workload"] == "pingpong")
+    listed = page.find(f"#list a[href='#/experiments/{experiment}']")
+    assert "done" in listed.text and "2 runs" in listed.text and listed.get_attribute("aria-current") == "page"
+    picture("experiment-light")
+
+
+def test_run_details_and_downloads(page, daemon, tmp_path):
+    experiment = daemon.submit(name="Details", message_size=4096, duration_seconds=0.3, warmup_seconds=0)
+    daemon.wait(experiment)
+    open_experiment(page, experiment)
+    run = daemon.get(f"/experiments/{experiment}/runs")["items"][0]
+    page.wait_for(f"button[aria-label='Details of run {run['id']}']").click()
+    page.wait(lambda: "throughput" in page.text("#run-body"), "the run's details")
+    assert "4 KiB" in page.text("#run-body")
+    page.keys(Keys.ESCAPE)
+    page.wait(lambda: not page.find("#run-dialog").is_displayed(), "the dialog to close")
+    assert page.focused().get_attribute("aria-label") == f"Details of run {run['id']}"
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    for name, first in (("results.csv", "workload"), ("results.json", "{"), ("samples.csv", "run_id")):
+        file = tmp_path / f"ipclab-{experiment}-{name}"
+        page.find(f"a[download='{file.name}']").click()
+        page.wait(file.exists, f"the download of {file.name}")
+        assert file.read_text().startswith(first)
+
+
+def test_refusal_stands_beside_its_field(page, daemon):
+    page.expect_status(422)
+    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.go("#/new")
+    page.wait_for("#field-message_size")
+    page.fill("#field-message_size", "64, 2 GiB")
+    page.find("form.panel .primary").click()
+    page.wait(lambda: page.text("#field-message_size-error"), "the server's refusal")
+    assert re.search(r"1073741824|1 GiB", page.text("#field-message_size-error"))
+    field = page.find("#field-message_size")
+    assert field.get_attribute("aria-invalid") == "true" and page.focused() == field
+    assert "field-message_size-error" in field.get_attribute("aria-describedby")
+    # What the page itself can see is told without asking the server, and goes away when it is mended.
+    page.fill("#field-message_size", "12 parsecs")
+    assert page.text("#field-message_size-error") == ""
+    page.find("form.panel .primary").click()
+    assert "12 parsecs" in page.text("#field-message_size-error")
+
+
+def test_spec_as_json(page, daemon):
+    page.expect_status(400, 422)
+    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.go("#/new")
+    page.wait_for("#tab-json").click()
+    assert json.loads(page.find("#spec-json").get_property("value"))["message_size"] == [64, 1024, 4096, 65536]
+    for text, told in (
+        ('{"transport": "pipe", "transport": "fifo"}', "transport"),
+        ('{"message_size": 4096, "colour": "red"}', "/colour"),
+        ("[", ""),
+    ):
+        page.fill("#spec-json", text)
+        page.find("form.panel .primary").click()
+        page.wait(lambda told=told: told in page.text("#json-error") and page.text("#json-error"), f"what is wrong with {text}")
+    page.fill("#spec-json", '{"name": "By hand", "duration_seconds": 0.2, "warmup_seconds": 0}')
+    page.find("form.panel .primary").click()
+    page.wait(lambda: page.text("main h1") == "By hand", "the experiment's page")
+
+
+def test_names_are_text(page, daemon):
+    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    experiment = daemon.submit(name=MARKUP, duration_seconds=0.2, warmup_seconds=0)
+    daemon.wait(experiment)
+    open_experiment(page, experiment)
+    assert page.text("main h1") == MARKUP
+    assert page.wait_for(f"#list a[href='#/experiments/{experiment}'] .name").text == MARKUP
+    page.find("main .buttons .danger").click()
+    assert MARKUP in page.text("#confirm-text")
+    page.keys(Keys.ESCAPE)
+    assert page.all("main img, main script, #list img, #list script, dialog img, dialog script") == []
+    assert page.driver.title == f"{MARKUP} · ipclab"
+
+
+def test_cancel_and_delete(page, daemon):
+    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    experiment = daemon.submit(name="Too long", duration_seconds=600)
+    open_experiment(page, experiment)
+    page.wait(lambda: page.text("main .meta .state") == "running", "the run")
+    assert not page.find("main .buttons .danger").is_displayed()
+    page.find("main .buttons button").click()
+    page.wait(lambda: page.text("main .meta .state") == "cancelled", "the end")
+    page.find("main .buttons .danger").click()
+    page.find("#confirm-dialog [data-cancel]").click()
+    assert daemon.get(f"/experiments/{experiment}")["state"] == "cancelled"
+    page.find("main .buttons .danger").click()
+    page.find("#confirm-ok").click()
+    page.wait(lambda: not page.all(f"#list a[href='#/experiments/{experiment}']"), "it to be gone")
+    assert daemon.request("GET", f"/experiments/{experiment}")[0] == 404
+
+
+def test_list_is_live_filtered_and_paged(page, daemon):
+    first = [daemon.submit(name=f"Paged {n}", duration_seconds=0.1, warmup_seconds=0) for n in range(30)]
+    page.wait_for(f"#list a[href='#/experiments/{first[-1]}']")
+    daemon.wait(first[-1])
+    page.driver.refresh()
+    page.wait(lambda: len(page.all("#list a")) == 25, "the first page")
+    page.find("#list-older").click()
+    page.wait(lambda: len(page.all("#list a")) > 25, "the next page")
+    shown = [int(link.get_attribute("href").rsplit("/", 1)[1]) for link in page.all("#list a")]
+    assert shown == sorted(shown, reverse=True) and len(set(shown)) == len(shown)
+    page.find("#list-filter option[value=running]").click()
+    page.wait(lambda: page.text("#list-empty") == "No experiment is in this state.", "the filter")
+
+
+def test_daemon_goes_and_comes_back(driver):
+    own = Daemon()
+    try:
+        own.start()
+        page = Page(driver, own.url)
+        page.reset()
+        own.stop()
+        page.wait(lambda: "does not answer" in page.text("#connection"), "the loss to be told", 20)
+        own.start()
+        page.wait(lambda: page.text("#connection") == "Live", "the daemon to be found again", 40)
+        experiment = own.submit(name="After the break", duration_seconds=0.2, warmup_seconds=0)
+        page.wait_for(f"#list a[href='#/experiments/{experiment}']")
+        page.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"]
+        assert page.complaints() == []
+        page.close()
+    finally:
+        own.remove()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard's pure modules, called in the browser that runs them."""
+
+import pytest
+from page import Page
+
+
+@pytest.fixture(scope="module")
+def modules(driver, daemon):
+    """One page for all: what is called here leaves nothing behind in it."""
+    page = Page(driver, daemon.url)
+    page.reset()
+    return page
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("integer(1234567)", "1\u202f234\u202f567"),
+        ("integer(-1234)", "−1\u202f234"),
+        ("integer(0)", "0"),
+        ("integer(null)", "—"),
+        ("figure(0.012345)", "0.01235"),
+        ("figure(12.3456)", "12.35"),
+        ("figure(123456.7)", "123\u202f457"),
+        ("figure(null)", "—"),
+        ("figure(NaN)", "—"),
+        ("throughput(1.234e9)", "1.23 GB/s"),
+        ("throughput(999)", "999 B/s"),
+        ("throughput(null)", "—"),
+        ("nanoseconds(850)", "850 ns"),
+        ("nanoseconds(12300)", "12.3 µs"),
+        ("nanoseconds(4.2e9)", "4.20 s"),
+        ("size(64)", "64 B"),
+        ("size(65536)", "64 KiB"),
+        ("size(1500)", "1\u202f500 B"),
+        ("size(1073741824)", "1 GiB"),
+        ("size(8335204352, true)", "7.76 GiB"),
+        ("duration(0.4)", "0 s"),
+        ("duration(200)", "3 min 20 s"),
+        ("duration(3599.7)", "1 h 00 min"),
+        ("duration(7500)", "2 h 05 min"),
+        ("round('50.0 µs')", "50 µs"),
+        ("round('1.50 GB/s')", "1.5 GB/s"),
+        ("round('100 MB/s')", "100 MB/s"),
+        ("plural(1, 'run')", "1 run"),
+        ("plural(1000, 'run')", "1\u202f000 runs"),
+        ("pointLabel({transport: 'pipe', message_size: 4096, threads: 2})", "pipe · 4 KiB · 2 threads"),
+        ("reasonFor({x: null, x_reason: 'no such counter'}, 'x')", "no such counter"),
+    ],
+)
+def test_format(modules, call, expected):
+    assert modules.call(f"const {{ {NAMES} }} = await import('/assets/format.js'); return {call}") == expected
+
+
+NAMES = "integer, figure, throughput, nanoseconds, size, duration, round, plural, pointLabel, reasonFor"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("64", [64]),
+        ("64, 4 KiB;1MiB", [64, 4096, 1048576]),
+        ("0.5 KiB", [512]),
+        ("1 kB", [1000]),
+        ("", "At least one"),
+        ("1.5", "not a size"),
+        ("-1", "not a size"),
+        ("4 KiX", "not a size"),
+        ("1e3", "not a size"),
+    ],
+)
+def test_sizes(modules, text, expected):
+    script = """const { parseSizes } = await import('/assets/spec.js');
+        try { return parseSizes(args[0]); } catch (error) { return error.message; }"""
+    answer = modules.call(script, text)
+    assert answer == expected if isinstance(expected, list) else expected in answer
+
+
+PRESET = {"name": "p", "spec": {"workload": ["stream", "pingpong"], "duration_seconds": 2, "require": {"numa_balancing": True}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, {"preset": "p"}),
+        ({"repetitions": 3}, {"preset": "p", "repetitions": 3}),
+        ({"workload": ["stream"]}, {"preset": "p", "workload": "stream"}),
+        ({"message_size": [1, 2]}, {"preset": "p", "message_size": [1, 2]}),
+        ({"end_value": 9}, {"preset": "p", "duration_seconds": 9}),
+        (
+            {"end": "messages", "end_value": 1000},
+            {
+                "workload": ["stream", "pingpong"],
+                "transport": "pipe",
+                "message_size": 4096,
+                "messages": 1000,
+                "require": {"numa_balancing": True},
+            },
+        ),
+    ],
+)
+def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
+    script = """const { toSpec, toValues } = await import('/assets/spec.js');
+        return toSpec({ ...toValues({ ...args[0].spec, preset: 'p' }), ...args[1] }, [args[0]])"""
+    assert modules.call(script, PRESET, change) == expected
+
+
+def sample(run, second, agent, size, thread=0, p50=None):
+    latency = {"p50": p50, "p99": p50 * 2} if p50 else None
+    return {"run_id": run, "agent": agent, "thread": thread, "second": second, "interval_ns": 2_000_000_000, "bytes": size, "latency_ns": latency}
+
+
+def test_samples_become_series(modules):
+    told = [
+        sample(1, 0, "receiver", 200),
+        sample(1, 0, "receiver", 100, thread=1),
+        sample(1, 0, "receiver", 200),  # told twice
+        sample(1, 1, "receiver", 400),
+        sample(2, 0, "initiator", 600, p50=30),
+        sample(2, 0, "initiator", 600, thread=1, p50=50),
+    ]
+    script = """const { Samples } = await import('/assets/samples.js');
+        const samples = new Samples(args[1]);
+        args[0].forEach((one) => samples.add(one));
+        const line = samples.timeline([...samples.runs.keys()]);
+        return { xs: line.xs, throughput: Object.fromEntries(line.throughput), p50: Object.fromEntries(line.p50),
+            p99: Object.fromEntries(line.p99), count: samples.count, truncated: samples.truncated }"""
+    line = modules.call(script, told, 100)
+    assert line["xs"] == [0, 1, 1.5, 2, 2.5]
+    assert line["throughput"]["receiver"] == [150, 200, None, None, None]
+    assert line["throughput"]["initiator"] == [None, None, None, 600, None]
+    assert line["p50"] == {"initiator": [None, None, None, 50, None]}
+    assert line["p99"] == {"initiator": [None, None, None, 100, None]}
+    assert (line["count"], line["truncated"]) == (5, False)
+    short = modules.call(script, told, 3)
+    assert short["count"] <= 3 and short["truncated"] and "initiator" in short["throughput"]
+
+
+def test_results_become_plots(modules):
+    def row(size, transport, median):
+        figure = {"median": median, "min": median - 1, "max": median + 1} if median else None
+        return {"point": {"workload": "stream", "transport": transport, "message_size": size}, "throughput_bytes_per_second": figure}
+
+    rows = [row(4096, "pipe", 40), row(64, "pipe", 20), row(64, "fifo", 30), row(4096, "fifo", None)]
+    script = """const { plotsFor, plotData } = await import('/assets/plots.js');
+        return plotsFor(args[0]).map((plot) => ({ title: plot.title, ...plotData(args[0], plot) }))"""
+    assert modules.call(script, rows) == [
+        {
+            "title": "Throughput by message size",
+            "xs": [64, 4096],
+            "omitted": 0,
+            "series": [
+                {"label": "pipe", "ys": [20, 40], "lo": [19, 39], "hi": [21, 41]},
+                {"label": "fifo", "ys": [30, None], "lo": [29, None], "hi": [31, None]},
+            ],
+        }
+    ]
