@@ -137,7 +137,7 @@ static int load_dir(struct assets *a, int parent, const char *entry, const char 
         }
         int k = 0;
         const struct dirent *i;
-        while (k >= 0 && (i = readdir(dir))) /* each DIR is used by one thread */
+        while (k >= 0 && (i = readdir(dir))) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
                 k = load_entry(a, fd, i, prefix, depth);
         closedir(dir);
         return k;
@@ -236,7 +236,7 @@ HANDLER(handle_asset) {
                         return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
                 text_printf(&name, "%s%s", i > 0 ? "/" : "", q->segments[i]);
         }
-        if (name.error < 0)
+        if (name.error < 0 || !name.data)
                 return name.error;
         const struct asset *asset = find(a->assets, name.data);
         if (!asset)

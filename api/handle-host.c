@@ -15,7 +15,7 @@ static int respond_document(int k, char *json, struct response *p) {
         return k;
 }
 
-/* The daemon's {"items": […]} as a list like all others. */
+/* The daemon's {"items": […]}, small and of our own making, as a list like all others. */
 static int respond_list(int k, char *json, struct response *p) {
         _cleanup_free_ char *text = json;
         struct json *root;
@@ -51,7 +51,7 @@ HANDLER(handle_transports) {
         char *json = NULL;
         (void) q;
         int k = service_transports_json(a->service, &json, r);
-        return respond_list(k, json, p);
+        return respond_document(k, json, p);
 }
 
 HANDLER(handle_topology) {

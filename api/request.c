@@ -125,30 +125,31 @@ static int parse_path(struct request *q, const char *path, struct refusal *r) {
         return 0;
 }
 
+static int parse_pair(struct request *q, const char *text, size_t length, struct refusal *r) {
+        const char *equals = memchr(text, '=', length);
+        size_t name_length = equals ? (size_t) (equals - text) : length;
+        size_t value_at = equals ? name_length + 1 : length;
+        _cleanup_free_ char *name = NULL, *value = NULL;
+        int k = decode(text, name_length, true, &name, r);
+        if (k >= 0)
+                k = decode(text + value_at, length - value_at, true, &value, r);
+        if (k < 0 || !name || !value)
+                return k;
+        k = pairs_add(&q->query, name, strlen(name), value, strlen(value));
+        if (k == -E2BIG)
+                return refuse(r, 400, "malformed-target", "", "The query has more than %u parameters.",
+                              REQUEST_PAIRS_MAX);
+        return k;
+}
+
 static int parse_query(struct request *q, const char *query, struct refusal *r) {
         while (*query) {
                 size_t length = strcspn(query, "&");
-                size_t name_length = length;
-                const char *equals = memchr(query, '=', length);
-                if (equals)
-                        name_length = (size_t) (equals - query);
-                size_t skip = equals ? name_length + 1 : length;
-                if (length > 0) {
-                        _cleanup_free_ char *name = NULL, *value = NULL;
-                        int k = decode(query, name_length, true, &name, r);
-                        if (k >= 0)
-                                k = decode(query + skip, length - skip, true, &value, r);
-                        if (k >= 0)
-                                k = pairs_add(&q->query, name, strlen(name), value, strlen(value));
-                        if (k == -E2BIG)
-                                return refuse(r, 400, "malformed-target", "", "The query has more than %u parameters.",
-                                              REQUEST_PAIRS_MAX);
-                        if (k < 0)
-                                return k;
-                }
+                int k = length > 0 ? parse_pair(q, query, length, r) : 0;
+                if (k < 0)
+                        return k;
                 query += length;
-                if (*query == '&')
-                        query++;
+                query += *query == '&';
         }
         return 0;
 }

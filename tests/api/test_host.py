@@ -36,6 +36,9 @@ def test_transports_say_what_is_there_and_why_not(client):
         "msgq-posix",
     }
     assert client.get("/transports")["next"] is None
+    assert transports["pipe"]["available"] and transports["fifo"]["available"]
+    for transport in transports.values():
+        assert transport["available"] == (transport["reason"] is None), transport
 
 
 def test_topology_and_environment_are_objects(client):
