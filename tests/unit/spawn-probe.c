@@ -70,6 +70,7 @@ int main(int argc, char **argv) {
         fprintf(out, "session %d\ncwd %s\numask %03o\n", getsid(0) == getpid(), getcwd(cwd, sizeof(cwd)), umask(0));
         if (fclose(out) != 0 || send(AGENT_CONTROL_FD, text, size, 0) < 0)
                 return 1;
+        free(text);
         char byte;
         return recv(AGENT_CONTROL_FD, &byte, 1, 0) == 0 ? 0 : 1;
 }
