@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The queue's motor with a real store and agents that misbehave on request: what is written down, in which order, and
+ * what happens when nothing can be written. */
+
+#include "daemon/scheduler.h"
+
+#include "check.h"
+#include "daemon/log.h"
+#include "daemon/rundir.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char base[] = "/tmp/ipclab-test-scheduler-XXXXXX";
+static char fakes[300];
+static struct runner_host host = {.program_fd = -1};
+static struct topology *topology;
+static struct store *store;
+static struct scheduler *scheduler;
+static bool stopped;
+static unsigned iterations;
+
+static void on_stopped(void *userdata) {
+        (void) userdata;
+        stopped = true;
+}
+
+static int open_queue(void) {
+        struct scheduler_options o = {.event = host.event,
+                                      .store = store,
+                                      .host = &host,
+                                      .root = "",
+                                      .run_timeout_ns = 60 * NSEC_PER_SEC,
+                                      .stopped = on_stopped};
+        stopped = false;
+        return scheduler_new(&scheduler, &o);
+}
+
+static void end(void) {
+        scheduler_free(scheduler);
+        store_close(store);
+        host.program_fd = util_close(host.program_fd);
+        scheduler = NULL;
+        store = NULL;
+}
+
+/* A daemon's life begins: store, scheduler, and an agent with this wish (test-runner.c). */
+static int begin(const char *wish) {
+        char to[400], from[400];
+        end(); /* what a case that failed left open */
+        (void) snprintf(from, sizeof(from), "%s/tests/unit/fake-agent", getenv("IPCLAB_BUILD_ROOT"));
+        (void) snprintf(to, sizeof(to), "%s/%s", fakes, wish);
+        if (link(from, to) < 0 && errno != EEXIST)
+                return -errno;
+        host.program_fd = open(to, O_PATH | O_CLOEXEC);
+        if (host.program_fd < 0)
+                return -errno;
+        int r = store_open(&store, base);
+        return r < 0 ? r : open_queue();
+}
+
+static int submit(const char *text, int64_t *ret) {
+        struct spec *spec = NULL;
+        struct refusal r = {0};
+        struct point_list points = {0};
+        uint32_t order[16];
+        int e = spec_parse(text, strlen(text), &spec, &r);
+        if (e == 0)
+                e = spec_points(spec, &points, &r);
+        if (e == 0) {
+                spec_shuffle(1, points.n_points, spec->repetitions, order);
+                struct new_experiment n = {.spec_json = text,
+                                           .spec = spec,
+                                           .points = &points,
+                                           .skipped_json = "[]",
+                                           .seed = 1,
+                                           .order = order,
+                                           .estimate_ns = NSEC_PER_SEC};
+                e = store_add_experiment(store, &n, ret);
+        }
+        point_list_deinit(&points);
+        spec_free(spec);
+        if (e == 0)
+                scheduler_kick(scheduler);
+        return e;
+}
+
+static enum state state_of(int64_t id, char *ret_error, size_t size) {
+        struct experiment_record e = {0};
+        if (store_experiment(store, id, util_now_ms(), &e) < 0)
+                return STATE_COUNT;
+        enum state s = e.state;
+        if (ret_error)
+                (void) snprintf(ret_error, size, "%s", e.error ? e.error : "");
+        experiment_record_deinit(&e);
+        return s;
+}
+
+/* Runs the loop until the experiment is in this state or the time is over. */
+static bool wait_state(int64_t id, enum state want, double seconds) {
+        uint64_t until = util_now_ns() + (uint64_t) (seconds * 1e9);
+        iterations = 0;
+        while (util_now_ns() < until) {
+                if (state_of(id, NULL, 0) == want)
+                        return true;
+                if (sd_event_run(host.event, 20000) > 0)
+                        iterations++;
+        }
+        return false;
+}
+
+static void loop_for(double seconds) {
+        uint64_t until = util_now_ns() + (uint64_t) (seconds * 1e9);
+        iterations = 0;
+        while (util_now_ns() < until)
+                if (sd_event_run(host.event, 20000) > 0)
+                        iterations++;
+}
+
+#define SPEC "{\"workload\":\"pingpong\",\"message_size\":64,\"duration_seconds\":0.2,\"warmup_seconds\":0.05"
+
+static void queue_is_worked_off(void) {
+        int64_t first, second;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"repetitions\":2}", &first), 0);
+        CHECK_INT(submit(SPEC "}", &second), 0);
+        CHECK(wait_state(first, STATE_DONE, 10));
+        CHECK(wait_state(second, STATE_DONE, 10));
+        struct run_record *runs;
+        struct sample_record *samples;
+        size_t n_runs, n_samples;
+        CHECK_INT(store_runs(store, first, 0, 10, &runs, &n_runs), 0);
+        CHECK_UINT(n_runs, 2);
+        for (size_t i = 0; i < n_runs; i++) {
+                CHECK_INT(runs[i].state, STATE_DONE);
+                CHECK(runs[i].error == NULL);
+                CHECK(strstr(runs[i].result_json, "\"messages\":1000") != NULL);
+                CHECK(strstr(runs[i].agents_json, "\"role\":\"initiator\"") != NULL);
+                CHECK(strstr(runs[i].environment_json, "\"daemon\":{\"cpu_ns\":") != NULL);
+        }
+        CHECK_INT(store_samples(store, first, 0, 0, 100, &samples, &n_samples), 0);
+        CHECK_UINT(n_samples, 4);
+        CHECK(samples[0].latency || samples[1].latency);
+        store_samples_free(samples, n_samples);
+        store_runs_free(runs, n_runs);
+        loop_for(0.5);
+        CHECK(iterations < 10); /* nothing to do: nothing done */
+        end();
+}
+
+static void failed_run_does_not_hold_the_next(void) {
+        int64_t id, next;
+        char error[256];
+        CHECK_INT(begin("initiator.killed"), 0);
+        CHECK_INT(submit(SPEC ",\"repetitions\":2}", &id), 0);
+        CHECK_INT(submit(SPEC "}", &next), 0);
+        CHECK(wait_state(id, STATE_FAILED, 10));
+        CHECK_INT(state_of(id, error, sizeof(error)), STATE_FAILED);
+        CHECK(strstr(error, "was killed by signal 9 (SIGKILL)") != NULL);
+        CHECK(wait_state(next, STATE_FAILED, 10));
+        end();
+}
+
+static void precondition_that_does_not_hold_fails_the_run(void) {
+        int64_t id;
+        char error[256];
+        if (topology->numa_balancing >= 1)
+                SKIP("this kernel has NUMA balancing on");
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"require\":{\"numa_balancing\":true}}", &id), 0);
+        CHECK(wait_state(id, STATE_FAILED, 10));
+        (void) state_of(id, error, sizeof(error));
+        CHECK(strstr(error, "numa_balancing") != NULL);
+        end();
+}
+
+static void impossible_placement_fails_the_run(void) {
+        int64_t id;
+        char error[256];
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"placement\":{\"initiator\":{\"cpu\":8000},\"responder\":{\"cpu\":0}}}", &id), 0);
+        CHECK(wait_state(id, STATE_FAILED, 10));
+        (void) state_of(id, error, sizeof(error));
+        CHECK(strstr(error, "8000") != NULL);
+        end();
+}
+
+static void cancelling_stops_the_running_run(void) {
+        int64_t id, running = 0;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit("{\"duration_seconds\":30,\"repetitions\":3}", &id), 0);
+        CHECK(wait_state(id, STATE_RUNNING, 5));
+        loop_for(0.2);
+        CHECK_INT(store_cancel_experiment(store, id, &running), 0);
+        CHECK(running > 0);
+        scheduler_cancel_run(scheduler, running + 1); /* another's: nothing */
+        scheduler_cancel_run(scheduler, running);
+        CHECK(wait_state(id, STATE_CANCELLED, 2));
+        end();
+}
+
+static void stopping_interrupts_and_the_next_start_takes_up(void) {
+        int64_t id;
+        struct run_record run = {0};
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit("{\"duration_seconds\":1,\"warmup_seconds\":0.05}", &id), 0);
+        CHECK(wait_state(id, STATE_RUNNING, 5));
+        loop_for(0.2);
+        scheduler_stop(scheduler);
+        uint64_t began = util_now_ns();
+        while (!stopped && util_now_ns() - began < 2 * NSEC_PER_SEC)
+                (void) sd_event_run(host.event, 20000);
+        CHECK(stopped);
+        end();
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK(wait_state(id, STATE_DONE, 10));
+        struct run_record *runs;
+        size_t n;
+        CHECK_INT(store_runs(store, id, 0, 1, &runs, &n), 0);
+        CHECK_UINT(n, 1);
+        CHECK_UINT(runs[0].attempt, 1); /* being told to stop is no attempt */
+        store_runs_free(runs, n);
+        run_record_deinit(&run);
+        scheduler_stop(scheduler);
+        CHECK(stopped); /* idle: at once */
+        end();
+}
+
+static int limit_files(rlim_t bytes) {
+        struct rlimit limit;
+        if (getrlimit(RLIMIT_FSIZE, &limit) < 0)
+                return -errno;
+        limit.rlim_cur = bytes;
+        return setrlimit(RLIMIT_FSIZE, &limit) < 0 ? -errno : 0;
+}
+
+/* A disk that takes nothing more while a run is under way: the run fails in words, the bookkeeping waits without
+ * spinning, and all goes on when there is room again. */
+static void full_disk_is_sat_out(void) {
+        int64_t id, next;
+        char error[256];
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit("{\"duration_seconds\":1,\"warmup_seconds\":0.05}", &id), 0);
+        CHECK_INT(submit(SPEC "}", &next), 0);
+        CHECK(wait_state(id, STATE_RUNNING, 5));
+        loop_for(0.3);
+        CHECK_INT(limit_files(1), 0);
+        loop_for(2.5);
+        CHECK_INT(state_of(id, NULL, 0), STATE_RUNNING);
+        CHECK_INT(state_of(next, NULL, 0), STATE_QUEUED);
+        CHECK(iterations < 60);
+        CHECK_INT(limit_files(RLIM_INFINITY), 0);
+        CHECK(wait_state(id, STATE_FAILED, 5));
+        (void) state_of(id, error, sizeof(error));
+        CHECK(strstr(error, "samples cannot be stored") != NULL);
+        CHECK(wait_state(next, STATE_DONE, 5));
+        end();
+}
+
+static int set_up(void) {
+        log_open(LOG_ERR - 1); /* the failures are wanted */
+        (void) snprintf(fakes, sizeof(fakes), "%s/tests/unit/scheduler.%d", getenv("IPCLAB_BUILD_ROOT"), getpid());
+        if (!mkdtemp(base) || mkdir(fakes, 0755) < 0 || sd_event_default(&host.event) < 0 ||
+            topology_read("", &topology) < 0 || affinity_get(0, &host.affinity) < 0 ||
+            agent_identity_find("nobody", &host.identity) < 0 || rundir_root_new(&host.rundirs, base) < 0)
+                return -1;
+        host.topology = topology;
+        struct sigaction ignore = {.sa_handler = SIG_IGN};
+        return sigaction(SIGXFSZ, &ignore, NULL);
+}
+
+static void tear_down(void) {
+        static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock"};
+        static const char *const wishes[] = {"nobody.nothing", "initiator.killed"};
+        char path[500];
+        rundir_root_free(host.rundirs);
+        topology_free(topology);
+        sd_event_unref(host.event);
+        for (size_t i = 0; i < ELEMENTS(files); i++) {
+                (void) snprintf(path, sizeof(path), "%s/%s", base, files[i]);
+                (void) unlink(path);
+        }
+        for (size_t i = 0; i < ELEMENTS(wishes); i++) {
+                (void) snprintf(path, sizeof(path), "%s/%s", fakes, wishes[i]);
+                (void) unlink(path);
+        }
+        (void) rmdir(fakes);
+}
+
+int main(void) {
+        if (!getenv("IPCLAB_BUILD_ROOT") || set_up() < 0) {
+                fprintf(stderr, "cannot set up\n");
+                return 1;
+        }
+        RUN(queue_is_worked_off);
+        RUN(failed_run_does_not_hold_the_next);
+        RUN(precondition_that_does_not_hold_fails_the_run);
+        RUN(impossible_placement_fails_the_run);
+        RUN(cancelling_stops_the_running_run);
+        RUN(stopping_interrupts_and_the_next_start_takes_up);
+        RUN(full_disk_is_sat_out);
+        tear_down();
+        if (rmdir(base) < 0) {
+                fprintf(stderr, "%s is not empty\n", base);
+                return 1;
+        }
+        return check_end();
+}
