@@ -45,18 +45,19 @@ static uint64_t read_setting(struct asked *a, const char *path) {
         return hostfs_i64(&a->h, &v, "%s", path) == 0 && v >= 0 ? (uint64_t) v : UNLIMITED;
 }
 
-static int check_build(struct asked *a) {
-        const char *why = workload_unavailable(a->p->workload);
-        if (why)
-                return refuse(a->r, 422, "not-available", "/workload", "workload %s is not available: %s",
-                              workload_name(a->p->workload), why);
-        if (workload_agents(a->p->workload) < END_COUNT) /* moves no data: its transport means nothing */
+/* What can never be met here. What could be set and is not fails the run, which says how to set it. */
+static int check_require(struct asked *a) {
+        size_t nodes = 0;
+        if (a->p->placement.require.numa_balancing != TOGGLE_ON)
                 return 0;
-        why = transport_terms[a->p->transport].unavailable;
-        if (why)
-                return refuse(a->r, 422, "not-available", "/transport", "transport %s is not available: %s",
-                              transport_name(a->p->transport), why);
-        return 0;
+        if (a->t->numa_balancing < 0)
+                return refuse(a->r, 422, "impossible-combination", "/placement",
+                              "automatic NUMA balancing is required, and this kernel has none");
+        for (size_t i = 0; i < a->t->n_nodes; i++)
+                nodes += a->t->nodes[i].has_memory;
+        return nodes > 1 ? 0
+                         : refuse_number(a, "/placement", "nodes with memory", nodes, 2,
+                                         "automatic NUMA balancing is required, and has nothing to move on this host");
 }
 
 static int check_engine(struct asked *a) {
@@ -216,7 +217,7 @@ static int check_message(struct asked *a) {
 
 int admission_check(const char *root, const struct topology *t, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
-        static int (*const checks[])(struct asked *) = {check_build,     check_engine, check_message, check_pipe_size,
+        static int (*const checks[])(struct asked *) = {check_require,   check_engine, check_message, check_pipe_size,
                                                         check_placement, check_memory, check_threads};
         struct asked a = {.t = t, .spec = spec, .p = p, .r = r};
 
