@@ -9,6 +9,9 @@
 static const struct transport_ops *const transports[] = {
         &transport_pipe,
         &transport_fifo,
+        &transport_unix_stream,
+        &transport_unix_dgram,
+        &transport_unix_seqpacket,
 };
 
 const struct transport_ops *transport_find(enum transport t, enum engine e) {

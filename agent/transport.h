@@ -50,6 +50,7 @@ struct transport_ops {
 const struct transport_ops *transport_find(enum transport t, enum engine e);
 
 extern const struct transport_ops transport_pipe, transport_fifo;
+extern const struct transport_ops transport_unix_stream, transport_unix_dgram, transport_unix_seqpacket;
 extern const struct transport_ops transport_skeleton; /* in no table */
 
 #endif

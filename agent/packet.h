@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_PACKET_H
+#define IPCLAB_AGENT_PACKET_H
+
+/*
+ * Messages over descriptors that keep boundaries (datagrams, sequenced packets): the hot functions. A send moves a
+ * packet or nothing, so there are no partial ones to complete; a packet of another length than was sent is a failure.
+ * Where the spec asks for chunks, a message is several packets, and has moved when the last one has. The cold side is
+ * packet.c.
+ */
+
+#include "agent/loops.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline ssize_t packet_write(int fd, const void *data, size_t length) {
+        return syscall(SYS_sendto, fd, data, length, MSG_NOSIGNAL, NULL, 0);
+}
+
+/* MSG_TRUNC: the packet's true length, also when it is longer than the room for it. */
+static inline ssize_t packet_read(int fd, void *data, size_t length) {
+        return syscall(SYS_recvfrom, fd, data, length, MSG_TRUNC, NULL, NULL);
+}
+
+/* Go on after a first call that returned n (-1: errno) for a packet of `length` bytes, `moved` bytes into the message.
+ * 0 once the packet has moved; WORKER_STOP only when moved is 0. */
+int packet_send_again(struct worker *w, const unsigned char *packet, size_t length, size_t moved, ssize_t n);
+int packet_receive_again(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n);
+
+LOOP_INLINE int packet_send_one(struct worker *w, const unsigned char *packet, size_t length, size_t moved) {
+        ssize_t n = packet_write(w->send_fd, packet, length);
+        if (LOOP_UNLIKELY(n != (ssize_t) length))
+                return packet_send_again(w, packet, length, moved, n);
+        return 0;
+}
+
+LOOP_INLINE int packet_receive_one(struct worker *w, unsigned char *packet, size_t length, size_t moved) {
+        ssize_t n = packet_read(w->receive_fd, packet, length);
+        if (LOOP_UNLIKELY(n != (ssize_t) length))
+                return packet_receive_again(w, packet, length, moved, n);
+        return 0;
+}
+
+LOOP_INLINE int packet_send(struct worker *w, unsigned char *message) {
+        return packet_send_one(w, message, w->size, 0);
+}
+
+LOOP_INLINE int packet_receive(struct worker *w, unsigned char **ret) {
+        *ret = w->buffer;
+        return packet_receive_one(w, w->buffer, w->size, 0);
+}
+
+LOOP_INLINE size_t packet_chunk(const struct worker *w, size_t moved) {
+        size_t chunk = (size_t) w->agent->setup.chunk_bytes;
+        return w->size - moved < chunk ? w->size - moved : chunk;
+}
+
+LOOP_INLINE int packet_send_chunks(struct worker *w, unsigned char *message) {
+        for (size_t moved = 0, n; moved < w->size; moved += n) {
+                n = packet_chunk(w, moved);
+                int r = packet_send_one(w, message + moved, n, moved);
+                if (LOOP_UNLIKELY(r))
+                        return r;
+        }
+        return 0;
+}
+
+LOOP_INLINE int packet_receive_chunks(struct worker *w, unsigned char **ret) {
+        *ret = w->buffer;
+        for (size_t moved = 0, n; moved < w->size; moved += n) {
+                n = packet_chunk(w, moved);
+                int r = packet_receive_one(w, w->buffer + moved, n, moved);
+                if (LOOP_UNLIKELY(r))
+                        return r;
+        }
+        return 0;
+}
+
+#endif
