@@ -279,7 +279,11 @@ static int start(void) {
             bind(tcp_fd, (struct sockaddr *) &tcp, sizeof(tcp)) < 0 || listen(tcp_fd, 200) < 0 ||
             getsockname(tcp_fd, (struct sockaddr *) &tcp, &length) < 0)
                 return -errno;
-        return api_start(&(struct api_options){.service = &fake, .unix_fd = unix_fd, .tcp_fd = tcp_fd, .token = TOKEN},
+        return api_start(&(struct api_options){.service = &fake,
+                                               .unix_fd = unix_fd,
+                                               .tcp_fd = tcp_fd,
+                                               .token = TOKEN,
+                                               .extra_hosts = "lab.example:80, other.example"},
                          &api);
 }
 
@@ -468,6 +472,23 @@ static void caps_subscribers(void) {
         CHECK(wait_for(&fake.subscriptions, 0));
 }
 
+static void serves_the_hosts_it_was_told_over_tcp(void) {
+        static const struct {
+                const char *host, *status;
+        } cases[] = {{"lab.example:80", "200"}, {"LAB.example:80", "200"}, {"other.example", "200"},
+                     {"lab.example", "421"},    {"other", "421"},          {"evil.example", "421"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char request[128];
+                snprintf(request, sizeof(request), "GET /presets HTTP/1.0\r\nHost: %s\r\n\r\n", cases[i].host);
+                _cleanup_close_ int fd = dial(true);
+                CHECK(fd >= 0 && say(fd, request));
+                _cleanup_free_ char *answer = hear(fd, NULL);
+                if (!answer || strncmp(answer + strlen("HTTP/1.1 "), cases[i].status, 3) != 0)
+                        CHECK_FAIL("%s: %.20s, expected %s", cases[i].host, answer ? answer : "nothing",
+                                   cases[i].status);
+        }
+}
+
 static void gives_errors_without_words_a_problem(void) {
         _cleanup_free_ char *answer = ask(GET("/environment"));
         CHECK(starts_with(answer, "HTTP/1.1 503 "));
@@ -533,6 +554,7 @@ int main(void) {
         RUN(breaks_no_event_at_a_line_of_its_data);
         RUN(notices_subscribers_that_left);
         RUN(caps_subscribers);
+        RUN(serves_the_hosts_it_was_told_over_tcp);
         RUN(gives_errors_without_words_a_problem);
         RUN(closes_what_is_open_when_it_stops);
         RUN(stops_when_nothing_was_asked);
