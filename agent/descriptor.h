@@ -7,7 +7,9 @@
  * a blocking stream. What comes in parts is completed and counted; the cold side is descriptor.c.
  *
  * The calls go through syscall(2): glibc's read() and write() are cancellation points, which in a program with threads
- * costs two locked instructions per call that a hand-written single-threaded loop does not pay.
+ * costs two locked instructions each. That, and the reference that the kernel takes on a file while two threads share
+ * the descriptor table (leader.c gives it up), made a write and a read of one byte 29 % dearer than in a program with
+ * one thread; without both it is the same to 0.5 %.
  */
 
 #include "agent/loops.h"
