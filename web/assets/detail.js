@@ -8,235 +8,271 @@ import { duration, splitFields, time } from './format.js';
 import { etaNow, nameOf, progressWords } from './list.js';
 import { Live } from './live.js';
 import { Results } from './results.js';
-import { Runs, block, lasted, skippedPanel } from './runs.js';
+import { block } from './run.js';
+import { Runs, lasted, skippedPanel } from './runs.js';
 
 const ENDED = new Set(['done', 'failed', 'cancelled']);
 const RESULTS_EVERY_MS = 1000;
 const SPREAD = 16; /* message sizes this far apart start on a logarithmic axis */
 
 export class Detail {
-        /** `changed(experiment)` hears of every new state, `gone(id)` that it was deleted. */
-        constructor(main, id, { changed, gone }) {
-                Object.assign(this, { main, id, changed, gone, waiting: [], loaded: false });
-                fill(main, h('p', { class: 'soft', text: 'Loading…' }));
-                this.#open();
-        }
+    /** `changed(experiment)` hears of every new state, `gone(id)` that it was deleted. */
+    constructor(main, id, { changed, gone }) {
+        Object.assign(this, { main, id, changed, gone, waiting: [], loaded: false });
+        fill(main, h('p', { class: 'soft', text: 'Loading…' }));
+        this.#open();
+    }
 
-        close() {
-                this.closed = true;
-                this.stream?.close();
-                clearInterval(this.clock);
-                clearTimeout(this.resultsTimer);
-                this.live?.destroy();
-                this.results?.destroy();
-        }
+    close() {
+        this.closed = true;
+        this.stream?.close();
+        clearInterval(this.clock);
+        clearTimeout(this.resultsTimer);
+        this.live?.destroy();
+        this.results?.destroy();
+    }
 
-        async #open() {
-                try {
-                        const experiment = await get(`/experiments/${this.id}`);
-                        if (this.closed)
-                                return;
-                        this.#build();
-                        this.#take(experiment);
-                        if (ENDED.has(experiment.state))
-                                await this.#load(true);
-                        else
-                                this.#follow();
-                } catch (error) {
-                        if (!this.closed)
-                                this.#fails(error);
-                }
+    async #open() {
+        try {
+            const experiment = await get(`/experiments/${this.id}`);
+            if (this.closed) return;
+            this.#build();
+            this.#take(experiment);
+            if (ENDED.has(experiment.state)) await this.#load(true);
+            else this.#follow();
+        } catch (error) {
+            if (!this.closed) this.#fails(error);
         }
+    }
 
-        #follow() {
-                this.stream = follow(`/experiments/${this.id}/events`, {
-                        onOpen: () => this.#load(false),
-                        poll: () => this.#load(true),
-                        onEvent: (type, data) => this.loaded ? this.#event(type, data) : this.waiting.push([type, data]),
-                });
-        }
+    #follow() {
+        this.stream = follow(`/experiments/${this.id}/events`, {
+            onOpen: () => this.#load(false),
+            poll: () => this.#load(true),
+            onEvent: (type, data) => (this.loaded ? this.#event(type, data) : this.waiting.push([type, data])),
+        });
+    }
 
-        /*
-         * Reads what there is (samples only where no stream brings them, from the first on), then takes what came in the
-         * meantime: an older answer never stands over a newer event.
-         */
-        async #load(samples) {
-                this.loaded = false;
-                const [experiment] = await Promise.all([get(`/experiments/${this.id}`), this.#loadResults(),
-                        this.runs.load((run) => this.live.updateRun(run)), samples && this.live.load()]);
-                if (this.closed)
-                        return;
-                this.#take(experiment);
-                this.loaded = true;
-                this.waiting.splice(0).forEach(([type, data]) => this.#event(type, data));
-        }
+    /*
+     * Reads what there is (samples only where no stream brings them, from the first on), then takes what came in the
+     * meantime: an older answer never stands over a newer event.
+     */
+    async #load(samples) {
+        this.loaded = false;
+        const [experiment] = await Promise.all([
+            get(`/experiments/${this.id}`),
+            this.#loadResults(),
+            this.runs.load((run) => this.live.updateRun(run)),
+            samples && this.live.load(),
+        ]);
+        if (this.closed) return;
+        this.#take(experiment);
+        this.loaded = true;
+        this.waiting.splice(0).forEach(([type, data]) => this.#event(type, data));
+    }
 
-        #event(type, data) {
-                if (type === 'experiment')
-                        this.#take(data);
-                else if (type === 'run')
-                        this.#takeRun(data);
-                else if (type === 'sample')
-                        this.live.addSample(data);
-                else if (type === 'end')
-                        this.#end();
-        }
+    #event(type, data) {
+        if (type === 'experiment') this.#take(data);
+        else if (type === 'run') this.#takeRun(data);
+        else if (type === 'sample') this.live.addSample(data);
+        else if (type === 'end') this.#end();
+    }
 
-        #takeRun(run) {
-                this.runs.update(run);
-                this.live.updateRun(run);
-                if (!['queued', 'running'].includes(run.state))
-                        this.#resultsSoon();
-        }
+    #takeRun(run) {
+        this.runs.update(run);
+        this.live.updateRun(run);
+        if (!['queued', 'running'].includes(run.state)) this.#resultsSoon();
+    }
 
-        #resultsSoon() {
-                this.resultsTimer ??= setTimeout(() => {
-                        this.resultsTimer = undefined;
-                        this.#loadResults().catch(() => {});
-                }, RESULTS_EVERY_MS);
-        }
+    #resultsSoon() {
+        this.resultsTimer ??= setTimeout(() => {
+            this.resultsTimer = undefined;
+            this.#loadResults().catch(() => {});
+        }, RESULTS_EVERY_MS);
+    }
 
-        async #loadResults() {
-                const { items } = await get(`/experiments/${this.id}/results`);
-                if (this.closed)
-                        return;
-                const points = items.map((row) => row.point);
-                const { varying } = splitFields(points);
-                const sizes = points.map((point) => point.message_size ?? 1);
-                if (JSON.stringify(varying) !== this.fields) {
-                        this.fields = JSON.stringify(varying);
-                        this.runs.setPoints(varying);
-                        this.live.setPoints(varying, Math.max(...sizes) / Math.min(...sizes) >= SPREAD);
-                }
-                this.results.update(items, this.experiment.state);
+    async #loadResults() {
+        const { items } = await get(`/experiments/${this.id}/results`);
+        if (this.closed) return;
+        const points = items.map((row) => row.point);
+        const { varying } = splitFields(points);
+        const sizes = points.map((point) => point.message_size ?? 1);
+        if (JSON.stringify(varying) !== this.fields) {
+            this.fields = JSON.stringify(varying);
+            this.runs.setPoints(varying);
+            this.live.setPoints(varying, Math.max(...sizes) / Math.min(...sizes) >= SPREAD);
         }
+        this.results.update(items, this.experiment.state);
+    }
 
-        #build() {
-                const button = (label, properties) => h('button', { type: 'button', ...properties }, label);
-                this.heading = h('h1', {});
-                this.state = h('span', { class: 'state' });
-                this.meta = h('p', { class: 'meta' });
-                this.cancelButton = button('Cancel', { on: { click: () => this.#cancel() } });
-                this.deleteButton = button('Delete', { class: 'danger', on: { click: () => this.#delete() } });
-                this.bar = h('progress', { 'aria-label': 'Runs finished' });
-                this.words = h('span', {});
-                this.timing = h('span', { class: 'soft' });
-                this.notices = h('div', { class: 'stack' });
-                this.live = new Live(this.id);
-                this.results = new Results(this.id);
-                this.runs = new Runs(this.id);
-                this.skipped = h('div', {});
-                this.spec = h('section', { class: 'panel' });
-                fill(this.main,
-                        h('a', { class: 'back', href: '#/', text: '← All experiments' }),
-                        h('div', { class: 'title' }, h('div', {}, this.heading, this.meta),
-                                h('div', { class: 'buttons' }, h('a', { class: 'button', href: `#/new?from=${this.id}`, text: 'Run again…' }), this.cancelButton, this.deleteButton)),
-                        h('section', { class: 'panel', 'aria-label': 'Progress' },
-                                h('div', { class: 'progress-box' }, h('div', { class: 'words' }, this.words, this.timing), this.bar), this.notices),
-                        this.live.element, this.results.element, this.results.plots.element, this.runs.element, this.skipped, this.spec);
-                this.clock = setInterval(() => this.#timing(), 1000);
-        }
+    #build() {
+        const button = (label, properties) => h('button', { type: 'button', ...properties }, label);
+        this.heading = h('h1', {});
+        this.state = h('span', { class: 'state' });
+        this.meta = h('p', { class: 'meta' });
+        this.cancelButton = button('Cancel', { on: { click: () => this.#cancel() } });
+        this.deleteButton = button('Delete', { class: 'danger', on: { click: () => this.#delete() } });
+        this.bar = h('progress', { 'aria-label': 'Runs finished' });
+        this.words = h('span', {});
+        this.timing = h('span', { class: 'soft' });
+        this.notices = h('div', { class: 'stack' });
+        this.live = new Live(this.id);
+        this.results = new Results(this.id);
+        this.runs = new Runs(this.id);
+        this.skipped = h('div', {});
+        this.spec = h('section', { class: 'panel' });
+        fill(
+            this.main,
+            h('a', { class: 'back', href: '#/', text: '← All experiments' }),
+            h(
+                'div',
+                { class: 'title' },
+                h('div', {}, this.heading, this.meta),
+                h(
+                    'div',
+                    { class: 'buttons' },
+                    h('a', { class: 'button', href: `#/new?from=${this.id}`, text: 'Run again…' }),
+                    this.cancelButton,
+                    this.deleteButton,
+                ),
+            ),
+            h(
+                'section',
+                { class: 'panel', 'aria-label': 'Progress' },
+                h('div', { class: 'progress-box' }, h('div', { class: 'words' }, this.words, this.timing), this.bar),
+                this.notices,
+            ),
+            this.live.element,
+            this.results.element,
+            this.results.plots.element,
+            this.runs.element,
+            this.skipped,
+            this.spec,
+        );
+        this.clock = setInterval(() => this.#timing(), 1000);
+    }
 
-        #take(experiment) {
-                const before = this.experiment?.state;
-                this.experiment = { ...experiment, heard_at: performance.now() };
-                this.#draw();
-                this.changed(experiment);
-                if (before === experiment.state)
-                        return;
-                this.live.setState(experiment.state);
-                if (before !== undefined)
-                        setText($('announcer'), `${nameOf(experiment)} is ${experiment.state}${experiment.error ? `: ${experiment.error}` : ''}`);
-                if (before !== undefined && ENDED.has(experiment.state))
-                        this.#end();
-        }
+    #take(experiment) {
+        const before = this.experiment?.state;
+        this.experiment = { ...experiment, heard_at: performance.now() };
+        this.#draw();
+        this.changed(experiment);
+        if (before === experiment.state) return;
+        this.live.setState(experiment.state);
+        if (before !== undefined)
+            setText(
+                $('announcer'),
+                `${nameOf(experiment)} is ${experiment.state}${experiment.error ? `: ${experiment.error}` : ''}`,
+            );
+        if (before !== undefined && ENDED.has(experiment.state)) this.#end();
+    }
 
-        /* The last word is read once more, then there is nothing to listen to. */
-        #end() {
-                if (!this.stream)
-                        return;
-                this.stream.close();
-                this.stream = null;
-                this.waiting = []; /* older than the end */
-                this.#load(true).catch((error) => this.#fails(error));
-        }
+    /* The last word is read once more, then there is nothing to listen to. */
+    #end() {
+        if (!this.stream) return;
+        this.stream.close();
+        this.stream = null;
+        this.waiting = []; /* older than the end */
+        this.#load(true).catch((error) => this.#fails(error));
+    }
 
-        #draw() {
-                const { experiment } = this;
-                const { runs_total: total, runs_done: done, runs_failed: failed } = experiment.progress;
-                document.title = `${nameOf(experiment)} · ipclab`;
-                setText(this.heading, nameOf(experiment));
-                this.state.dataset.state = experiment.state;
-                setText(this.state, experiment.state);
-                fill(this.meta, this.state, h('span', { text: `Experiment ${experiment.id}` }),
-                        h('span', { text: `created ${time(experiment.created_at)}` }),
-                        experiment.finished_at && h('span', { text: `took ${lasted(experiment.started_at, experiment.finished_at) ?? duration(0)}` }));
-                this.bar.max = Math.max(total, 1);
-                this.bar.value = done + failed;
-                this.bar.dataset.state = experiment.state;
-                this.cancelButton.hidden = ENDED.has(experiment.state);
-                this.deleteButton.hidden = experiment.state === 'running';
-                this.#notice('error', experiment.error);
-                if (this.skippedCount !== (experiment.skipped?.length ?? 0)) {
-                        this.skippedCount = experiment.skipped?.length ?? 0;
-                        fill(this.skipped, this.skippedCount > 0 && skippedPanel(experiment.skipped));
-                }
-                if (!this.spec.hasChildNodes())
-                        fill(this.spec, block('Spec, as posted', experiment.spec), block('Spec in effect, with its preset', experiment.effective_spec),
-                                experiment.seed !== undefined && h('p', { class: 'hint more', text: `Order of the runs: seed ${experiment.seed}. Accepted by ipclab ${experiment.version}.` }));
-                this.#timing();
+    #draw() {
+        const { experiment } = this;
+        const { runs_total: total, runs_done: done, runs_failed: failed } = experiment.progress;
+        document.title = `${nameOf(experiment)} · ipclab`;
+        setText(this.heading, nameOf(experiment));
+        this.state.dataset.state = experiment.state;
+        setText(this.state, experiment.state);
+        fill(
+            this.meta,
+            this.state,
+            h('span', { text: `Experiment ${experiment.id}` }),
+            h('span', { text: `created ${time(experiment.created_at)}` }),
+            experiment.finished_at &&
+                h('span', { text: `took ${lasted(experiment.started_at, experiment.finished_at) ?? duration(0)}` }),
+        );
+        this.bar.max = Math.max(total, 1);
+        this.bar.value = done + failed;
+        this.bar.dataset.state = experiment.state;
+        this.cancelButton.hidden = ENDED.has(experiment.state);
+        this.deleteButton.hidden = experiment.state === 'running';
+        this.#notice('error', experiment.error);
+        if (this.skippedCount !== (experiment.skipped?.length ?? 0)) {
+            this.skippedCount = experiment.skipped?.length ?? 0;
+            fill(this.skipped, this.skippedCount > 0 && skippedPanel(experiment.skipped));
         }
+        if (!this.spec.hasChildNodes())
+            fill(
+                this.spec,
+                block('Spec, as posted', experiment.spec),
+                block('Spec in effect, with preset and defaults', experiment.effective_spec),
+                experiment.seed !== undefined &&
+                    h('p', {
+                        class: 'hint more',
+                        text: `Order of the runs: seed ${experiment.seed}. Accepted by ipclab ${experiment.version}.`,
+                    }),
+            );
+        this.#timing();
+    }
 
-        #timing() {
-                const { experiment } = this;
-                const eta = etaNow(experiment);
-                setText(this.words, progressWords(experiment, null).replace(/^./, (letter) => letter.toUpperCase()));
-                setText(this.timing, ENDED.has(experiment.state) || eta === null ? '' : `about ${duration(eta)} left`);
-        }
+    #timing() {
+        const { experiment } = this;
+        const eta = etaNow(experiment);
+        setText(
+            this.words,
+            progressWords(experiment, null).replace(/^./, (letter) => letter.toUpperCase()),
+        );
+        setText(this.timing, ENDED.has(experiment.state) || eta === null ? '' : `about ${duration(eta)} left`);
+    }
 
-        #notice(key, text) {
-                let notice = this.notices.querySelector(`[data-notice=${key}]`);
-                if (!notice && text)
-                        this.notices.append(notice = h('p', { class: 'notice', role: 'alert', data: { notice: key } }));
-                if (notice && !text)
-                        notice.remove();
-                else if (notice)
-                        setText(notice, text);
-                this.notices.hidden = !this.notices.hasChildNodes();
-        }
+    #notice(key, text) {
+        let notice = this.notices.querySelector(`[data-notice=${key}]`);
+        if (!notice && text)
+            this.notices.append((notice = h('p', { class: 'notice', role: 'alert', data: { notice: key } })));
+        if (notice && !text) notice.remove();
+        else if (notice) setText(notice, text);
+        this.notices.hidden = !this.notices.hasChildNodes();
+    }
 
-        async #cancel() {
-                await this.#act(() => post(`/experiments/${this.id}/cancel`));
-        }
+    async #cancel() {
+        await this.#act(() => post(`/experiments/${this.id}/cancel`));
+    }
 
-        async #delete() {
-                if (!await confirm('Delete this experiment?', `“${nameOf(this.experiment)}”, its results and its samples will be gone for good.`, 'Delete'))
-                        return;
-                await this.#act(async () => {
-                        await remove(`/experiments/${this.id}`);
-                        this.close();
-                        this.gone(this.id);
-                });
-        }
+    async #delete() {
+        if (
+            !(await confirm(
+                'Delete this experiment?',
+                `“${nameOf(this.experiment)}”, its results and its samples will be gone for good.`,
+                'Delete',
+            ))
+        )
+            return;
+        await this.#act(async () => {
+            await remove(`/experiments/${this.id}`);
+            this.close();
+            this.gone(this.id);
+        });
+    }
 
-        async #act(action) {
-                this.#notice('action', '');
-                try {
-                        await action();
-                        if (!this.closed)
-                                await this.#load(!this.stream);
-                } catch (error) {
-                        this.#notice('action', error.message);
-                }
+    async #act(action) {
+        this.#notice('action', '');
+        try {
+            await action();
+            if (!this.closed) await this.#load(!this.stream);
+        } catch (error) {
+            this.#notice('action', error.message);
         }
+    }
 
-        #fails(error) {
-                if (error instanceof Problem && error.status === 404)
-                        fill(this.main, h('a', { class: 'back', href: '#/', text: '← All experiments' }),
-                                h('h1', { text: `There is no experiment ${this.id}` }), h('p', { class: 'soft', text: 'It may have been deleted.' }));
-                else if (this.experiment)
-                        this.#notice('action', error.message);
-                else
-                        fill(this.main, h('p', { class: 'notice', role: 'alert', text: error.message }));
-        }
+    #fails(error) {
+        if (error instanceof Problem && error.status === 404)
+            fill(
+                this.main,
+                h('a', { class: 'back', href: '#/', text: '← All experiments' }),
+                h('h1', { text: `There is no experiment ${this.id}` }),
+                h('p', { class: 'soft', text: 'It may have been deleted.' }),
+            );
+        else if (this.experiment) this.#notice('action', error.message);
+        else fill(this.main, h('p', { class: 'notice', role: 'alert', text: error.message }));
+    }
 }

@@ -6,45 +6,51 @@ import { $, setText } from './dom.js';
 
 /* Shows a dialog; resolves with its return value, "" when it was left by Esc or a button that cancels. */
 function ask(dialog) {
-        const cancel = dialog.querySelector('[data-cancel]');
-        return new Promise((resolve) => {
-                const leave = () => dialog.close('');
-                cancel?.addEventListener('click', leave);
-                dialog.addEventListener('close', () => {
-                        cancel?.removeEventListener('click', leave);
-                        resolve(dialog.returnValue);
-                }, { once: true });
-                dialog.returnValue = '';
-                dialog.showModal();
-        });
+    const cancel = dialog.querySelector('[data-cancel]');
+    return new Promise((resolve) => {
+        const leave = () => dialog.close('');
+        cancel?.addEventListener('click', leave);
+        dialog.addEventListener(
+            'close',
+            () => {
+                cancel?.removeEventListener('click', leave);
+                resolve(dialog.returnValue);
+            },
+            { once: true },
+        );
+        dialog.returnValue = '';
+        dialog.showModal();
+    });
 }
 
 /** True when the person agrees. */
 export async function confirm(title, text, action) {
-        setText($('confirm-title'), title);
-        setText($('confirm-text'), text);
-        setText($('confirm-ok'), action);
-        return await ask($('confirm-dialog')) === 'ok';
+    setText($('confirm-title'), title);
+    setText($('confirm-text'), text);
+    setText($('confirm-ok'), action);
+    return (await ask($('confirm-dialog'))) === 'ok';
 }
 
 let asking = null;
 
 /** Asks for the bearer token; true when there is one now. Requests that ask at once share one dialog. */
 export function askToken(rejected = false) {
-        asking ??= tokenDialog(rejected).finally(() => {
-                asking = null;
-        });
-        return asking;
+    asking ??= tokenDialog(rejected).finally(() => {
+        asking = null;
+    });
+    return asking;
 }
 
 async function tokenDialog(rejected) {
-        const input = $('token-input');
-        input.value = rejected ? '' : token.get();
-        setText($('token-error'), rejected ? 'The daemon refused this token. Is it the one of this daemon’s token file?' : '');
-        input.setAttribute('aria-invalid', rejected);
-        if (await ask($('token-dialog')) !== 'ok')
-                return false;
-        token.set(input.value.trim());
-        input.value = '';
-        return token.get() !== '';
+    const input = $('token-input');
+    input.value = rejected ? '' : token.get();
+    setText(
+        $('token-error'),
+        rejected ? 'The daemon refused this token. Is it the one of this daemon’s token file?' : '',
+    );
+    input.setAttribute('aria-invalid', rejected);
+    if ((await ask($('token-dialog'))) !== 'ok') return false;
+    token.set(input.value.trim());
+    input.value = '';
+    return token.get() !== '';
 }

@@ -7,41 +7,33 @@
  * attribute, null and undefined leave it out; everything else is an attribute. Children: nodes, strings, null, lists.
  */
 export function h(tag, properties = {}, ...children) {
-        const element = document.createElement(tag);
-        for (const [key, value] of Object.entries(properties ?? {}))
-                setProperty(element, key, value);
-        element.append(...flatten(children));
-        return element;
+    const element = document.createElement(tag);
+    for (const [key, value] of Object.entries(properties ?? {})) setProperty(element, key, value);
+    element.append(...flatten(children));
+    return element;
 }
 
 function setProperty(element, key, value) {
-        if (value === null || value === undefined || value === false)
-                return;
-        if (key === 'on')
-                for (const [type, listener] of Object.entries(value))
-                        element.addEventListener(type, listener);
-        else if (key === 'data')
-                Object.assign(element.dataset, value);
-        else if (key === 'text')
-                element.textContent = value;
-        else
-                element.setAttribute(key, value === true ? '' : String(value));
+    if (value === null || value === undefined || value === false) return;
+    if (key === 'on') for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
+    else if (key === 'data') Object.assign(element.dataset, value);
+    else if (key === 'text') element.textContent = value;
+    else element.setAttribute(key, value === true ? '' : String(value));
 }
 
 function flatten(children) {
-        return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+    return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
 /** Puts the children in place of what is there. */
 export function fill(element, ...children) {
-        element.replaceChildren(...flatten(children));
-        return element;
+    element.replaceChildren(...flatten(children));
+    return element;
 }
 
 /** Sets an element's text only when it differs: live regions and selections stay undisturbed. */
 export function setText(element, text) {
-        if (element.textContent !== text)
-                element.textContent = text;
+    if (element.textContent !== text) element.textContent = text;
 }
 
 /**
@@ -49,24 +41,21 @@ export function setText(element, text) {
  * scroll positions survive an update. `create(item)` makes a child, `update(child, item)` brings it up to date.
  */
 export function reconcile(parent, items, { key, create, update }) {
-        const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
-        let at = parent.firstElementChild;
-        for (const item of items) {
-                const name = String(key(item));
-                let child = old.get(name);
-                old.delete(name);
-                if (!child) {
-                        child = create(item);
-                        child.dataset.key = name;
-                }
-                update(child, item);
-                if (child === at)
-                        at = at.nextElementSibling;
-                else
-                        parent.insertBefore(child, at);
+    const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+    let at = parent.firstElementChild;
+    for (const item of items) {
+        const name = String(key(item));
+        let child = old.get(name);
+        old.delete(name);
+        if (!child) {
+            child = create(item);
+            child.dataset.key = name;
         }
-        for (const child of old.values())
-                child.remove();
+        update(child, item);
+        if (child === at) at = at.nextElementSibling;
+        else parent.insertBefore(child, at);
+    }
+    for (const child of old.values()) child.remove();
 }
 
 export const $ = (id) => document.getElementById(id);

@@ -9,32 +9,34 @@ const group = (digits) => digits.replace(/\B(?=(\d{3})+$)/g, THIN);
 
 /** 1234567 → "1 234 567" */
 export function integer(value) {
-        if (value === null || value === undefined)
-                return DASH;
-        const text = Math.round(Number(value)).toString();
-        return text.startsWith('-') ? '−' + group(text.slice(1)) : group(text);
+    if (value === null || value === undefined) return DASH;
+    const text = Math.round(Number(value)).toString();
+    return text.startsWith('-') ? '−' + group(text.slice(1)) : group(text);
 }
 
 /** A figure with `digits` significant digits and its thousands grouped: 0.01234, 12.3, 1 235. */
 export function figure(value, digits = 4) {
-        if (value === null || value === undefined || !Number.isFinite(Number(value)))
-                return DASH;
-        const number = Number(value);
-        if (number === 0)
-                return '0';
-        const magnitude = Math.floor(Math.log10(Math.abs(number))) + 1;
-        const decimals = Math.min(Math.max(digits - magnitude, 0), 6);
-        const [whole, fraction] = number.toFixed(decimals).split('.');
-        return group(whole) + (fraction ? '.' + fraction : '');
+    if (value === null || value === undefined || !Number.isFinite(Number(value))) return DASH;
+    const number = Number(value);
+    if (number === 0) return '0';
+    const magnitude = Math.floor(Math.log10(Math.abs(number))) + 1;
+    const decimals = Math.min(Math.max(digits - magnitude, 0), 6);
+    const [whole, fraction] = number.toFixed(decimals).split('.');
+    return group(whole) + (fraction ? '.' + fraction : '');
 }
 
-const SCALES = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'], [1, '']];
+const SCALES = [
+    [1e12, 'T'],
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+    [1, ''],
+];
 
 function scaled(value, unit, digits = 3) {
-        if (value === null || value === undefined)
-                return DASH;
-        const [factor, prefix] = SCALES.find(([limit]) => Math.abs(value) >= limit) ?? [1, ''];
-        return `${figure(value / factor, digits)} ${prefix}${unit}`;
+    if (value === null || value === undefined) return DASH;
+    const [factor, prefix] = SCALES.find(([limit]) => Math.abs(value) >= limit) ?? [1, ''];
+    return `${figure(value / factor, digits)} ${prefix}${unit}`;
 }
 
 /** Bytes per second, with a decimal prefix: "1.23 GB/s". */
@@ -44,38 +46,36 @@ export const round = (text) => text.replace(/\.0+(?=\D|$)/, '').replace(/(\.\d*?
 
 /** Nanoseconds in the unit that suits them: "850 ns", "12.3 µs". */
 export function nanoseconds(value) {
-        if (value === null || value === undefined)
-                return DASH;
-        if (value < 1e3)
-                return `${figure(value, 3)} ns`;
-        if (value < 1e6)
-                return `${figure(value / 1e3, 3)} µs`;
-        return value < 1e9 ? `${figure(value / 1e6, 3)} ms` : `${figure(value / 1e9, 3)} s`;
+    if (value === null || value === undefined) return DASH;
+    if (value < 1e3) return `${figure(value, 3)} ns`;
+    if (value < 1e6) return `${figure(value / 1e3, 3)} µs`;
+    return value < 1e9 ? `${figure(value / 1e6, 3)} ms` : `${figure(value / 1e9, 3)} s`;
 }
 
 /** A size in bytes: "64 KiB" where it is a whole number of them, else "1 500 B"; approximate ones get a figure. */
 export function size(bytes, approximate = false) {
-        if (bytes === null || bytes === undefined)
-                return DASH;
-        for (const [power, unit] of [[40, 'TiB'], [30, 'GiB'], [20, 'MiB'], [10, 'KiB']]) {
-                const count = bytes / 2 ** power;
-                if (count >= 1 && (approximate || Number.isInteger(count)))
-                        return `${Number.isInteger(count) ? integer(count) : figure(count, 3)} ${unit}`;
-        }
-        return `${integer(bytes)} B`;
+    if (bytes === null || bytes === undefined) return DASH;
+    for (const [power, unit] of [
+        [40, 'TiB'],
+        [30, 'GiB'],
+        [20, 'MiB'],
+        [10, 'KiB'],
+    ]) {
+        const count = bytes / 2 ** power;
+        if (count >= 1 && (approximate || Number.isInteger(count)))
+            return `${Number.isInteger(count) ? integer(count) : figure(count, 3)} ${unit}`;
+    }
+    return `${integer(bytes)} B`;
 }
 
 /** Seconds as a person says them: "45 s", "3 min 20 s", "2 h 05 min". */
 export function duration(seconds) {
-        if (seconds === null || seconds === undefined)
-                return DASH;
-        const whole = Math.max(0, Math.round(seconds));
-        if (whole < 60)
-                return `${whole} s`;
-        if (whole < 3600)
-                return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`;
-        const minutes = Math.floor(whole / 60);
-        return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;
+    if (seconds === null || seconds === undefined) return DASH;
+    const whole = Math.max(0, Math.round(seconds));
+    if (whole < 60) return `${whole} s`;
+    if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`;
+    const minutes = Math.floor(whole / 60);
+    return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;
 }
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
@@ -83,46 +83,53 @@ const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short',
 
 /** "14:05" today, else "3 Jan 2026, 14:05". */
 export function time(iso, now = new Date()) {
-        if (!iso)
-                return DASH;
-        const date = new Date(iso);
-        const clock = CLOCK.format(date);
-        return date.toDateString() === now.toDateString() ? clock : `${DAY.format(date)}, ${clock}`;
+    if (!iso) return DASH;
+    const date = new Date(iso);
+    const clock = CLOCK.format(date);
+    return date.toDateString() === now.toDateString() ? clock : `${DAY.format(date)}, ${clock}`;
 }
 
 const FIELD_TITLES = {
-        workload: 'workload', transport: 'transport', message_size: 'message', threads: 'threads', copy_mode: 'copy mode',
-        engine: 'engine', wait: 'wait', placement: 'placement',
+    workload: 'workload',
+    transport: 'transport',
+    message_size: 'message',
+    threads: 'threads',
+    copy_mode: 'copy mode',
+    engine: 'engine',
+    wait: 'wait',
+    placement: 'placement',
 };
 export const fieldTitle = (field) => FIELD_TITLES[field] ?? field.replaceAll('_', ' ');
 
 /** One field of a point: sizes with their unit, objects as JSON. */
 export function fieldValue(field, value) {
-        if (value === null || value === undefined)
-                return DASH;
-        if (field === 'message_size')
-                return size(value);
-        return typeof value === 'object' ? JSON.stringify(value) : String(value);
+    if (value === null || value === undefined) return DASH;
+    if (field === 'message_size') return size(value);
+    return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 /** The fields that differ between the points (those to show), and those that all share. */
 export function splitFields(points) {
-        const fields = [...new Set(points.flatMap((point) => Object.keys(point)))];
-        const varies = (field) => new Set(points.map((point) => JSON.stringify(point[field]))).size > 1;
-        return { varying: fields.filter(varies), common: fields.filter((field) => !varies(field)) };
+    const fields = [...new Set(points.flatMap((point) => Object.keys(point)))];
+    const varies = (field) => new Set(points.map((point) => JSON.stringify(point[field]))).size > 1;
+    return { varying: fields.filter(varies), common: fields.filter((field) => !varies(field)) };
 }
 
 /** "pipe · 64 KiB · 2 threads": a point in a line, by the fields given or by all of its own. */
 export function pointLabel(point, fields = Object.keys(point)) {
-        return fields.filter((field) => point[field] !== undefined)
-                .map((field) => field === 'threads' ? `${point.threads} thread${point.threads === 1 ? '' : 's'}`
-                        : fieldValue(field, point[field]))
-                .join(' · ');
+    return fields
+        .filter((field) => point[field] !== undefined)
+        .map((field) =>
+            field === 'threads'
+                ? `${point.threads} thread${point.threads === 1 ? '' : 's'}`
+                : fieldValue(field, point[field]),
+        )
+        .join(' · ');
 }
 
 /** What stands beside a figure that could not be measured. */
 export function reasonFor(object, field) {
-        return object?.[`${field}_reason`] ?? object?.reasons?.[field] ?? object?.[field]?.reason ?? null;
+    return object?.[`${field}_reason`] ?? object?.reasons?.[field] ?? object?.[field]?.reason ?? null;
 }
 
 /** "3 runs", "1 run" */

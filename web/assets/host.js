@@ -5,89 +5,154 @@ import { get } from './api.js';
 import { fill, h } from './dom.js';
 import { DASH, duration, integer, plural, size } from './format.js';
 import { absent } from './results.js';
-import { factList } from './runs.js';
+import { factList } from './run.js';
 
 const cache = new Map();
 
 /** A document that stays the same while the daemon runs, fetched once. */
 export function once(path) {
-        if (!cache.has(path))
-                cache.set(path, get(path).catch((error) => {
-                        cache.delete(path);
-                        throw error;
-                }));
-        return cache.get(path);
+    if (!cache.has(path))
+        cache.set(
+            path,
+            get(path).catch((error) => {
+                cache.delete(path);
+                throw error;
+            }),
+        );
+    return cache.get(path);
 }
 
 /** "2 CPUs, 1 NUMA node" */
 export const topologyWords = (topology) =>
-        `${plural(topology.cpus.filter((cpu) => cpu.online !== false).length, 'CPU')}, ${plural(topology.nodes.length, 'NUMA node')}`;
+    `${plural(topology.cpus.filter((cpu) => cpu.online !== false).length, 'CPU')}, ${plural(topology.nodes.length, 'NUMA node')}`;
 
 /* A daemon that is not well answers 503 with the same document. */
-const health = () => get('/health').catch((error) => {
-        if (error.body?.version)
-                return error.body;
+const health = () =>
+    get('/health').catch((error) => {
+        if (error.body?.version) return error.body;
         throw error;
-});
+    });
 
 /** The overview page. */
 export async function showHost(main) {
-        fill(main, h('div', { class: 'title' }, h('h1', { text: 'This machine' })), h('p', { class: 'soft', text: 'Loading…' }));
-        const parts = await Promise.allSettled([health(), once('/topology'), get('/environment'), once('/transports')]);
-        if (!main.isConnected || location.hash.replace(/^#\/?/, '') !== '')
-                return;
-        const [state, topology, environment, transports] = parts.map((part) => part.value);
-        const failed = parts.find((part) => part.status === 'rejected');
-        fill(main,
-                h('div', { class: 'title' }, h('div', {}, h('h1', { text: 'This machine' }),
-                        h('p', { class: 'meta', text: 'ipclab measures what it costs to move data between two processes here.' }))),
-                failed && h('p', { class: 'notice', text: failed.reason.message }),
-                h('div', { class: 'columns' }, state && panel('Daemon', factList(healthFacts(state))),
-                        topology && panel(topologyWords(topology), topologyTable(topology))),
-                transports && panel('Transports', transportTable(transports.items)),
-                environment && panel('Environment', environmentFacts(environment)));
+    fill(
+        main,
+        h('div', { class: 'title' }, h('h1', { text: 'This machine' })),
+        h('p', { class: 'soft', text: 'Loading…' }),
+    );
+    const parts = await Promise.allSettled([health(), once('/topology'), get('/environment'), once('/transports')]);
+    if (!main.isConnected || location.hash.replace(/^#\/?/, '') !== '') return;
+    const [state, topology, environment, transports] = parts.map((part) => part.value);
+    const failed = parts.find((part) => part.status === 'rejected');
+    fill(
+        main,
+        h(
+            'div',
+            { class: 'title' },
+            h(
+                'div',
+                {},
+                h('h1', { text: 'This machine' }),
+                h('p', {
+                    class: 'meta',
+                    text: 'ipclab measures what it costs to move data between two processes here.',
+                }),
+            ),
+        ),
+        failed && h('p', { class: 'notice', text: failed.reason.message }),
+        h(
+            'div',
+            { class: 'columns' },
+            state && panel('Daemon', factList(healthFacts(state))),
+            topology && panel(topologyWords(topology), topologyTable(topology)),
+        ),
+        transports && panel('Transports', transportTable(transports.items)),
+        environment && panel('Environment', environmentFacts(environment)),
+    );
 }
 
 const panel = (title, ...content) => h('section', { class: 'panel' }, h('h2', { text: title }), content);
 
 function healthFacts(health) {
-        return [
-                ['state', health.problem || health.status],
-                ['version', health.version],
-                ['up for', duration(health.uptime_seconds)],
-                ['now', health.running_experiment
-                        ? h('a', { href: `#/experiments/${health.running_experiment}`, text: `running experiment ${health.running_experiment}` }) : 'idle'],
-                ['waiting', plural(health.experiments_queued ?? 0, 'experiment')],
-                ['stored', `${plural(health.samples ?? 0, 'sample')}, ${size(health.database_bytes, true)}`],
-        ].filter(([, value]) => value !== undefined);
+    return [
+        ['state', health.problem || health.status],
+        ['version', health.version],
+        ['up for', duration(health.uptime_seconds)],
+        [
+            'now',
+            health.running_experiment
+                ? h('a', {
+                      href: `#/experiments/${health.running_experiment}`,
+                      text: `running experiment ${health.running_experiment}`,
+                  })
+                : 'idle',
+        ],
+        ['waiting', plural(health.experiments_queued ?? 0, 'experiment')],
+        ['stored', `${plural(health.samples ?? 0, 'sample')}, ${size(health.database_bytes, true)}`],
+    ].filter(([, value]) => value !== undefined);
 }
 
 function topologyTable({ nodes, cpus, caches = [] }) {
-        const last = caches.filter((one) => one.size_bytes).sort((a, b) => b.level - a.level)[0];
-        const smt = cpus.some((cpu) => (cpu.siblings ?? []).length > 1);
-        const distances = nodes.length > 1;
-        return [
-                h('div', { class: 'table' }, h('table', {},
-                        h('thead', {}, h('tr', {}, ['Node', 'CPUs', 'Memory', distances && 'Distances'].filter(Boolean).map((title) =>
-                                h('th', { scope: 'col', class: title === 'Memory' ? 'number' : null, text: title })))),
-                        h('tbody', {}, nodes.map((node) => h('tr', {},
-                                h('td', { text: node.id }), h('td', { text: ranges(node.cpus) || DASH }),
-                                h('td', { class: 'number', text: node.has_memory === false ? 'none' : size(node.memory_bytes, true) }),
-                                distances && h('td', { text: (node.distances ?? []).join(' ') })))))),
-                h('p', { class: 'hint more' }, [smt ? 'CPUs share cores (SMT).' : 'Each CPU is a core of its own.',
-                        last ? ` Last cache: L${last.level}, ${size(last.size_bytes)}.` : ''].join('')),
-        ];
+    const last = caches.filter((one) => one.size_bytes).sort((a, b) => b.level - a.level)[0];
+    const smt = cpus.some((cpu) => (cpu.siblings ?? []).length > 1);
+    const distances = nodes.length > 1;
+    return [
+        h(
+            'div',
+            { class: 'table' },
+            h(
+                'table',
+                {},
+                h(
+                    'thead',
+                    {},
+                    h(
+                        'tr',
+                        {},
+                        ['Node', 'CPUs', 'Memory', distances && 'Distances']
+                            .filter(Boolean)
+                            .map((title) =>
+                                h('th', { scope: 'col', class: title === 'Memory' ? 'number' : null, text: title }),
+                            ),
+                    ),
+                ),
+                h(
+                    'tbody',
+                    {},
+                    nodes.map((node) =>
+                        h(
+                            'tr',
+                            {},
+                            h('td', { text: node.id }),
+                            h('td', { text: ranges(node.cpus) || DASH }),
+                            h('td', {
+                                class: 'number',
+                                text: node.has_memory === false ? 'none' : size(node.memory_bytes, true),
+                            }),
+                            distances && h('td', { text: (node.distances ?? []).join(' ') }),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+        h(
+            'p',
+            { class: 'hint more' },
+            [
+                smt ? 'CPUs share cores (SMT).' : 'Each CPU is a core of its own.',
+                last ? ` Last cache: L${last.level}, ${size(last.size_bytes)}.` : '',
+            ].join(''),
+        ),
+    ];
 }
 
 /** [0,1,2,5] → "0–2, 5" */
 export function ranges(ids = []) {
-        const parts = [];
-        for (const id of ids)
-                if (parts.length && parts.at(-1)[1] === id - 1)
-                        parts.at(-1)[1] = id;
-                else
-                        parts.push([id, id]);
-        return parts.map(([from, to]) => from === to ? from : `${from}–${to}`).join(', ');
+    const parts = [];
+    for (const id of ids)
+        if (parts.length && parts.at(-1)[1] === id - 1) parts.at(-1)[1] = id;
+        else parts.push([id, id]);
+    return parts.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ');
 }
 
 /** Whether a transport (or a mode of it) can be used here; and if not, why. */
@@ -95,48 +160,112 @@ export const isAvailable = (item) => item.available;
 export const whyNot = (item) => item.reason ?? 'not available on this host';
 
 function transportTable(items) {
-        const heads = [['Transport'], [''], ['Available'], ['Largest message', 'number'], ['Limited by']];
-        return h('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Transports' }, h('table', {},
-                h('thead', {}, h('tr', {}, heads.map(([title, kind]) => h('th', { scope: 'col', class: kind, text: title })))),
-                h('tbody', {}, items.map((item) => h('tr', {},
-                        h('td', { text: item.name }), h('td', { class: 'soft', text: item.title ?? '' }),
-                        h('td', { class: 'wrap' }, isAvailable(item) ? 'yes' : h('span', { class: 'soft', text: whyNot(item) })),
-                        capacityCells(item.capacity))))));
+    const heads = [['Transport'], [''], ['Available'], ['Largest message', 'number'], ['Limited by']];
+    return h(
+        'div',
+        { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Transports' },
+        h(
+            'table',
+            {},
+            h(
+                'thead',
+                {},
+                h(
+                    'tr',
+                    {},
+                    heads.map(([title, kind]) => h('th', { scope: 'col', class: kind, text: title })),
+                ),
+            ),
+            h(
+                'tbody',
+                {},
+                items.map((item) =>
+                    h(
+                        'tr',
+                        {},
+                        h('td', { text: item.name }),
+                        h('td', { class: 'soft', text: item.title ?? '' }),
+                        h(
+                            'td',
+                            { class: 'wrap' },
+                            isAvailable(item) ? 'yes' : h('span', { class: 'soft', text: whyNot(item) }),
+                        ),
+                        capacityCells(item.capacity),
+                    ),
+                ),
+            ),
+        ),
+    );
 }
 
 function capacityCells(capacity) {
-        const { largest_message: largest = null, limit = null, reason = null } = capacity ?? {};
-        return [
-                h('td', { class: 'number' }, largest === null ? absent(reason ?? 'the server does not say') : size(largest, true)),
-                h('td', { class: 'wrap' }, limit === null ? absent(reason ?? 'the server does not say')
-                        : h('span', { title: limit.raise ?? null }, `${limit.name} = ${typeof limit.value === 'number' ? integer(limit.value) : limit.value}`)),
-        ];
+    const { largest_message: largest = null, limit = null, reason = null } = capacity ?? {};
+    return [
+        h(
+            'td',
+            { class: 'number' },
+            largest === null ? absent(reason ?? 'the server does not say') : size(largest, true),
+        ),
+        h(
+            'td',
+            { class: 'wrap' },
+            limit === null
+                ? absent(reason ?? 'the server does not say')
+                : h(
+                      'span',
+                      { title: limit.raise ?? null },
+                      `${limit.name} = ${typeof limit.value === 'number' ? integer(limit.value) : limit.value}`,
+                  ),
+        ),
+    ];
 }
 
 /* What decides most about a measurement, first; the rest is folded away. */
-const TELLING = ['hostname', 'cpu_model', 'virtualization', 'kernel_release', 'clocksource', 'cpufreq_governor', 'turbo', 'smt', 'numa_balancing', 'transparent_hugepage', 'load'];
+const TELLING = [
+    'hostname',
+    'cpu_model',
+    'virtualization',
+    'kernel_release',
+    'clocksource',
+    'cpufreq_governor',
+    'turbo',
+    'smt',
+    'numa_balancing',
+    'transparent_hugepage',
+    'load',
+];
 
 function environmentFacts(environment) {
-        const reasons = environment.reasons ?? {};
-        const facts = (keys, owner) => factList(keys.map((key) => [key.replaceAll('_', ' '), leaf(owner[key], reasons[key])]));
-        const nested = (key) => environment[key] !== null && typeof environment[key] === 'object' && !Array.isArray(environment[key]);
-        const listed = (key) => Array.isArray(environment[key]) && environment[key].some((one) => typeof one === 'object');
-        const keys = Object.keys(environment).filter((key) => key !== 'reasons');
-        const plain = keys.filter((key) => !nested(key) && !listed(key) && !TELLING.includes(key));
-        return [
-                facts(TELLING.filter((key) => key in environment), environment),
-                h('details', { class: 'more' }, h('summary', { text: 'All settings and counters' }), facts(plain, environment)),
-                keys.filter(nested).map((key) => h('details', { class: 'more' }, h('summary', { text: key.replaceAll('_', ' ') }),
-                        facts(Object.keys(environment[key]), environment[key]))),
-        ];
+    const reasons = environment.reasons ?? {};
+    const facts = (keys, owner) =>
+        factList(keys.map((key) => [key.replaceAll('_', ' '), leaf(owner[key], reasons[key])]));
+    const nested = (key) =>
+        environment[key] !== null && typeof environment[key] === 'object' && !Array.isArray(environment[key]);
+    const listed = (key) => Array.isArray(environment[key]) && environment[key].some((one) => typeof one === 'object');
+    const keys = Object.keys(environment).filter((key) => key !== 'reasons');
+    const plain = keys.filter((key) => !nested(key) && !listed(key) && !TELLING.includes(key));
+    return [
+        facts(
+            TELLING.filter((key) => key in environment),
+            environment,
+        ),
+        h('details', { class: 'more' }, h('summary', { text: 'All settings and counters' }), facts(plain, environment)),
+        keys
+            .filter(nested)
+            .map((key) =>
+                h(
+                    'details',
+                    { class: 'more' },
+                    h('summary', { text: key.replaceAll('_', ' ') }),
+                    facts(Object.keys(environment[key]), environment[key]),
+                ),
+            ),
+    ];
 }
 
 function leaf(value, reason) {
-        if (value === null)
-                return h('span', { class: 'soft', text: reason ? `${DASH} (${reason})` : DASH });
-        if (Array.isArray(value))
-                return value.join(', ') || DASH;
-        if (typeof value === 'object')
-                return h('code', { text: JSON.stringify(value) });
-        return typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);
+    if (value === null) return h('span', { class: 'soft', text: reason ? `${DASH} (${reason})` : DASH });
+    if (Array.isArray(value)) return value.join(', ') || DASH;
+    if (typeof value === 'object') return h('code', { text: JSON.stringify(value) });
+    return typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);
 }

@@ -11,154 +11,166 @@ const REFRESH_MS = 30000;
 
 /** What an experiment's progress is, in words. */
 export function progressWords(experiment, eta = experiment.eta_seconds) {
-        const { runs_total: total, runs_done: done, runs_failed: failed } = experiment.progress;
-        if (experiment.state === 'queued')
-                return experiment.queue_position ? `number ${experiment.queue_position} in the queue` : 'waiting';
-        const lost = failed ? `, ${integer(failed)} failed` : '';
-        if (experiment.state === 'running')
-                return `${integer(done + failed)} of ${plural(total, 'run')}${lost}` + (eta === null ? '' : ` · ${duration(eta)} left`);
-        if (failed)
-                return `${integer(failed)} of ${plural(total, 'run')} failed`;
-        return done === total ? plural(total, 'run') : `${integer(done)} of ${plural(total, 'run')} done`;
+    const { runs_total: total, runs_done: done, runs_failed: failed } = experiment.progress;
+    if (experiment.state === 'queued')
+        return experiment.queue_position ? `number ${experiment.queue_position} in the queue` : 'waiting';
+    const lost = failed ? `, ${integer(failed)} failed` : '';
+    if (experiment.state === 'running')
+        return (
+            `${integer(done + failed)} of ${plural(total, 'run')}${lost}` +
+            (eta === null ? '' : ` · ${duration(eta)} left`)
+        );
+    if (failed) return `${integer(failed)} of ${plural(total, 'run')} failed`;
+    return done === total ? plural(total, 'run') : `${integer(done)} of ${plural(total, 'run')} done`;
 }
 
 /** Seconds left by now, given when the experiment was told. */
-export const etaNow = (experiment) => experiment.eta_seconds === null || experiment.eta_seconds === undefined ? null
+export const etaNow = (experiment) =>
+    experiment.eta_seconds === null || experiment.eta_seconds === undefined
+        ? null
         : Math.max(0, experiment.eta_seconds - (performance.now() - experiment.heard_at) / 1000);
 
 export const nameOf = (experiment) => experiment.name || `Experiment ${experiment.id}`;
 
 export class List {
-        constructor() {
-                this.items = new Map();
-                this.current = 0;
-                this.cursor = null;
-                this.generation = 0;
-                this.listeners = new Set();
-                $('list-filter').addEventListener('change', () => this.reload());
-                $('list-older').addEventListener('click', () => this.#page(this.cursor));
-                setInterval(() => this.#draw(), 1000);
-        }
+    constructor() {
+        this.items = new Map();
+        this.current = 0;
+        this.cursor = null;
+        this.generation = 0;
+        this.listeners = new Set();
+        $('list-filter').addEventListener('change', () => this.reload());
+        $('list-older').addEventListener('click', () => this.#page(this.cursor));
+        setInterval(() => this.#draw(), 1000);
+    }
 
-        start() {
-                this.stream = follow('/events', {
-                        reports: true,
-                        onOpen: () => this.refresh(),
-                        poll: () => this.refresh(),
-                        onEvent: (type, data) => type === 'experiment' && this.#told(data),
-                });
-                setInterval(() => !document.hidden && this.#refreshSoon(), REFRESH_MS);
-                return this.reload();
-        }
+    start() {
+        this.stream = follow('/events', {
+            reports: true,
+            onOpen: () => this.refresh(),
+            poll: () => this.refresh(),
+            onEvent: (type, data) => type === 'experiment' && this.#told(data),
+        });
+        setInterval(() => !document.hidden && this.#refreshSoon(), REFRESH_MS);
+        return this.reload();
+    }
 
-        select(id) {
-                this.current = id;
-                this.#draw();
-        }
+    select(id) {
+        this.current = id;
+        this.#draw();
+    }
 
-        /* When one starts or ends, the others' places in the queue change without an event of their own. */
-        #told(experiment) {
-                if (this.items.get(experiment.id)?.state !== experiment.state)
-                        this.#refreshSoon();
-                this.put(experiment);
-        }
+    /* When one starts or ends, the others' places in the queue change without an event of their own. */
+    #told(experiment) {
+        if (this.items.get(experiment.id)?.state !== experiment.state) this.#refreshSoon();
+        this.put(experiment);
+    }
 
-        #refreshSoon() {
-                this.soon ??= setTimeout(() => {
-                        this.soon = undefined;
-                        this.refresh().catch(() => {});
-                }, REFRESH_SOON_MS);
-        }
+    #refreshSoon() {
+        this.soon ??= setTimeout(() => {
+            this.soon = undefined;
+            this.refresh().catch(() => {});
+        }, REFRESH_SOON_MS);
+    }
 
-        /** Takes an experiment as the server told it. */
-        put(experiment) {
-                const wanted = $('list-filter').value;
-                if (wanted && experiment.state !== wanted)
-                        this.items.delete(experiment.id);
-                else
-                        this.items.set(experiment.id, { ...experiment, heard_at: performance.now() });
-                this.#draw();
-        }
+    /** Takes an experiment as the server told it. */
+    put(experiment) {
+        const wanted = $('list-filter').value;
+        if (wanted && experiment.state !== wanted) this.items.delete(experiment.id);
+        else this.items.set(experiment.id, { ...experiment, heard_at: performance.now() });
+        this.#draw();
+    }
 
-        drop(id) {
-                this.items.delete(id);
-                this.#draw();
-        }
+    drop(id) {
+        this.items.delete(id);
+        this.#draw();
+    }
 
-        async reload() {
-                this.items.clear();
-                this.generation++;
-                try {
-                        await this.#page(null);
-                } catch (error) {
-                        setText($('list-empty'), error.message);
-                        $('list-empty').hidden = false;
-                }
+    async reload() {
+        this.items.clear();
+        this.generation++;
+        try {
+            await this.#page(null);
+        } catch (error) {
+            setText($('list-empty'), error.message);
+            $('list-empty').hidden = false;
         }
+    }
 
-        /* The newest page again: what changed while nobody listened. Queue positions of others change silently too. */
-        async refresh() {
-                const { items } = await get(this.#path(null));
-                const oldest = items.at(-1)?.id ?? 0;
-                for (const id of this.items.keys())
-                        if (id >= oldest && !items.some((item) => item.id === id))
-                                this.items.delete(id);
-                items.forEach((item) => this.put(item));
-                this.#draw();
-        }
+    /* The newest page again: what changed while nobody listened. Queue positions of others change silently too. */
+    async refresh() {
+        const { items } = await get(this.#path(null));
+        const oldest = items.at(-1)?.id ?? 0;
+        for (const id of this.items.keys())
+            if (id >= oldest && !items.some((item) => item.id === id)) this.items.delete(id);
+        items.forEach((item) => this.put(item));
+        this.#draw();
+    }
 
-        #path(cursor) {
-                const query = new URLSearchParams({ limit: PAGE });
-                if ($('list-filter').value)
-                        query.set('state', $('list-filter').value);
-                if (cursor !== null)
-                        query.set('cursor', cursor);
-                return `/experiments?${query}`;
-        }
+    #path(cursor) {
+        const query = new URLSearchParams({ limit: PAGE });
+        if ($('list-filter').value) query.set('state', $('list-filter').value);
+        if (cursor !== null) query.set('cursor', cursor);
+        return `/experiments?${query}`;
+    }
 
-        async #page(cursor) {
-                const generation = this.generation;
-                const { items, next } = await get(this.#path(cursor));
-                if (generation !== this.generation)
-                        return;
-                this.cursor = next ?? null;
-                items.forEach((item) => this.put(item));
-                this.loaded = true;
-                this.#draw();
-        }
+    async #page(cursor) {
+        const generation = this.generation;
+        const { items, next } = await get(this.#path(cursor));
+        if (generation !== this.generation) return;
+        this.cursor = next ?? null;
+        items.forEach((item) => this.put(item));
+        this.loaded = true;
+        this.#draw();
+    }
 
-        #draw() {
-                const sorted = [...this.items.values()].sort((a, b) => b.id - a.id);
-                reconcile($('list'), sorted, { key: (item) => item.id, create: createItem,
-                        update: (element, item) => updateItem(element, item, item.id === this.current) });
-                $('list-older').hidden = this.cursor === null;
-                $('list-empty').hidden = sorted.length > 0 || !this.loaded;
-                if (!sorted.length && this.loaded)
-                        setText($('list-empty'), $('list-filter').value ? 'No experiment is in this state.' : 'No experiment yet.');
-        }
+    #draw() {
+        const sorted = [...this.items.values()].sort((a, b) => b.id - a.id);
+        reconcile($('list'), sorted, {
+            key: (item) => item.id,
+            create: createItem,
+            update: (element, item) => updateItem(element, item, item.id === this.current),
+        });
+        $('list-older').hidden = this.cursor === null;
+        $('list-empty').hidden = sorted.length > 0 || !this.loaded;
+        if (!sorted.length && this.loaded)
+            setText($('list-empty'), $('list-filter').value ? 'No experiment is in this state.' : 'No experiment yet.');
+    }
 }
 
 function createItem(item) {
-        return h('li', {}, h('a', { href: `#/experiments/${item.id}` },
-                h('span', { class: 'name' }), h('span', { class: 'state' }), h('span', { class: 'when' }),
-                h('span', { class: 'progress-line' }, h('progress', { 'aria-hidden': 'true' }), h('span', { class: 'words' }))));
+    return h(
+        'li',
+        {},
+        h(
+            'a',
+            { href: `#/experiments/${item.id}` },
+            h('span', { class: 'name' }),
+            h('span', { class: 'state' }),
+            h('span', { class: 'when' }),
+            h(
+                'span',
+                { class: 'progress-line' },
+                h('progress', { 'aria-hidden': 'true' }),
+                h('span', { class: 'words' }),
+            ),
+        ),
+    );
 }
 
 function updateItem(element, item, current) {
-        const part = (name) => element.querySelector(name);
-        const { runs_total: total, runs_done: done, runs_failed: failed } = item.progress;
-        setText(part('.name'), nameOf(item));
-        part('.name').title = nameOf(item);
-        part('.state').dataset.state = item.state;
-        setText(part('.state'), item.state);
-        setText(part('.when'), time(item.created_at));
-        part('progress').max = Math.max(total, 1);
-        part('progress').value = done + failed;
-        part('progress').dataset.state = item.state;
-        setText(part('.words'), progressWords(item, etaNow(item)));
-        const link = part('a');
-        if (current)
-                link.setAttribute('aria-current', 'page');
-        else
-                link.removeAttribute('aria-current');
+    const part = (name) => element.querySelector(name);
+    const { runs_total: total, runs_done: done, runs_failed: failed } = item.progress;
+    setText(part('.name'), nameOf(item));
+    part('.name').title = nameOf(item);
+    part('.state').dataset.state = item.state;
+    setText(part('.state'), item.state);
+    setText(part('.when'), time(item.created_at));
+    part('progress').max = Math.max(total, 1);
+    part('progress').value = done + failed;
+    part('progress').dataset.state = item.state;
+    setText(part('.words'), progressWords(item, etaNow(item)));
+    const link = part('a');
+    if (current) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
 }

@@ -12,131 +12,148 @@ const SAMPLES_MAX = 20000;
 const PAGE = 5000;
 
 export class Live {
-        constructor(experiment) {
-                this.experiment = experiment;
-                this.samples = new Samples(SAMPLES_MAX);
-                this.runs = new Map(); /* id → run, as far as known */
-                this.fields = undefined;
-                this.frame = 0;
-                this.charts = {
-                        throughput: new Chart({ title: 'Throughput', format: throughput, formatX: (x) => `${x} s` }),
-                        latency: new Chart({ title: 'Latency', format: nanoseconds, formatX: (x) => `${x} s` }),
-                };
-                this.#build();
-        }
+    constructor(experiment) {
+        this.experiment = experiment;
+        this.samples = new Samples(SAMPLES_MAX);
+        this.runs = new Map(); /* id → run, as far as known */
+        this.fields = undefined;
+        this.frame = 0;
+        this.charts = {
+            throughput: new Chart({ title: 'Throughput', format: throughput, formatX: (x) => `${x} s` }),
+            latency: new Chart({ title: 'Latency', format: nanoseconds, formatX: (x) => `${x} s` }),
+        };
+        this.#build();
+    }
 
-        #build() {
-                const again = () => this.#schedule();
-                this.select = h('select', { id: 'live-run', on: { change: again } });
-                this.log = h('input', { type: 'checkbox', id: 'live-log', on: { change: again } });
-                this.note = h('p', { class: 'hint' });
-                this.empty = h('p', { class: 'soft' });
-                this.body = h('div', { class: 'charts' });
-                this.element = h('section', { class: 'panel', 'aria-labelledby': 'live-title' },
-                        h('div', { class: 'panel-head' }, h('h2', { id: 'live-title', text: 'Samples, second by second' }),
-                                h('div', { class: 'panel-tools' },
-                                        h('label', { for: 'live-run' }, 'Show ', this.select),
-                                        h('label', { for: 'live-log' }, this.log, ' Log scale'))),
-                        this.empty, this.body, this.note);
-                this.#draw();
-        }
+    #build() {
+        const again = () => this.#schedule();
+        this.select = h('select', { id: 'live-run', on: { change: again } });
+        this.log = h('input', { type: 'checkbox', id: 'live-log', on: { change: again } });
+        this.note = h('p', { class: 'hint' });
+        this.empty = h('p', { class: 'soft' });
+        this.body = h('div', { class: 'charts' });
+        this.element = h(
+            'section',
+            { class: 'panel', 'aria-labelledby': 'live-title' },
+            h(
+                'div',
+                { class: 'panel-head' },
+                h('h2', { id: 'live-title', text: 'Samples, second by second' }),
+                h(
+                    'div',
+                    { class: 'panel-tools' },
+                    h('label', { for: 'live-run' }, 'Show ', this.select),
+                    h('label', { for: 'live-log' }, this.log, ' Log scale'),
+                ),
+            ),
+            this.empty,
+            this.body,
+            this.note,
+        );
+        this.#draw();
+    }
 
-        /** Which fields tell this experiment's points apart; a wide spread of sizes starts on a logarithmic axis. */
-        setPoints(fields, spread) {
-                const first = this.fields === undefined;
-                this.fields = fields;
-                if (first)
-                        this.log.checked = spread;
-                this.#schedule();
-        }
+    /** Which fields tell this experiment's points apart; a wide spread of sizes starts on a logarithmic axis. */
+    setPoints(fields, spread) {
+        const first = this.fields === undefined;
+        this.fields = fields;
+        if (first) this.log.checked = spread;
+        this.#schedule();
+    }
 
-        async load() {
-                const { items, complete } = await getAll(`/experiments/${this.experiment}/samples?limit=${PAGE}`, SAMPLES_MAX);
-                items.forEach((sample) => this.samples.add(sample));
-                this.samples.truncated ||= !complete;
-                this.#schedule();
-        }
+    async load() {
+        const { items, complete } = await getAll(`/experiments/${this.experiment}/samples?limit=${PAGE}`, SAMPLES_MAX);
+        items.forEach((sample) => this.samples.add(sample));
+        this.samples.truncated ||= !complete;
+        this.#schedule();
+    }
 
-        addSample(sample) {
-                this.samples.add(sample);
-                this.#schedule();
-        }
+    addSample(sample) {
+        this.samples.add(sample);
+        this.#schedule();
+    }
 
-        updateRun(run) {
-                const before = this.runs.get(run.id);
-                if (before && before.attempt !== run.attempt)
-                        this.samples.forget(run.id);
-                this.runs.set(run.id, run);
-                this.#schedule();
-        }
+    updateRun(run) {
+        const before = this.runs.get(run.id);
+        if (before && before.attempt !== run.attempt) this.samples.forget(run.id);
+        this.runs.set(run.id, run);
+        this.#schedule();
+    }
 
-        setState(state) {
-                this.state = state;
-                this.#schedule();
-        }
+    setState(state) {
+        this.state = state;
+        this.#schedule();
+    }
 
-        destroy() {
-                cancelAnimationFrame(this.frame);
-                Object.values(this.charts).forEach((chart) => chart.destroy());
-        }
+    destroy() {
+        cancelAnimationFrame(this.frame);
+        Object.values(this.charts).forEach((chart) => chart.destroy());
+    }
 
-        #schedule() {
-                this.frame ||= requestAnimationFrame(() => {
-                        this.frame = 0;
-                        this.#draw();
-                });
-        }
+    #schedule() {
+        this.frame ||= requestAnimationFrame(() => {
+            this.frame = 0;
+            this.#draw();
+        });
+    }
 
-        #label(id) {
-                const run = this.runs.get(id);
-                const point = run?.point ? ` · ${pointLabel(run.point, this.fields?.length ? this.fields : undefined)}` : '';
-                return `Run ${id}${point}${run?.repetition > 1 ? ` · repetition ${run.repetition}` : ''}`;
-        }
+    #label(id) {
+        const run = this.runs.get(id);
+        const point = run?.point ? ` · ${pointLabel(run.point, this.fields?.length ? this.fields : undefined)}` : '';
+        return `Run ${id}${point}${run?.repetition > 1 ? ` · repetition ${run.repetition}` : ''}`;
+    }
 
-        #draw() {
-                const known = [...this.samples.runs.keys()];
-                reconcile(this.select, [0, ...known], {
-                        key: (id) => id,
-                        create: (id) => h('option', { value: id }),
-                        update: (option, id) => setText(option, id ? this.#label(id) : `All runs (${known.length})`),
-                });
-                const chosen = Number(this.select.value) || 0;
-                const line = this.samples.timeline(chosen ? [chosen] : known);
-                const describe = (index) => line.at[index] ? `${this.#label(line.at[index].run)} · second ${line.at[index].second + 1}` : '';
-                this.#show(this.charts.throughput, line, describe,
-                        [...line.throughput].map(([agent, ys]) => ({ label: agent, ys })));
-                this.#show(this.charts.latency, line, describe, latencySeries(line));
-                if (line.kind)
-                        this.charts.latency.setTitle(line.kind === 'rtt' ? 'Latency, round trip' : 'Latency, one way');
-                this.#words(known.length);
-        }
+    #draw() {
+        const known = [...this.samples.runs.keys()];
+        reconcile(this.select, [0, ...known], {
+            key: (id) => id,
+            create: (id) => h('option', { value: id }),
+            update: (option, id) => setText(option, id ? this.#label(id) : `All runs (${known.length})`),
+        });
+        const chosen = Number(this.select.value) || 0;
+        const line = this.samples.timeline(chosen ? [chosen] : known);
+        const describe = (index) =>
+            line.at[index] ? `${this.#label(line.at[index].run)} · second ${line.at[index].second + 1}` : '';
+        this.#show(
+            this.charts.throughput,
+            line,
+            describe,
+            [...line.throughput].map(([agent, ys]) => ({ label: agent, ys })),
+        );
+        this.#show(this.charts.latency, line, describe, latencySeries(line));
+        if (line.kind) this.charts.latency.setTitle(line.kind === 'rtt' ? 'Latency, round trip' : 'Latency, one way');
+        this.#words(known.length);
+    }
 
-        #show(chart, line, describe, series) {
-                const visible = series.length > 0;
-                if (visible && !chart.element.parentNode)
-                        this.body.append(chart.element);
-                else if (!visible)
-                        chart.element.remove();
-                chart.setLog(this.log.checked);
-                if (visible)
-                        chart.set(line.xs, series, describe);
-        }
+    #show(chart, line, describe, series) {
+        const visible = series.length > 0;
+        if (visible && !chart.element.parentNode) this.body.append(chart.element);
+        else if (!visible) chart.element.remove();
+        chart.setLog(this.log.checked);
+        if (visible) chart.set(line.xs, series, describe);
+    }
 
-        #words(runs) {
-                const waiting = { queued: 'Waiting in the queue: the charts start with the first run.',
-                        running: 'The first sample comes after the warm-up and a second of measuring.' };
-                setText(this.empty, runs ? '' : waiting[this.state] ?? 'No samples were recorded.');
-                this.empty.hidden = runs > 0;
-                fill(this.note, this.samples.truncated
-                        ? `${plural(SAMPLES_MAX, 'sample')} are drawn, not all there are; the download has them all.` : '');
-        }
+    #words(runs) {
+        const waiting = {
+            queued: 'Waiting in the queue: the charts start with the first run.',
+            running: 'The first sample comes after the warm-up and a second of measuring.',
+        };
+        setText(this.empty, runs ? '' : (waiting[this.state] ?? 'No samples were recorded.'));
+        this.empty.hidden = runs > 0;
+        fill(
+            this.note,
+            this.samples.truncated
+                ? `${plural(SAMPLES_MAX, 'sample')} are drawn, not all there are; the download has them all.`
+                : '',
+        );
+    }
 }
 
 /* p50 and p99 of the agents that time their messages; the agent is named when there is more than one. */
 function latencySeries(line) {
-        const several = line.p50.size > 1;
-        return [...line.p50].flatMap(([agent, ys]) => [
-                { label: several ? `p50 ${agent}` : 'p50', ys },
-                { label: several ? `p99 ${agent}` : 'p99', ys: line.p99.get(agent) },
-        ]);
+    const several = line.p50.size > 1;
+    return [...line.p50].flatMap(([agent, ys]) => [
+        { label: several ? `p50 ${agent}` : 'p50', ys },
+        { label: several ? `p99 ${agent}` : 'p99', ys: line.p99.get(agent) },
+    ]);
 }

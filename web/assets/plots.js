@@ -9,8 +9,8 @@ import { nanoseconds, pointLabel, size, splitFields, throughput } from './format
 const SERIES_MAX = 8;
 
 const AXES = {
-        message_size: { title: 'message size', x: 'log2', formatX: (value) => size(value) },
-        threads: { title: 'threads', x: 'log2', formatX: String },
+    message_size: { title: 'message size', x: 'log2', formatX: (value) => size(value) },
+    threads: { title: 'threads', x: 'log2', formatX: String },
 };
 
 /*
@@ -18,83 +18,93 @@ const AXES = {
  * `format`; `rows(row)`, which rows take part.
  */
 const THROUGHPUT = {
-        title: 'Throughput', format: throughput, value: (row) => row.throughput_bytes_per_second,
-        rows: (row) => row.point.workload !== 'pingpong',
+    title: 'Throughput',
+    format: throughput,
+    value: (row) => row.throughput_bytes_per_second,
+    rows: (row) => row.point.workload !== 'pingpong',
 };
 const LATENCY = {
-        title: 'Round trip, median', format: nanoseconds, value: (row) => row.latency_ns?.p50,
-        rows: (row) => Boolean(row.latency_ns?.p50),
+    title: 'Round trip, median',
+    format: nanoseconds,
+    value: (row) => row.latency_ns?.p50,
+    rows: (row) => Boolean(row.latency_ns?.p50),
 };
 
 /** The plots that a results table calls for: each figure over each numeric axis with at least two values. */
 export function plotsFor(rows) {
-        return [THROUGHPUT, LATENCY].flatMap((figure) => {
-                const taking = rows.filter(figure.rows);
-                return Object.keys(AXES)
-                        .filter((axis) => new Set(taking.map((row) => row.point[axis])).size > 1)
-                        .map((axis) => ({ ...figure, x: axis, title: `${figure.title} by ${AXES[axis].title}` }));
-        });
+    return [THROUGHPUT, LATENCY].flatMap((figure) => {
+        const taking = rows.filter(figure.rows);
+        return Object.keys(AXES)
+            .filter((axis) => new Set(taking.map((row) => row.point[axis])).size > 1)
+            .map((axis) => ({ ...figure, x: axis, title: `${figure.title} by ${AXES[axis].title}` }));
+    });
 }
 
 /** {xs, series: [{label, ys, lo, hi}], omitted}: the definition applied to the rows. */
 export function plotData(rows, plot) {
-        const taking = rows.filter(plot.rows ?? (() => true)).filter((row) => row.point[plot.x] !== undefined);
-        const xs = [...new Set(taking.map((row) => row.point[plot.x]))].sort((a, b) => a - b);
-        const others = splitFields(taking.map((row) => row.point)).varying.filter((field) => field !== plot.x);
-        const series = new Map();
-        for (const row of taking) {
-                const label = pointLabel(row.point, others) || plot.title;
-                if (!series.has(label))
-                        series.set(label, { label, ys: xs.map(() => null), lo: xs.map(() => null), hi: xs.map(() => null) });
-                const figure = plot.value(row);
-                const at = xs.indexOf(row.point[plot.x]);
-                const one = series.get(label);
-                one.ys[at] = figure?.median ?? null;
-                one.lo[at] = figure?.min ?? null;
-                one.hi[at] = figure?.max ?? null;
-        }
-        const shown = [...series.values()].filter((one) => one.ys.some((value) => value !== null));
-        return { xs, series: shown.slice(0, SERIES_MAX), omitted: Math.max(0, shown.length - SERIES_MAX) };
+    const taking = rows.filter(plot.rows ?? (() => true)).filter((row) => row.point[plot.x] !== undefined);
+    const xs = [...new Set(taking.map((row) => row.point[plot.x]))].sort((a, b) => a - b);
+    const others = splitFields(taking.map((row) => row.point)).varying.filter((field) => field !== plot.x);
+    const series = new Map();
+    for (const row of taking) {
+        const label = pointLabel(row.point, others) || plot.title;
+        if (!series.has(label))
+            series.set(label, { label, ys: xs.map(() => null), lo: xs.map(() => null), hi: xs.map(() => null) });
+        const figure = plot.value(row);
+        const at = xs.indexOf(row.point[plot.x]);
+        const one = series.get(label);
+        one.ys[at] = figure?.median ?? null;
+        one.lo[at] = figure?.min ?? null;
+        one.hi[at] = figure?.max ?? null;
+    }
+    const shown = [...series.values()].filter((one) => one.ys.some((value) => value !== null));
+    return { xs, series: shown.slice(0, SERIES_MAX), omitted: Math.max(0, shown.length - SERIES_MAX) };
 }
 
 /** The plots of a table as figures that are kept between updates. */
 export class Plots {
-        constructor() {
-                this.element = h('div', { class: 'columns plots' });
-                this.figures = new Map();
-        }
+    constructor() {
+        this.element = h('div', { class: 'columns plots' });
+        this.figures = new Map();
+    }
 
-        update(rows, plots = plotsFor(rows)) {
-                const wanted = new Set(plots.map((plot) => plot.title));
-                for (const [title, figure] of this.figures)
-                        if (!wanted.has(title)) {
-                                figure.chart.destroy();
-                                figure.element.remove();
-                                this.figures.delete(title);
-                        }
-                for (const plot of plots)
-                        this.#figure(plot, plotData(rows, plot));
-                this.element.hidden = this.figures.size === 0;
-        }
+    update(rows, plots = plotsFor(rows)) {
+        const wanted = new Set(plots.map((plot) => plot.title));
+        for (const [title, figure] of this.figures)
+            if (!wanted.has(title)) {
+                figure.chart.destroy();
+                figure.element.remove();
+                this.figures.delete(title);
+            }
+        for (const plot of plots) this.#figure(plot, plotData(rows, plot));
+        this.element.hidden = this.figures.size === 0;
+    }
 
-        destroy() {
-                this.figures.forEach((figure) => figure.chart.destroy());
-        }
+    destroy() {
+        this.figures.forEach((figure) => figure.chart.destroy());
+    }
 
-        #figure(plot, { xs, series, omitted }) {
-                if (!this.figures.has(plot.title)) {
-                        const axis = AXES[plot.x] ?? {};
-                        const chart = new Chart({ title: plot.title, format: plot.format, splitsX: true, log: true, ...pick(axis) });
-                        const note = h('p', { class: 'hint' });
-                        const element = h('section', { class: 'panel' }, chart.element, note);
-                        this.element.append(element);
-                        this.figures.set(plot.title, { chart, note, element });
-                }
-                const figure = this.figures.get(plot.title);
-                figure.chart.set(xs, series);
-                figure.note.textContent = omitted
-                        ? `${omitted} more series are in the table; the plot shows the first ${SERIES_MAX}.` : '';
+    #figure(plot, { xs, series, omitted }) {
+        if (!this.figures.has(plot.title)) {
+            const axis = AXES[plot.x] ?? {};
+            const chart = new Chart({
+                title: plot.title,
+                format: plot.format,
+                splitsX: true,
+                log: true,
+                ...pick(axis),
+            });
+            const note = h('p', { class: 'hint' });
+            const element = h('section', { class: 'panel' }, chart.element, note);
+            this.element.append(element);
+            this.figures.set(plot.title, { chart, note, element });
         }
+        const figure = this.figures.get(plot.title);
+        figure.chart.set(xs, series);
+        figure.note.textContent = omitted
+            ? `${omitted} more series are in the table; the plot shows the first ${SERIES_MAX}.`
+            : '';
+    }
 }
 
 const pick = ({ x = 'linear', formatX = String }) => ({ x, formatX });

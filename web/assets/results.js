@@ -10,132 +10,217 @@ const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
 
 /* A column of figures: title, unit, what of the row, by how much to divide. */
 const FIGURES = [
-        { title: 'Throughput', unit: 'MB/s', field: 'throughput_bytes_per_second', of: (row) => row.throughput_bytes_per_second, by: 1e6, spread: true },
-        { title: 'Messages', unit: '/s', field: 'messages_per_second', of: (row) => row.messages_per_second, by: 1 },
-        { title: 'p50', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p50, by: 1e3, latency: true },
-        { title: 'p99', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99, by: 1e3, latency: true },
-        { title: 'p99.9', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99_9, by: 1e3, latency: true },
+    {
+        title: 'Throughput',
+        unit: 'MB/s',
+        field: 'throughput_bytes_per_second',
+        of: (row) => row.throughput_bytes_per_second,
+        by: 1e6,
+        spread: true,
+    },
+    { title: 'Messages', unit: '/s', field: 'messages_per_second', of: (row) => row.messages_per_second, by: 1 },
+    { title: 'p50', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p50, by: 1e3, latency: true },
+    { title: 'p99', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99, by: 1e3, latency: true },
+    { title: 'p99.9', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99_9, by: 1e3, latency: true },
 ];
 
 export class Results {
-        constructor(experiment) {
-                this.shown = ROWS_AT_ONCE;
-                this.plots = new Plots();
-                this.body = h('div', {});
-                const file = (what, type) => ({ href: `/experiments/${experiment}/${what}`, accept: type });
-                this.element = h('section', { class: 'panel', 'aria-labelledby': 'results-title' },
-                        h('div', { class: 'panel-head' }, h('h2', { id: 'results-title', text: 'Results' }),
-                                h('div', { class: 'panel-tools' }, 'Download',
-                                        download('results, CSV', file('results', 'text/csv'), `ipclab-${experiment}-results.csv`),
-                                        download('results, JSON', file('results', 'application/json'), `ipclab-${experiment}-results.json`),
-                                        download('samples, CSV', file('samples', 'text/csv'), `ipclab-${experiment}-samples.csv`))),
-                        this.body);
-                this.update([], 'queued');
-        }
+    constructor(experiment) {
+        this.shown = ROWS_AT_ONCE;
+        this.plots = new Plots();
+        this.body = h('div', { id: 'results' });
+        const file = (what, type) => ({ href: `/experiments/${experiment}/${what}`, accept: type });
+        this.element = h(
+            'section',
+            { class: 'panel', 'aria-labelledby': 'results-title' },
+            h(
+                'div',
+                { class: 'panel-head' },
+                h('h2', { id: 'results-title', text: 'Results' }),
+                h(
+                    'div',
+                    { class: 'panel-tools' },
+                    'Download',
+                    download('results, CSV', file('results', 'text/csv'), `ipclab-${experiment}-results.csv`),
+                    download('results, JSON', file('results', 'application/json'), `ipclab-${experiment}-results.json`),
+                    download('samples, CSV', file('samples', 'text/csv'), `ipclab-${experiment}-samples.csv`),
+                ),
+            ),
+            this.body,
+        );
+        this.update([], 'queued');
+    }
 
-        update(rows, state) {
-                this.rows = rows;
-                this.state = state;
-                this.plots.update(rows.filter((row) => row.runs > 0));
-                this.#draw();
-        }
+    update(rows, state) {
+        this.rows = rows;
+        this.state = state;
+        this.plots.update(rows.filter((row) => row.runs > 0));
+        this.#draw();
+    }
 
-        destroy() {
-                this.plots.destroy();
-        }
+    destroy() {
+        this.plots.destroy();
+    }
 
-        #draw() {
-                const { rows } = this;
-                if (!rows.some((row) => row.runs > 0 || row.error)) {
-                        fill(this.body, h('p', { class: 'soft', text: ['queued', 'running'].includes(this.state)
-                                ? 'A row for each point appears when its first run is done.' : 'No run was completed.' }));
-                        return;
-                }
-                const { varying, common } = splitFields(rows.map((row) => row.point));
-                const figures = FIGURES.filter((column) => !column.latency || rows.some((row) => row.latency_ns));
-                const intervals = rows.some((row) => row.throughput_bytes_per_second?.ci95);
-                fill(this.body, h('p', { class: 'caption', id: 'results-caption', text: caption(rows, common) }),
-                        h('div', { class: 'table', tabindex: '0', role: 'region', 'aria-labelledby': 'results-title' },
-                                h('table', { 'aria-describedby': 'results-caption' },
-                                        h('thead', {}, h('tr', {}, heads(varying, figures, intervals))),
-                                        h('tbody', {}, rows.slice(0, this.shown).map((row) => tableRow(row, varying, figures, intervals))))),
-                        this.#more());
+    #draw() {
+        const { rows } = this;
+        if (!rows.some((row) => row.runs > 0 || row.error)) {
+            fill(
+                this.body,
+                h('p', {
+                    class: 'soft',
+                    text: ['queued', 'running'].includes(this.state)
+                        ? 'A row for each point appears when its first run is done.'
+                        : 'No run was completed.',
+                }),
+            );
+            return;
         }
+        const { varying, common } = splitFields(rows.map((row) => row.point));
+        const figures = FIGURES.filter((column) => !column.latency || rows.some((row) => row.latency_ns));
+        const shared = sharedFlags(rows);
+        const spread = {
+            range: rows.some((row) => row.runs > 1),
+            interval: rows.some((row) => row.throughput_bytes_per_second?.ci95),
+        };
+        fill(
+            this.body,
+            h('p', { class: 'caption', id: 'results-caption', text: caption(rows, common) }),
+            shared.length > 0 && h('p', { class: 'caption' }, 'All of them: ', shared.map(flagLabel)),
+            h(
+                'div',
+                { class: 'table', tabindex: '0', role: 'region', 'aria-labelledby': 'results-title' },
+                h(
+                    'table',
+                    { 'aria-describedby': 'results-caption' },
+                    h('thead', {}, h('tr', {}, heads(varying, figures, spread))),
+                    h(
+                        'tbody',
+                        {},
+                        rows.slice(0, this.shown).map((row) => tableRow(row, varying, figures, spread, shared)),
+                    ),
+                ),
+            ),
+            this.#more(),
+        );
+    }
 
-        #more() {
-                const rest = this.rows.length - this.shown;
-                const more = () => {
-                        this.shown += ROWS_AT_ONCE;
-                        this.#draw();
-                };
-                return rest > 0 && h('button', { type: 'button', class: 'more', on: { click: more } }, `Show more (${plural(rest, 'row')} left)`);
-        }
+    #more() {
+        const rest = this.rows.length - this.shown;
+        const more = () => {
+            this.shown += ROWS_AT_ONCE;
+            this.#draw();
+        };
+        return (
+            rest > 0 &&
+            h(
+                'button',
+                { type: 'button', class: 'more', on: { click: more } },
+                `Show more (${plural(rest, 'row')} left)`,
+            )
+        );
+    }
 }
 
 function caption(rows, common) {
-        const shared = common.map((field) => `${fieldTitle(field)} ${fieldValue(field, rows[0].point[field])}`).join(', ');
-        const kinds = new Set(rows.map((row) => row.latency_ns?.kind).filter(Boolean));
-        const latency = kinds.size ? ` Latency is ${[...kinds].map((kind) => kind === 'rtt' ? 'the round trip' : 'one way').join(' or ')}.` : '';
-        const alike = rows.length === 1 ? 'Measured:' : 'The same for all:';
-        return `${shared ? `${alike} ${shared}. ` : ''}Medians over the runs; 1 MB is 10⁶ bytes.${latency}`;
+    const shared = common.map((field) => `${fieldTitle(field)} ${fieldValue(field, rows[0].point[field])}`).join(', ');
+    const kinds = new Set(rows.map((row) => row.latency_ns?.kind).filter(Boolean));
+    const latency = kinds.size
+        ? ` Latency is ${[...kinds].map((kind) => (kind === 'rtt' ? 'the round trip' : 'one way')).join(' or ')}.`
+        : '';
+    const alike = rows.length === 1 ? 'Measured:' : 'The same for all:';
+    return `${shared ? `${alike} ${shared}. ` : ''}Medians over the runs; 1 MB is 10⁶ bytes.${latency}`;
 }
 
-function heads(varying, figures, intervals) {
-        const number = (title, unit) => h('th', { scope: 'col', class: 'number' }, title, h('span', { class: 'unit', text: unit }));
-        return [
-                (varying.length ? varying : ['point']).map((field) => h('th', { scope: 'col', class: field === 'message_size' ? 'number' : null },
-                        capital(fieldTitle(field)))),
-                h('th', { scope: 'col', class: 'number', text: 'Runs' }),
-                figures.flatMap((column) => [number(column.title, column.unit),
-                        column.spread && number('min – max', column.unit),
-                        column.spread && intervals && number('95 % interval', column.unit)]),
-                h('th', { scope: 'col', text: 'Notes' }),
-        ];
+/* Flags that every row with figures has are told once. */
+function sharedFlags(rows) {
+    const measured = rows.filter((row) => row.runs > 0);
+    return measured.length < 2
+        ? []
+        : measured[0].flags.filter((flag) => measured.every((row) => row.flags.includes(flag)));
 }
 
-function tableRow(row, varying, figures, intervals) {
-        const planned = row.runs_planned ?? row.runs;
-        return h('tr', {},
-                (varying.length ? varying : [null]).map((field) => h('td', { class: field === 'message_size' ? 'number' : null },
-                        field ? fieldValue(field, row.point[field]) : 'all runs')),
-                h('td', { class: 'number', text: planned === row.runs ? String(row.runs) : `${row.runs} of ${planned}` }),
-                figures.flatMap((column) => figureCells(row, column, intervals)),
-                h('td', { class: 'wrap' }, (row.flags ?? []).map((flag) => h('span', { class: 'flag', text: flag })),
-                        row.error && h('span', { class: 'field-error', text: row.error })));
+export const flagLabel = (flag) => h('span', { class: 'flag', text: flag });
+
+function heads(varying, figures, spread) {
+    const number = (title, unit) =>
+        h('th', { scope: 'col', class: 'number' }, title, h('span', { class: 'unit', text: unit }));
+    return [
+        (varying.length ? varying : ['point']).map((field) =>
+            h('th', { scope: 'col', class: field === 'message_size' ? 'number' : null }, capital(fieldTitle(field))),
+        ),
+        h('th', { scope: 'col', class: 'number', text: 'Runs' }),
+        figures.flatMap((column) => [
+            number(column.title, column.unit),
+            column.spread && spread.range && number('min – max', column.unit),
+            column.spread && spread.interval && number('95 % interval', column.unit),
+        ]),
+        h('th', { scope: 'col', text: 'Notes' }),
+    ];
 }
 
-function figureCells(row, column, intervals) {
-        const statistic = column.of(row);
-        const scale = (value) => figure(value === null || value === undefined ? null : value / column.by);
-        const missing = reasonFor(row, column.field) ?? (row.runs ? 'not measured for this workload' : 'no run is done yet');
-        const cell = (text, why) => h('td', { class: 'number' }, text === DASH ? absent(why) : text);
-        return [
-                cell(scale(statistic?.median), missing),
-                column.spread && cell(statistic && row.runs > 1 ? `${scale(statistic.min)} – ${scale(statistic.max)}` : DASH,
-                        statistic ? 'one run has no spread' : missing),
-                column.spread && intervals && cell(statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH, TOO_FEW),
-        ];
+function tableRow(row, varying, figures, spread, shared) {
+    const planned = row.runs_planned ?? row.runs;
+    return h(
+        'tr',
+        {},
+        (varying.length ? varying : [null]).map((field) =>
+            h(
+                'td',
+                { class: field === 'message_size' ? 'number' : null },
+                field ? fieldValue(field, row.point[field]) : 'all runs',
+            ),
+        ),
+        h('td', { class: 'number', text: planned === row.runs ? String(row.runs) : `${row.runs} of ${planned}` }),
+        figures.flatMap((column) => figureCells(row, column, spread)),
+        h(
+            'td',
+            { class: 'wrap' },
+            row.flags.filter((flag) => !shared.includes(flag)).map(flagLabel),
+            row.error && h('span', { class: 'field-error', text: row.error }),
+        ),
+    );
+}
+
+function figureCells(row, column, spread) {
+    const statistic = column.of(row);
+    const scale = (value) => figure(value === null || value === undefined ? null : value / column.by);
+    const missing =
+        reasonFor(row, column.field) ?? (row.runs ? 'not measured for this workload' : 'no run is done yet');
+    const cell = (text, why) => h('td', { class: 'number' }, text === DASH ? absent(why) : text);
+    return [
+        cell(scale(statistic?.median), missing),
+        column.spread &&
+            spread.range &&
+            cell(
+                statistic && row.runs > 1 ? `${scale(statistic.min)} – ${scale(statistic.max)}` : DASH,
+                statistic ? 'one run has no spread' : missing,
+            ),
+        column.spread &&
+            spread.interval &&
+            cell(statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH, TOO_FEW),
+    ];
 }
 
 /** A dash that says why there is nothing. */
-export const absent = (why) => h('abbr', { class: 'none', title: why }, DASH, h('span', { class: 'sr', text: ` (${why})` }));
+export const absent = (why) =>
+    h('abbr', { class: 'none', title: why }, DASH, h('span', { class: 'sr', text: ` (${why})` }));
 
 const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 /* The server picks the format by Accept, which a plain link cannot set: fetched, then saved. */
 function download(label, { href, accept }, name) {
-        const save = async (event) => {
-                event.preventDefault();
-                try {
-                        const response = await fetch(href, { headers: { Accept: accept }, cache: 'no-store' });
-                        if (!response.ok)
-                                throw new Error(`The server answered ${response.status}.`);
-                        const url = URL.createObjectURL(await response.blob());
-                        h('a', { href: url, download: name }).click();
-                        setTimeout(() => URL.revokeObjectURL(url), 10000);
-                } catch (error) {
-                        $('announcer').textContent = `Download failed: ${error.message}`;
-                }
-        };
-        return h('a', { href, download: name, class: 'nowrap', on: { click: save } }, label);
+    const save = async (event) => {
+        event.preventDefault();
+        try {
+            const response = await fetch(href, { headers: { Accept: accept }, cache: 'no-store' });
+            if (!response.ok) throw new Error(`The server answered ${response.status}.`);
+            const url = URL.createObjectURL(await response.blob());
+            h('a', { href: url, download: name }).click();
+            setTimeout(() => URL.revokeObjectURL(url), 10000);
+        } catch (error) {
+            $('announcer').textContent = `Download failed: ${error.message}`;
+        }
+    };
+    return h('a', { href, download: name, class: 'nowrap', on: { click: save } }, label);
 }

@@ -1,163 +1,192 @@
 // SPDX-License-Identifier: MIT
-// The runs of an experiment, in the order they are made, with a dialog for all that is known of one.
+// The runs of an experiment, in the order they are made.
 
 import { get } from './api.js';
-import { $, fill, h, reconcile, setText } from './dom.js';
-import { DASH, duration, fieldTitle, fieldValue, figure, integer, plural, reasonFor, size, throughput, time } from './format.js';
-import { absent } from './results.js';
+import { fill, h, reconcile, setText } from './dom.js';
+import { duration, fieldTitle, fieldValue, integer, plural, reasonFor, throughput } from './format.js';
+import { absent, flagLabel } from './results.js';
+import { showRun } from './run.js';
 
 const PAGE = 100;
 
 export class Runs {
-        constructor(experiment) {
-                this.experiment = experiment;
-                this.runs = new Map();
-                this.next = null;
-                this.head = h('tr', {});
-                this.rows = h('tbody', {});
-                this.count = h('span', { class: 'soft' });
-                this.more = h('button', { type: 'button', class: 'more', hidden: true, on: { click: () => this.#page() } }, 'Show more runs');
-                this.element = h('section', { class: 'panel' }, h('details', { open: true },
-                        h('summary', {}, 'Runs ', this.count),
-                        h('div', { class: 'table tall', tabindex: '0', role: 'region', 'aria-label': 'Runs' },
-                                h('table', {}, h('thead', {}, this.head), this.rows)),
-                        this.more));
-        }
+    constructor(experiment) {
+        this.experiment = experiment;
+        this.runs = new Map();
+        this.next = null;
+        this.head = h('tr', {});
+        this.rows = h('tbody', {});
+        this.count = h('span', { class: 'soft' });
+        this.more = h(
+            'button',
+            { type: 'button', class: 'more', hidden: true, on: { click: () => this.#page() } },
+            'Show more runs',
+        );
+        this.element = h(
+            'section',
+            { class: 'panel' },
+            h(
+                'details',
+                { open: true },
+                h('summary', {}, 'Runs ', this.count),
+                h(
+                    'div',
+                    { class: 'table tall', tabindex: '0', role: 'region', 'aria-label': 'Runs' },
+                    h('table', {}, h('thead', {}, this.head), this.rows),
+                ),
+                this.more,
+            ),
+        );
+    }
 
-        setPoints(fields) {
-                this.fields = fields;
-                fill(this.head, ['Run', ...fields.map(fieldTitle), 'Repetition', 'State', 'Throughput', 'Notes', ''].map((title) =>
-                        h('th', { scope: 'col', class: ['message', 'Repetition', 'Throughput'].includes(title) ? 'number' : null },
-                                title.charAt(0).toUpperCase() + title.slice(1))));
-                this.rows.replaceChildren();
-                this.#draw();
-        }
+    setPoints(fields) {
+        this.fields = fields;
+        fill(
+            this.head,
+            ['Run', ...fields.map(fieldTitle), 'Repetition', 'State', 'Throughput', 'Notes', ''].map((title) =>
+                h(
+                    'th',
+                    { scope: 'col', class: ['message', 'Repetition', 'Throughput'].includes(title) ? 'number' : null },
+                    title.charAt(0).toUpperCase() + title.slice(1),
+                ),
+            ),
+        );
+        this.rows.replaceChildren();
+        this.#draw();
+    }
 
-        /** The first page, or again what is shown; gives the runs to `visit`. */
-        async load(visit) {
-                const list = await get(`/experiments/${this.experiment}/runs?limit=${PAGE}`);
-                this.next = list.next ?? null;
-                list.items.forEach((run) => {
-                        this.runs.set(run.id, run);
-                        visit(run);
-                });
-                this.#draw();
-        }
+    /** The first page, or again what is shown; gives the runs to `visit`. */
+    async load(visit) {
+        const list = await get(`/experiments/${this.experiment}/runs?limit=${PAGE}`);
+        this.next = list.next ?? null;
+        list.items.forEach((run) => {
+            this.runs.set(run.id, run);
+            visit(run);
+        });
+        this.#draw();
+    }
 
-        update(run) {
-                /* Runs beyond the pages shown come with their page. */
-                if (this.runs.has(run.id) || this.next === null)
-                        this.runs.set(run.id, run);
-                this.#draw();
-        }
+    update(run) {
+        /* Runs beyond the pages shown come with their page. */
+        if (this.runs.has(run.id) || this.next === null) this.runs.set(run.id, run);
+        this.#draw();
+    }
 
-        async #page() {
-                const list = await get(`/experiments/${this.experiment}/runs?limit=${PAGE}&cursor=${encodeURIComponent(this.next)}`);
-                this.next = list.next ?? null;
-                list.items.forEach((run) => this.runs.set(run.id, run));
-                this.#draw();
-        }
+    async #page() {
+        const list = await get(
+            `/experiments/${this.experiment}/runs?limit=${PAGE}&cursor=${encodeURIComponent(this.next)}`,
+        );
+        this.next = list.next ?? null;
+        list.items.forEach((run) => this.runs.set(run.id, run));
+        this.#draw();
+    }
 
-        #draw() {
-                if (!this.fields)
-                        return;
-                const runs = [...this.runs.values()];
-                setText(this.count, `· ${integer(runs.length)}${this.next === null ? '' : ' shown'}`);
-                this.more.hidden = this.next === null;
-                reconcile(this.rows, runs, {
-                        key: (run) => run.id,
-                        create: () => h('tr', {}),
-                        update: (row, run) => {
-                                const digest = JSON.stringify([run.state, run.attempt, run.error, run.flags, run.result?.throughput_bytes_per_second]);
-                                if (row.dataset.digest !== digest)
-                                        this.#row(row, run);
-                                row.dataset.digest = digest;
-                        },
-                });
-        }
+    #draw() {
+        if (!this.fields) return;
+        const runs = [...this.runs.values()];
+        setText(this.count, `· ${integer(runs.length)}${this.next === null ? '' : ' shown'}`);
+        this.more.hidden = this.next === null;
+        reconcile(this.rows, runs, {
+            key: (run) => run.id,
+            create: () => h('tr', {}),
+            update: (row, run) => {
+                const digest = JSON.stringify([
+                    run.state,
+                    run.attempt,
+                    run.error,
+                    run.flags,
+                    run.result?.throughput_bytes_per_second,
+                ]);
+                if (row.dataset.digest !== digest) this.#row(row, run);
+                row.dataset.digest = digest;
+            },
+        });
+    }
 
-        #row(row, run) {
-                const rate = run.result?.throughput_bytes_per_second;
-                const focused = row.contains(document.activeElement);
-                fill(row,
-                        h('td', { text: run.id }),
-                        this.fields.map((field) => h('td', { class: field === 'message_size' ? 'number' : null }, fieldValue(field, run.point[field]))),
-                        h('td', { class: 'number', text: run.repetition }),
-                        h('td', {}, h('span', { class: 'state', data: { state: run.state }, text: run.state })),
-                        h('td', { class: 'number' }, rate === null || rate === undefined
-                                ? absent(reasonFor(run.result, 'throughput_bytes_per_second') ?? `the run is ${run.state}`) : throughput(rate)),
-                        h('td', { class: 'wrap' },
-                                run.attempt > 1 && h('span', { class: 'flag', text: `attempt ${run.attempt}` }),
-                                (run.flags ?? []).map((flag) => h('span', { class: 'flag', text: flag })),
-                                run.error && h('span', { class: 'field-error', text: run.error })),
-                        h('td', {}, h('button', { type: 'button', 'aria-label': `Details of run ${run.id}`, on: { click: () => showRun(run.id) } }, 'Details')));
-                if (focused)
-                        row.querySelector('button').focus();
-        }
+    #row(row, run) {
+        const rate = run.result?.throughput_bytes_per_second;
+        const focused = row.contains(document.activeElement);
+        fill(
+            row,
+            h('td', { text: run.id }),
+            this.fields.map((field) =>
+                h('td', { class: field === 'message_size' ? 'number' : null }, fieldValue(field, run.point[field])),
+            ),
+            h('td', { class: 'number', text: run.repetition }),
+            h('td', {}, h('span', { class: 'state', data: { state: run.state }, text: run.state })),
+            h(
+                'td',
+                { class: 'number' },
+                rate === null || rate === undefined
+                    ? absent(reasonFor(run.result, 'throughput_bytes_per_second') ?? `the run is ${run.state}`)
+                    : throughput(rate),
+            ),
+            h(
+                'td',
+                { class: 'wrap' },
+                run.attempt > 1 && h('span', { class: 'flag', text: `attempt ${run.attempt}` }),
+                run.flags.map(flagLabel),
+                run.error && h('span', { class: 'field-error', text: run.error }),
+            ),
+            h(
+                'td',
+                {},
+                h(
+                    'button',
+                    { type: 'button', 'aria-label': `Details of run ${run.id}`, on: { click: () => showRun(run.id) } },
+                    'Details',
+                ),
+            ),
+        );
+        if (focused) row.querySelector('button').focus();
+    }
 }
-
-/** Opens the dialog with everything that is known of a run. */
-async function showRun(id) {
-        setText($('run-title'), `Run ${id}`);
-        fill($('run-body'), h('p', { class: 'soft', text: 'Loading…' }));
-        $('run-dialog').showModal();
-        try {
-                const run = await get(`/runs/${id}`);
-                fill($('run-body'), runDetails(run));
-        } catch (error) {
-                fill($('run-body'), h('p', { class: 'notice', text: error.message }));
-        }
-}
-
-function runDetails(run) {
-        const { result } = run;
-        const facts = [
-                ...Object.entries(run.point).map(([field, value]) => [fieldTitle(field), fieldValue(field, value)]),
-                ['repetition', String(run.repetition)],
-                ['state', run.state + (run.attempt > 1 ? `, attempt ${run.attempt}` : '')],
-                ['started', time(run.started_at)],
-        ];
-        return [
-                run.error && h('p', { class: 'notice', text: run.error }),
-                h('div', { class: 'stack' },
-                        h('h3', { text: 'What was run' }), factList(facts),
-                        (run.flags ?? []).length > 0 && h('p', {}, run.flags.map((flag) => h('span', { class: 'flag', text: flag }))),
-                        result && h('h3', { text: 'What was measured' }), result && factList(resultFacts(result)),
-                        block('Agents: placement, proof, settings in effect', run.agents),
-                        block('Result as stored', result),
-                        block('Environment before and after', run.environment)),
-        ];
-}
-
-function resultFacts(result) {
-        const latency = result.latency_ns;
-        const microseconds = (value) => value === null || value === undefined ? DASH : `${figure(value / 1e3)} µs`;
-        return [
-                ['throughput', throughput(result.throughput_bytes_per_second)],
-                ['messages', `${integer(result.messages)} (${integer(result.messages_per_second)} per second)`],
-                ['bytes', `${integer(result.bytes)} (${size(result.bytes, true)})`],
-                ['window', result.window_ns ? `${figure(result.window_ns / 1e9, 6)} s` : DASH],
-                ...(latency ? [['latency', `${latency.kind === 'one_way' ? 'one way' : 'round trip'}: p50 ${microseconds(latency.p50)}, ` +
-                        `p99 ${microseconds(latency.p99)}, max ${microseconds(latency.max)}`]] : []),
-        ];
-}
-
-export const factList = (facts) => h('dl', { class: 'facts' },
-        facts.map(([term, value]) => [h('dt', { text: term }), h('dd', {}, value ?? DASH)]));
-
-/** JSON folded away under a title. */
-export const block = (title, value) => value !== null && value !== undefined && h('details', {},
-        h('summary', { text: title }), h('pre', { tabindex: '0', text: JSON.stringify(value, null, 2) }));
 
 /** Points left out, each with its reason. */
 export function skippedPanel(skipped) {
-        return h('section', { class: 'panel' }, h('details', {},
-                h('summary', {}, `Left out `, h('span', { class: 'soft', text: `· ${plural(skipped.length, 'point')} that cannot be measured here` })),
-                h('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Points left out' }, h('table', {},
-                        h('thead', {}, h('tr', {}, h('th', { scope: 'col', text: 'Point' }), h('th', { scope: 'col', text: 'Why' }))),
-                        h('tbody', {}, skipped.map(({ point, reason }) => h('tr', {},
-                                h('td', { text: Object.entries(point).map(([field, value]) => fieldValue(field, value)).join(' · ') }),
-                                h('td', { class: 'wrap', text: reason }))))))));
+    return h(
+        'section',
+        { class: 'panel' },
+        h(
+            'details',
+            {},
+            h(
+                'summary',
+                {},
+                `Left out `,
+                h('span', { class: 'soft', text: `· ${plural(skipped.length, 'point')} that cannot be measured here` }),
+            ),
+            h(
+                'div',
+                { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Points left out' },
+                h(
+                    'table',
+                    {},
+                    h(
+                        'thead',
+                        {},
+                        h('tr', {}, h('th', { scope: 'col', text: 'Point' }), h('th', { scope: 'col', text: 'Why' })),
+                    ),
+                    h(
+                        'tbody',
+                        {},
+                        skipped.map(({ point, reason }) =>
+                            h(
+                                'tr',
+                                {},
+                                h('td', {
+                                    text: Object.entries(point)
+                                        .map(([field, value]) => fieldValue(field, value))
+                                        .join(' · '),
+                                }),
+                                h('td', { class: 'wrap', text: reason }),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    );
 }
 
-export const lasted = (from, to) => from && to ? duration((new Date(to) - new Date(from)) / 1000) : null;
+export const lasted = (from, to) => (from && to ? duration((new Date(to) - new Date(from)) / 1000) : null);

@@ -3,100 +3,89 @@
 // threads are summed for throughput, and for latency the worst thread is shown, as percentiles cannot be added.
 
 export class Samples {
-        constructor(limit) {
-                this.limit = limit;
-                this.count = 0;
-                this.truncated = false;
-                this.runs = new Map(); /* run id → Map(second → Map(agent → Map(thread → sample))) */
-        }
+    constructor(limit) {
+        this.limit = limit;
+        this.count = 0;
+        this.truncated = false;
+        this.runs = new Map(); /* run id → Map(second → Map(agent → Map(thread → sample))) */
+    }
 
-        /** Takes a sample once, however often it is told; where there is no more room, the oldest seconds give way. */
-        add(sample) {
-                const seconds = entry(this.runs, sample.run_id);
-                const agents = entry(seconds, sample.second);
-                const threads = entry(agents, sample.agent);
-                this.count += !threads.has(sample.thread);
-                threads.set(sample.thread, sample);
-                while (this.count > this.limit)
-                        this.#dropOldest();
-        }
+    /** Takes a sample once, however often it is told; where there is no more room, the oldest seconds give way. */
+    add(sample) {
+        const seconds = entry(this.runs, sample.run_id);
+        const agents = entry(seconds, sample.second);
+        const threads = entry(agents, sample.agent);
+        this.count += !threads.has(sample.thread);
+        threads.set(sample.thread, sample);
+        while (this.count > this.limit) this.#dropOldest();
+    }
 
-        #dropOldest() {
-                const [run, seconds] = this.runs.entries().next().value;
-                const [second, agents] = seconds.entries().next().value;
-                for (const threads of agents.values())
-                        this.count -= threads.size;
-                seconds.delete(second);
-                if (!seconds.size)
-                        this.runs.delete(run);
-                this.truncated = true;
-        }
+    #dropOldest() {
+        const [run, seconds] = this.runs.entries().next().value;
+        const [second, agents] = seconds.entries().next().value;
+        for (const threads of agents.values()) this.count -= threads.size;
+        seconds.delete(second);
+        if (!seconds.size) this.runs.delete(run);
+        this.truncated = true;
+    }
 
-        /** A run that starts again has new samples. */
-        forget(run) {
-                for (const agents of this.runs.get(run)?.values() ?? [])
-                        for (const threads of agents.values())
-                                this.count -= threads.size;
-                this.runs.delete(run);
-        }
+    /** A run that starts again has new samples. */
+    forget(run) {
+        for (const agents of this.runs.get(run)?.values() ?? [])
+            for (const threads of agents.values()) this.count -= threads.size;
+        this.runs.delete(run);
+    }
 
-        /**
-         * The runs one after another on one axis of measured seconds, with a gap between them:
-         * {xs, at: [{run, second}], throughput: Map(agent → ys), p50, p99: Map(agent → ys), kind: of the latency}.
-         */
-        timeline(runs) {
-                const columns = { xs: [], at: [], throughput: new Map(), p50: new Map(), p99: new Map() };
-                let offset = 0;
-                for (const run of runs) {
-                        const seconds = [...this.runs.get(run) ?? []].sort(([a], [b]) => a - b);
-                        for (const [second, agents] of seconds)
-                                addColumn(columns, offset + second, { run, second }, agents);
-                        if (seconds.length && runs.length > 1) {
-                                offset += seconds.at(-1)[0] + 1;
-                                addColumn(columns, offset - 0.5, null, new Map());
-                        }
-                }
-                for (const series of [columns.throughput, columns.p50, columns.p99])
-                        for (const ys of series.values())
-                                while (ys.length < columns.xs.length)
-                                        ys.push(null);
-                return columns;
+    /**
+     * The runs one after another on one axis of measured seconds, with a gap between them:
+     * {xs, at: [{run, second}], throughput: Map(agent → ys), p50, p99: Map(agent → ys), kind: of the latency}.
+     */
+    timeline(runs) {
+        const columns = { xs: [], at: [], throughput: new Map(), p50: new Map(), p99: new Map() };
+        let offset = 0;
+        for (const run of runs) {
+            const seconds = [...(this.runs.get(run) ?? [])].sort(([a], [b]) => a - b);
+            for (const [second, agents] of seconds) addColumn(columns, offset + second, { run, second }, agents);
+            if (seconds.length && runs.length > 1) {
+                offset += seconds.at(-1)[0] + 1;
+                addColumn(columns, offset - 0.5, null, new Map());
+            }
         }
+        for (const series of [columns.throughput, columns.p50, columns.p99])
+            for (const ys of series.values()) while (ys.length < columns.xs.length) ys.push(null);
+        return columns;
+    }
 }
 
 function entry(map, key) {
-        if (!map.has(key))
-                map.set(key, new Map());
-        return map.get(key);
+    if (!map.has(key)) map.set(key, new Map());
+    return map.get(key);
 }
 
 function addColumn(columns, x, at, agents) {
-        const index = columns.xs.push(x) - 1;
-        columns.at.push(at);
-        for (const [agent, threads] of agents) {
-                const samples = [...threads.values()];
-                put(columns.throughput, agent, index, sum(samples.map(bytesPerSecond)));
-                columns.kind ??= samples[0].latency_ns?.kind;
-                put(columns.p50, agent, index, worst(samples, 'p50'));
-                put(columns.p99, agent, index, worst(samples, 'p99'));
-        }
+    const index = columns.xs.push(x) - 1;
+    columns.at.push(at);
+    for (const [agent, threads] of agents) {
+        const samples = [...threads.values()];
+        put(columns.throughput, agent, index, sum(samples.map(bytesPerSecond)));
+        columns.kind ??= samples[0].latency_ns?.kind;
+        put(columns.p50, agent, index, worst(samples, 'p50'));
+        put(columns.p99, agent, index, worst(samples, 'p99'));
+    }
 }
 
 function put(series, agent, index, value) {
-        if (value === null && !series.has(agent))
-                return;
-        if (!series.has(agent))
-                series.set(agent, []);
-        const ys = series.get(agent);
-        while (ys.length < index)
-                ys.push(null);
-        ys.push(value);
+    if (value === null && !series.has(agent)) return;
+    if (!series.has(agent)) series.set(agent, []);
+    const ys = series.get(agent);
+    while (ys.length < index) ys.push(null);
+    ys.push(value);
 }
 
-const bytesPerSecond = (sample) => sample.interval_ns > 0 ? sample.bytes * 1e9 / sample.interval_ns : null;
-const sum = (values) => values.every((value) => value === null) ? null : values.reduce((a, b) => a + b, 0);
+const bytesPerSecond = (sample) => (sample.interval_ns > 0 ? (sample.bytes * 1e9) / sample.interval_ns : null);
+const sum = (values) => (values.every((value) => value === null) ? null : values.reduce((a, b) => a + b, 0));
 
 function worst(samples, percentile) {
-        const values = samples.map((sample) => sample.latency_ns?.[percentile]).filter((value) => value > 0);
-        return values.length ? Math.max(...values) : null;
+    const values = samples.map((sample) => sample.latency_ns?.[percentile]).filter((value) => value > 0);
+    return values.length ? Math.max(...values) : null;
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// All that is known of one run, in a dialog.
+
+import { get } from './api.js';
+import { $, fill, h, setText } from './dom.js';
+import { DASH, fieldTitle, fieldValue, figure, integer, size, throughput, time } from './format.js';
+import { flagLabel } from './results.js';
+
+/** Opens the dialog with everything that is known of a run. */
+export async function showRun(id) {
+    setText($('run-title'), `Run ${id}`);
+    fill($('run-body'), h('p', { class: 'soft', text: 'Loading…' }));
+    $('run-dialog').showModal();
+    try {
+        const run = await get(`/runs/${id}`);
+        fill($('run-body'), runDetails(run));
+    } catch (error) {
+        fill($('run-body'), h('p', { class: 'notice', text: error.message }));
+    }
+}
+
+function runDetails(run) {
+    const { result } = run;
+    const facts = [
+        ...Object.entries(run.point).map(([field, value]) => [fieldTitle(field), fieldValue(field, value)]),
+        ['repetition', String(run.repetition)],
+        ['state', run.state + (run.attempt > 1 ? `, attempt ${run.attempt}` : '')],
+        ['started', time(run.started_at)],
+    ];
+    return [
+        run.error && h('p', { class: 'notice', text: run.error }),
+        h(
+            'div',
+            { class: 'stack' },
+            h('h3', { text: 'What was run' }),
+            factList(facts),
+            run.flags.length > 0 &&
+                h(
+                    'p',
+                    {},
+                    run.flags.map(flagLabel),
+                ),
+            result && h('h3', { text: 'What was measured' }),
+            result && factList(resultFacts(result)),
+            block('Agents: placement, proof, settings in effect', run.agents),
+            block('Result as stored', result),
+            block('Environment before and after', run.environment),
+        ),
+    ];
+}
+
+function resultFacts(result) {
+    const latency = result.latency_ns;
+    const microseconds = (value) => (value === null || value === undefined ? DASH : `${figure(value / 1e3)} µs`);
+    return [
+        ['throughput', throughput(result.throughput_bytes_per_second)],
+        ['messages', `${integer(result.messages)} (${integer(result.messages_per_second)} per second)`],
+        ['bytes', `${integer(result.bytes)} (${size(result.bytes, true)})`],
+        ['window', result.window_ns ? `${figure(result.window_ns / 1e9, 6)} s` : DASH],
+        ...(latency
+            ? [
+                  [
+                      'latency',
+                      `${latency.kind === 'one_way' ? 'one way' : 'round trip'}: p50 ${microseconds(latency.p50)}, ` +
+                          `p99 ${microseconds(latency.p99)}, max ${microseconds(latency.max)}`,
+                  ],
+              ]
+            : []),
+    ];
+}
+
+export const factList = (facts) =>
+    h(
+        'dl',
+        { class: 'facts' },
+        facts.map(([term, value]) => [h('dt', { text: term }), h('dd', {}, value ?? DASH)]),
+    );
+
+/** JSON folded away under a title. */
+export const block = (title, value) =>
+    value !== null &&
+    value !== undefined &&
+    h('details', {}, h('summary', { text: title }), h('pre', { tabindex: '0', text: JSON.stringify(value, null, 2) }));
