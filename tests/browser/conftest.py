@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from daemon import Daemon
+from ipclabd import Daemon
 from page import Page
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service

@@ -91,7 +91,8 @@ class Page:
         """How many pixels of the first chart have a colour that its series shall have now."""
         self.expected.append("Multiple readback operations")  # a hint for pages, not for tests
         script = """const css = getComputedStyle(document.documentElement);
-            const colours = new Set([1, 2, 3, 4].map((n) => parseInt(css.getPropertyValue(`--series-${n}`).trim().slice(1), 16)));
+            const colour = (n) => parseInt(css.getPropertyValue(`--series-${n}`).trim().slice(1), 16);
+            const colours = new Set([1, 2, 3, 4].map(colour));
             const canvas = document.querySelector('.chart canvas');
             const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
             let count = 0;

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from daemon import Daemon
+from ipclabd import Daemon
 from page import Page
 from selenium.webdriver.common.keys import Keys
 
@@ -81,7 +81,7 @@ def test_post_by_the_form_and_watch_it(page, daemon, picture):
     assert page.drawn("Latency") >= 8
     assert page.drawn_in_series_colour() > 50
 
-    rows = page.wait(lambda: page.all("#results-caption + .table tbody tr"), "the results")
+    rows = page.wait(lambda: page.all("#results tbody tr"), "the results")
     results = daemon.get(f"/experiments/{experiment}/results")["items"]
     assert len(rows) == len(results) == 2
     for row, result in zip(rows, results, strict=True):
@@ -146,7 +146,10 @@ def test_spec_as_json(page, daemon):
     ):
         page.fill("#spec-json", text)
         page.find("form.panel .primary").click()
-        page.wait(lambda told=told: told in page.text("#json-error") and page.text("#json-error"), f"what is wrong with {text}")
+        page.wait(
+            lambda told=told: told in page.text("#json-error") and page.text("#json-error"),
+            f"what is wrong with {text}",
+        )
     page.fill("#spec-json", '{"name": "By hand", "duration_seconds": 0.2, "warmup_seconds": 0}')
     page.find("form.panel .primary").click()
     page.wait(lambda: page.text("main h1") == "By hand", "the experiment's page")
@@ -209,7 +212,12 @@ def test_daemon_goes_and_comes_back(driver):
         page.wait(lambda: page.text("#connection") == "Live", "the daemon to be found again", 40)
         experiment = own.submit(name="After the break", duration_seconds=0.2, warmup_seconds=0)
         page.wait_for(f"#list a[href='#/experiments/{experiment}']")
-        page.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"]
+        page.expected += [
+            "ERR_CONNECTION_REFUSED",
+            "ERR_INCOMPLETE_CHUNKED_ENCODING",
+            "ERR_CONNECTION_RESET",
+            "ERR_EMPTY_RESPONSE",
+        ]
         assert page.complaints() == []
         page.close()
     finally:

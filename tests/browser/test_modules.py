@@ -77,7 +77,10 @@ def test_sizes(modules, text, expected):
     assert answer == expected if isinstance(expected, list) else expected in answer
 
 
-PRESET = {"name": "p", "spec": {"workload": ["stream", "pingpong"], "duration_seconds": 2, "require": {"numa_balancing": True}}}
+PRESET = {
+    "name": "p",
+    "spec": {"workload": ["stream", "pingpong"], "duration_seconds": 2, "require": {"numa_balancing": True}},
+}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,15 @@ def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
 
 def sample(run, second, agent, size, thread=0, p50=None):
     latency = {"p50": p50, "p99": p50 * 2} if p50 else None
-    return {"run_id": run, "agent": agent, "thread": thread, "second": second, "interval_ns": 2_000_000_000, "bytes": size, "latency_ns": latency}
+    return {
+        "run_id": run,
+        "agent": agent,
+        "thread": thread,
+        "second": second,
+        "interval_ns": 2_000_000_000,
+        "bytes": size,
+        "latency_ns": latency,
+    }
 
 
 def test_samples_become_series(modules):
@@ -140,7 +151,10 @@ def test_samples_become_series(modules):
 def test_results_become_plots(modules):
     def row(size, transport, median):
         figure = {"median": median, "min": median - 1, "max": median + 1} if median else None
-        return {"point": {"workload": "stream", "transport": transport, "message_size": size}, "throughput_bytes_per_second": figure}
+        return {
+            "point": {"workload": "stream", "transport": transport, "message_size": size},
+            "throughput_bytes_per_second": figure,
+        }
 
     rows = [row(4096, "pipe", 40), row(64, "pipe", 20), row(64, "fifo", 30), row(4096, "fifo", None)]
     script = """const { plotsFor, plotData } = await import('/assets/plots.js');
