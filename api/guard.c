@@ -146,12 +146,18 @@ static bool is_json_type(const char *type) {
         return *skip_space(type) == '\0';
 }
 
+/* What `curl -d` says of its body when nobody tells it better. A browser's form says so too, but a browser does not get
+ * to the unix socket, and there the first thing that anybody types shall work. */
+static bool is_curls_default(const struct request *q, const char *type) {
+        return q->local && strcasecmp(type, "application/x-www-form-urlencoded") == 0;
+}
+
 static int guard_media(const struct request *q, struct refusal *r) {
         const char *type = request_header(q, "Content-Type");
         if (!type)
                 return refuse(r, 415, "unsupported-media-type", "",
                               "The body must be application/json; there is no Content-Type.");
-        if (request_header_count(q, "Content-Type") > 1 || !is_json_type(type))
+        if (request_header_count(q, "Content-Type") > 1 || !(is_json_type(type) || is_curls_default(q, type)))
                 return refuse(r, 415, "unsupported-media-type", "",
                               "The body must be application/json in UTF-8, not \"%.100s\".", type);
         const char *coding = request_header(q, "Content-Encoding");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who may ask what: host, origin, token, content type, size, and requests that two readers could read in two ways."""
 
+import json
 import os
 import re
 import socket
@@ -127,7 +128,7 @@ def test_reads_are_open(stranger):
     [
         None,
         "text/plain",
-        "application/x-www-form-urlencoded",
+        "application/x-www-form-urlencoded; charset=utf-8",
         "multipart/form-data",
         "application/jsonp",
         "application/json; charset=latin-1",
@@ -155,6 +156,15 @@ def test_other_content_types_are_refused(client, kind):
 )
 def test_json_is_json_however_it_is_written(client, kind):
     client.refused("POST", "/experiments", 422, "unknown-field", b'{"x": 1}', {"Content-Type": kind})
+
+
+def test_only_the_socket_takes_what_curl_sends_by_itself(tcp, unix):
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    tcp.refused("POST", "/experiments", 415, "unsupported-media-type", json.dumps(SHORT), kind)
+    answer = unix.request("POST", "/experiments", json.dumps(SHORT), kind)
+    assert answer.status == 201
+    unix.wait_final(answer.json["id"])
+    unix.refused("POST", "/experiments", 400, "invalid-json", "transport=pipe", kind)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "deflate, gzip"])
