@@ -15,10 +15,10 @@
 static const char description[] =
         "What it costs to move data between two processes on this machine, by mechanism, message size, placement and "
         "concurrency. Over the unix socket whoever may open it may write; over TCP, writes need the bearer token. "
-        "Every GET "
-        "answers HEAD, every path OPTIONS. Counts and nanoseconds are exact integers; a figure that could not be "
-        "measured is "
-        "null.";
+        "Bodies "
+        "are application/json (the unix socket also takes for it what `curl -d` sends by itself). Every GET answers "
+        "HEAD, "
+        "every path OPTIONS. Counts and nanoseconds are exact integers; a figure that could not be measured is null.";
 
 static void put_ref(struct json_writer *w, const char *kind, const char *name) {
         char ref[128];
