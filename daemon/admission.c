@@ -24,6 +24,7 @@
 
 struct asked {
         struct hostfs h;
+        const char *runtime_dir;
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;
@@ -209,21 +210,52 @@ static int check_placement(struct asked *a) {
         return x < 0 ? x : check_node_memory(a, &placement);
 }
 
-static int check_message(struct asked *a) {
-        return workload_agents(a->p->workload) < END_COUNT
-                       ? 0
-                       : capacity_check_message(&a->h, a->p->transport, a->p->message_size, a->r);
+static struct capacity_question question(const char *runtime_dir, const struct spec *spec, const struct point *p) {
+        return (struct capacity_question){
+                .transport = p->transport, .options = &spec->options, .runtime_dir = runtime_dir};
 }
 
-int admission_check(const char *root, const struct topology *t, const struct spec *spec, const struct point *p,
+static bool may_be_chunked(const struct spec *spec, const struct point *p) {
+        return spec->chunk && transport_terms[p->transport].message_bound;
+}
+
+static int check_message(struct asked *a) {
+        const struct capacity_question q = question(a->runtime_dir, a->spec, a->p);
+        if (workload_agents(a->p->workload) < END_COUNT || may_be_chunked(a->spec, a->p))
+                return 0;
+        return capacity_check_message(&a->h, &q, a->p->message_size, a->r);
+}
+
+int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         static int (*const checks[])(struct asked *) = {check_require,   check_engine, check_message, check_pipe_size,
                                                         check_placement, check_memory, check_threads};
-        struct asked a = {.t = t, .spec = spec, .p = p, .r = r};
+        struct asked a = {.t = host->topology, .runtime_dir = host->runtime_dir, .spec = spec, .p = p, .r = r};
 
-        int x = hostfs_init(&a.h, root);
+        int x = hostfs_init(&a.h, host->root);
         for (size_t i = 0; x == 0 && i < ELEMENTS(checks); i++)
                 x = checks[i](&a);
         hostfs_deinit(&a.h);
+        return x;
+}
+
+int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
+                          uint64_t *ret) {
+        const struct capacity_question q = question(host->runtime_dir, spec, p);
+        struct capacity c = {.known = false};
+        struct hostfs h;
+
+        if (workload_agents(p->workload) < END_COUNT || !may_be_chunked(spec, p)) {
+                *ret = 0;
+                return 0;
+        }
+        int x = hostfs_init(&h, host->root);
+        if (x == 0)
+                x = capacity_read(&h, &q, &c);
+        hostfs_deinit(&h);
+        if (x == 0 && !c.known)
+                x = -ENODATA;
+        if (x == 0)
+                *ret = p->message_size > c.largest_message ? c.largest_message : 0;
         return x;
 }

@@ -11,9 +11,22 @@
 #include "schema/refusal.h"
 #include "schema/spec.h"
 
-/* 0; -EINVAL with *r naming the limit and its value. root: "" or a captured tree. */
-int admission_check(const char *root, const struct topology *t, const struct spec *spec, const struct point *p,
+/* Where to look. */
+struct admission_host {
+        const char *root;        /* "" or a captured tree */
+        const char *runtime_dir; /* where runs have their files; NULL: not told, and then no limit */
+        const struct topology *topology;
+};
+
+/* 0; -EINVAL with *r naming the limit and its value. */
+int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r);
+
+/* Bytes of the pieces that a point's messages go in: the largest that its mechanism takes here, where the spec asks for
+ * chunks and the message is longer; else 0. Asked again for each run, as settings change. 0; -ENODATA when the limit
+ * cannot be read; -ENOMEM. */
+int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
+                          uint64_t *ret);
 
 /*
  * GET /transports, malloc()ed:
@@ -27,6 +40,6 @@ int admission_check(const char *root, const struct topology *t, const struct spe
  * ask for, which for byte streams is more: they carry a message in many transfers. engines, copy_modes and waits list
  * what the transport can mean and this build measures. A value above 2^53 - 1 (shmmax as it comes) is a decimal string.
  */
-int capacity_to_json(const char *root, char **ret);
+int capacity_to_json(const struct admission_host *host, char **ret);
 
 #endif

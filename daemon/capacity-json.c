@@ -97,12 +97,12 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
         json_object_end(w);
 }
 
-static int put_transport(struct json_writer *w, struct hostfs *h, enum transport transport,
+static int put_transport(struct json_writer *w, struct hostfs *h, const struct capacity_question *q,
                          const struct uring_answer *uring) {
-        const struct transport_term *term = &transport_terms[transport];
+        const struct transport_term *term = &transport_terms[q->transport];
         struct capacity c;
 
-        int r = capacity_read(h, transport, &c);
+        int r = capacity_read(h, q, &c);
         if (r < 0)
                 return r;
         json_object_begin(w);
@@ -120,29 +120,32 @@ static int put_transport(struct json_writer *w, struct hostfs *h, enum transport
         return 0;
 }
 
-static int put_items(struct json_writer *w, struct hostfs *h, const struct uring_answer *uring) {
+static int put_items(struct json_writer *w, struct hostfs *h, const char *runtime_dir,
+                     const struct uring_answer *uring) {
         int r = 0;
         json_put_key(w, "items");
         json_array_begin(w);
-        for (unsigned t = 0; r == 0 && t < TRANSPORT_COUNT; t++)
-                r = put_transport(w, h, (enum transport) t, uring);
+        for (unsigned t = 0; r == 0 && t < TRANSPORT_COUNT; t++) {
+                const struct capacity_question q = {.transport = (enum transport) t, .runtime_dir = runtime_dir};
+                r = put_transport(w, h, &q, uring);
+        }
         json_array_end(w);
         json_member_null(w, "next");
         return r;
 }
 
-int capacity_to_json(const char *root, char **ret) {
+int capacity_to_json(const struct admission_host *host, char **ret) {
         _cleanup_(hostfs_deinit) struct hostfs h;
         struct uring_answer uring = {.reason = NULL};
         struct json_writer w;
 
-        int r = hostfs_init(&h, root);
+        int r = hostfs_init(&h, host->root);
         if (r < 0)
                 return r;
         uring.reason = capacity_io_uring(&h, uring.text);
         json_writer_init(&w);
         json_object_begin(&w);
-        r = put_items(&w, &h, &uring);
+        r = put_items(&w, &h, host->runtime_dir, &uring);
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, ret, NULL);

@@ -24,6 +24,12 @@
 #define DATAGRAM_FRAGMENTS 17u
 #define DATAGRAM_TAIL 320u
 #define DATAGRAM_RESERVE 32u /* unix_dgram_sendmsg(): sndbuf less this */
+#define SOCKET_BUFFER_MIN 4608u
+
+struct reading {
+        struct hostfs *h;
+        const struct capacity_question *q;
+};
 
 static int unknown(struct capacity *ret, const struct hostfs *h, int error) {
         (void) snprintf(ret->reason, sizeof(ret->reason), "cannot read %.90s: %s", h->path,
@@ -53,47 +59,55 @@ static void decide(struct capacity *c, uint64_t transfer, const char *limit, uin
         c->raise = raise;
 }
 
-static int read_pipe(struct hostfs *h, struct capacity *c) {
+static int read_pipe(const struct reading *g, struct capacity *c) {
         uint64_t v = 0;
-        int r = read_u64(h, &v, "/proc/sys/fs/pipe-max-size");
+        int r = read_u64(g->h, &v, "/proc/sys/fs/pipe-max-size");
         if (r < 0)
-                return unknown(c, h, r);
+                return unknown(c, g->h, r);
         decide(c, v, "fs.pipe-max-size", v, "sysctl fs.pipe-max-size=BYTES");
         return 0;
 }
 
 /* setsockopt(SO_SNDBUF) doubles what it is given, up to this. */
-static int read_stream_socket(struct hostfs *h, struct capacity *c) {
+static int read_stream_socket(const struct reading *g, struct capacity *c) {
         uint64_t v = 0;
-        int r = read_u64(h, &v, "/proc/sys/net/core/wmem_max");
+        int r = read_u64(g->h, &v, "/proc/sys/net/core/wmem_max");
         if (r < 0)
-                return unknown(c, h, r);
+                return unknown(c, g->h, r);
         decide(c, 2 * v, "net.core.wmem_max", v, "sysctl net.core.wmem_max=BYTES (SO_SNDBUF is twice what is asked)");
         return 0;
 }
 
-static int read_datagram_socket(struct hostfs *h, struct capacity *c) {
-        uint64_t v = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
+/* The kernel doubles what SO_SNDBUF is given, and gives no less than this (SOCK_MIN_SNDBUF). */
+static uint64_t send_buffer(uint64_t asked) {
+        uint64_t buffer = asked > UINT64_MAX / 2 ? UINT64_MAX : 2 * asked;
+        return buffer < SOCKET_BUFFER_MIN ? SOCKET_BUFFER_MIN : buffer;
+}
+
+/* A datagram fits a send buffer as large as the spec asks, else as large as the agent may ask for. */
+static int read_datagram_socket(const struct reading *g, struct capacity *c) {
+        uint64_t most = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
         uint64_t kernel = DATAGRAM_LINEAR_MAX + DATAGRAM_FRAGMENTS * page - DATAGRAM_TAIL;
-        int r = read_u64(h, &v, "/proc/sys/net/core/wmem_max");
+        uint64_t asked = g->q->options ? g->q->options->sndbuf : 0;
+        int r = read_u64(g->h, &most, "/proc/sys/net/core/wmem_max");
         if (r < 0)
-                return unknown(c, h, r);
-        uint64_t buffer = v > UINT64_MAX / 2 ? UINT64_MAX : 2 * v;
-        if (buffer < DATAGRAM_RESERVE)
-                buffer = DATAGRAM_RESERVE;
-        if (buffer - DATAGRAM_RESERVE <= kernel)
-                decide(c, buffer - DATAGRAM_RESERVE, "net.core.wmem_max", v,
-                       "sysctl net.core.wmem_max=BYTES (half of the message and 16)");
-        else
+                return unknown(c, g->h, r);
+        uint64_t message = send_buffer(asked ? asked : most) - DATAGRAM_RESERVE;
+        if (message > kernel)
                 decide(c, kernel, "kernel's largest socket buffer", kernel, "cannot be raised: fixed in the kernel");
+        else if (asked)
+                decide(c, message, "transport_options.sndbuf", asked, "a larger sndbuf (half of the message and 16)");
+        else
+                decide(c, message, "net.core.wmem_max", most,
+                       "sysctl net.core.wmem_max=BYTES (half of the message and 16)");
         return 0;
 }
 
 /* "4096 16384 4194304": least, default, most that a socket's send buffer grows to by itself. */
-static int read_tcp(struct hostfs *h, struct capacity *c) {
+static int read_tcp(const struct reading *g, struct capacity *c) {
         char line[128], *at = line;
         uint64_t v = 0;
-        int r = hostfs_line(h, line, sizeof(line), "/proc/sys/net/ipv4/tcp_wmem");
+        int r = hostfs_line(g->h, line, sizeof(line), "/proc/sys/net/ipv4/tcp_wmem");
         for (unsigned i = 0; r == 0 && i < 3; i++) {
                 char *end = NULL;
                 v = strtoull(at, &end, 10);
@@ -101,18 +115,18 @@ static int read_tcp(struct hostfs *h, struct capacity *c) {
                 at = end;
         }
         if (r < 0)
-                return unknown(c, h, r);
+                return unknown(c, g->h, r);
         decide(c, v, "net.ipv4.tcp_wmem", v, "sysctl net.ipv4.tcp_wmem='LEAST DEFAULT BYTES'");
         return 0;
 }
 
-static int read_shm_sysv(struct hostfs *h, struct capacity *c) {
+static int read_shm_sysv(const struct reading *g, struct capacity *c) {
         uint64_t most = 0, pages = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
-        int r = read_u64(h, &most, "/proc/sys/kernel/shmmax");
+        int r = read_u64(g->h, &most, "/proc/sys/kernel/shmmax");
         if (r == 0)
-                r = read_u64(h, &pages, "/proc/sys/kernel/shmall");
+                r = read_u64(g->h, &pages, "/proc/sys/kernel/shmall");
         if (r < 0)
-                return unknown(c, h, r);
+                return unknown(c, g->h, r);
         uint64_t all = pages > UINT64_MAX / page ? UINT64_MAX : pages * page;
         if (all < most)
                 decide(c, all, "kernel.shmall", pages, "sysctl kernel.shmall=PAGES");
@@ -121,13 +135,13 @@ static int read_shm_sysv(struct hostfs *h, struct capacity *c) {
         return 0;
 }
 
-static int read_msgq_sysv(struct hostfs *h, struct capacity *c) {
+static int read_msgq_sysv(const struct reading *g, struct capacity *c) {
         uint64_t message = 0, queue = 0;
-        int r = read_u64(h, &message, "/proc/sys/kernel/msgmax");
+        int r = read_u64(g->h, &message, "/proc/sys/kernel/msgmax");
         if (r == 0)
-                r = read_u64(h, &queue, "/proc/sys/kernel/msgmnb");
+                r = read_u64(g->h, &queue, "/proc/sys/kernel/msgmnb");
         if (r < 0)
-                return unknown(c, h, r);
+                return unknown(c, g->h, r);
         if (queue < message)
                 decide(c, queue, "kernel.msgmnb", queue, "sysctl kernel.msgmnb=BYTES");
         else
@@ -135,11 +149,11 @@ static int read_msgq_sysv(struct hostfs *h, struct capacity *c) {
         return 0;
 }
 
-static int read_msgq_posix(struct hostfs *h, struct capacity *c) {
+static int read_msgq_posix(const struct reading *g, struct capacity *c) {
         uint64_t v = 0;
-        int r = read_u64(h, &v, "/proc/sys/fs/mqueue/msgsize_max");
+        int r = read_u64(g->h, &v, "/proc/sys/fs/mqueue/msgsize_max");
         if (r < 0)
-                return unknown(c, h, r);
+                return unknown(c, g->h, r);
         decide(c, v, "fs.mqueue.msgsize_max", v, "sysctl fs.mqueue.msgsize_max=BYTES (16777216 at most)");
         return 0;
 }
@@ -147,6 +161,10 @@ static int read_msgq_posix(struct hostfs *h, struct capacity *c) {
 /* A file system's free space. Captured trees hold files and no file systems. */
 static int read_space(struct hostfs *h, const char *folder, const char *limit, const char *raise, struct capacity *c) {
         struct statvfs fs;
+        if (!folder) {
+                (void) snprintf(c->reason, sizeof(c->reason), "the runtime directory is not told");
+                return 0;
+        }
         if (h->root_fd >= 0) {
                 (void) snprintf(c->reason, sizeof(c->reason), "a captured tree does not tell the free space of %s",
                                 folder);
@@ -161,13 +179,13 @@ static int read_space(struct hostfs *h, const char *folder, const char *limit, c
         return 0;
 }
 
-static int read_shm_posix(struct hostfs *h, struct capacity *c) {
-        return read_space(h, "/dev/shm", "free space of /dev/shm", "mount -o remount,size=BYTES /dev/shm", c);
+static int read_shm_posix(const struct reading *g, struct capacity *c) {
+        return read_space(g->h, "/dev/shm", "free space of /dev/shm", "mount -o remount,size=BYTES /dev/shm", c);
 }
 
-static int read_file(struct hostfs *h, struct capacity *c) {
-        return read_space(h, "/run", "free space of /run, where runs have their files",
-                          "mount -o remount,size=BYTES /run, or --runtime-dir on another file system", c);
+static int read_file(const struct reading *g, struct capacity *c) {
+        return read_space(g->h, g->q->runtime_dir, "free space of the runtime directory",
+                          "remove files, or --runtime-dir on another file system", c);
 }
 
 /* "Max address space  unlimited  unlimited  bytes" of /proc/self/limits: the soft limit. -ENOENT when unlimited. */
@@ -189,25 +207,25 @@ static int read_address_space(struct hostfs *h, uint64_t *ret) {
         return end == at ? -EBADMSG : 0;
 }
 
-static int read_anonymous(struct hostfs *h, struct capacity *c) {
+static int read_anonymous(const struct reading *g, struct capacity *c) {
         _cleanup_free_ char *text = NULL;
         char line[64], *end = line;
         uint64_t address_space = 0;
 
-        int r = hostfs_text(h, &text, "/proc/meminfo");
+        int r = hostfs_text(g->h, &text, "/proc/meminfo");
         if (r == 0)
                 r = hostfs_field(text, "MemAvailable", line, sizeof(line));
         uint64_t bytes = r == 0 ? strtoull(line, &end, 10) * KIB : 0;
         if (r < 0 || end == line)
-                return unknown(c, h, r < 0 ? r : -EBADMSG);
+                return unknown(c, g->h, r < 0 ? r : -EBADMSG);
         decide(c, bytes, "memory available", bytes, "free memory, or add some");
-        if (read_address_space(h, &address_space) == 0 && address_space < bytes)
+        if (read_address_space(g->h, &address_space) == 0 && address_space < bytes)
                 decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
         return 0;
 }
 
 static const struct {
-        int (*read)(struct hostfs *h, struct capacity *c);
+        int (*read)(const struct reading *g, struct capacity *c);
         bool in_pieces; /* a message may take many transfers */
 } rows[TRANSPORT_COUNT] = {
         [TRANSPORT_PIPE] = {read_pipe, true},
@@ -225,30 +243,31 @@ static const struct {
         [TRANSPORT_MSGQ_POSIX] = {read_msgq_posix, false},
 };
 
-int capacity_read(struct hostfs *h, enum transport transport, struct capacity *ret) {
+int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret) {
         struct capacity c = {.known = false};
-        int r = rows[transport].read(h, &c);
+        int r = rows[q->transport].read(&(struct reading){h, q}, &c);
         if (r < 0)
                 return r;
         if (c.known) {
-                bool bounded = !rows[transport].in_pieces && c.largest_transfer < SPEC_MESSAGE_SIZE_MAX;
+                bool bounded = !rows[q->transport].in_pieces && c.largest_transfer < SPEC_MESSAGE_SIZE_MAX;
                 c.largest_message = bounded ? c.largest_transfer : SPEC_MESSAGE_SIZE_MAX;
         }
         *ret = c;
         return 0;
 }
 
-int capacity_check_message(struct hostfs *h, enum transport transport, uint64_t message_size, struct refusal *r) {
+int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
+                           struct refusal *r) {
         struct capacity c;
         char value[32], limit_value[32];
 
-        int x = capacity_read(h, transport, &c);
+        int x = capacity_read(h, q, &c);
         if (x < 0 || !c.known || message_size <= c.largest_message)
                 return x;
         (void) snprintf(value, sizeof(value), "%" PRIu64, message_size);
         (void) snprintf(limit_value, sizeof(limit_value), "%" PRIu64, c.value);
-        return refuse_limit(r, "/message_size", c.limit, limit_value, value,
-                            "a message of %s bytes does not fit the %s: %" PRIu64
-                            " at most, as %s is %s; to raise it: %s",
-                            value, transport_terms[transport].title, c.largest_message, c.limit, limit_value, c.raise);
+        return refuse_limit(
+                r, "/message_size", c.limit, limit_value, value,
+                "a message of %s bytes does not fit the %s: %" PRIu64 " at most, as %s is %s; to raise it: %s", value,
+                transport_terms[q->transport].title, c.largest_message, c.limit, limit_value, c.raise);
 }

@@ -12,7 +12,7 @@
 
 #include "daemon/hostfs.h"
 #include "schema/refusal.h"
-#include "schema/terms.h"
+#include "schema/spec.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,14 +26,21 @@ struct capacity {
         const char *raise;                          /* how a person raises it; static */
 };
 
+struct capacity_question {
+        enum transport transport;
+        const struct transport_options *options; /* NULL: none; "sndbuf" decides how long a datagram is */
+        const char *runtime_dir;                 /* where runs have their files; NULL: not told */
+};
+
 /* 0; -errno only when nothing could be looked at (memory). */
-int capacity_read(struct hostfs *h, enum transport transport, struct capacity *ret);
+int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret);
 
 /* Whether programs without privilege may use io_uring here. A real set-up is tried on this machine; of a captured tree
  * only the settings are known. NULL when they may; else why not, in ret_reason[200]. */
 const char *capacity_io_uring(struct hostfs *h, char *ret_reason);
 
 /* A message of so many bytes: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. */
-int capacity_check_message(struct hostfs *h, enum transport transport, uint64_t message_size, struct refusal *r);
+int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
+                           struct refusal *r);
 
 #endif

@@ -196,7 +196,8 @@ static int open_queue(struct daemon *d) {
                                       .cancel_running = on_cancel,
                                       .userdata = d,
                                       .topology = d->topology,
-                                      .root = d->config.root};
+                                      .root = d->config.root,
+                                      .runtime_dir = d->config.runtime_dir};
         e = service_new(&d->service, d->event, d->store, &hooks);
         if (e < 0) {
                 log_error("cannot make the service: %s", strerrordesc_np(-e));

@@ -395,6 +395,7 @@ static void plan_setup(struct runner *r, enum end end) {
                 .interval_ns = INTERVAL_NS,
                 .stall_ns = STALL_NS + bytes_time(o->point),
                 .rate = o->spec->rate,
+                .chunk_bytes = o->chunk_bytes,
                 .options = o->spec->options,
                 .placement = o->placement->ends[end],
         };

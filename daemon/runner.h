@@ -35,6 +35,7 @@ struct run_order {
         const struct spec *spec;
         const struct point *point;
         const struct run_placement *placement;
+        uint64_t chunk_bytes; /* messages go in pieces of so many; 0 = whole */
         uint64_t timeout_ns;
 };
 

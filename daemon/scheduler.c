@@ -10,6 +10,7 @@
 
 #include "daemon/scheduler.h"
 
+#include "daemon/admission.h"
 #include "daemon/environment.h"
 #include "daemon/housekeeping.h"
 #include "daemon/log.h"
@@ -36,6 +37,7 @@ struct current {
         struct spec *spec;
         struct point point;
         struct run_placement placement;
+        uint64_t chunk_bytes;
         struct environment *before;
         struct run_order order;
         struct runner *runner;
@@ -330,6 +332,7 @@ static int read_order(struct scheduler *s, char *words) {
 /* Where, and in what surroundings. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
+        const struct admission_host host = {.root = s->o.root, .topology = s->o.host->topology};
         struct refusal r = {0};
         char detail[300] = "";
         int e = read_order(s, words);
@@ -345,6 +348,12 @@ static int prepare(struct scheduler *s, char *words) {
         e = placement_resolve(s->o.host->topology, &c->point, &c->placement, &r);
         if (e < 0) {
                 (void) snprintf(words, WORDS_MAX, "%s", r.detail[0] ? r.detail : strerrordesc_np(-e));
+                return e;
+        }
+        e = admission_chunk_bytes(&host, c->spec, &c->point, &c->chunk_bytes);
+        if (e < 0) {
+                (void) snprintf(words, WORDS_MAX, "the longest message that %s takes here cannot be told: %s",
+                                transport_name(c->point.transport), strerrordesc_np(-e));
                 return e;
         }
         e = environment_take(s->o.root, s->o.host->topology, &c->before);
@@ -385,6 +394,7 @@ static void begin(struct scheduler *s) {
                                       .spec = c->spec,
                                       .point = &c->point,
                                       .placement = &c->placement,
+                                      .chunk_bytes = c->chunk_bytes,
                                       .timeout_ns = s->o.run_timeout_ns};
         int e = runner_new(&c->runner, s->o.host, &c->order, &runner_ops, s);
         if (e < 0) {

@@ -55,7 +55,8 @@ int service_presets_json(struct service *s, char **ret, struct refusal *r) {
 }
 
 int service_transports_json(struct service *s, char **ret, struct refusal *r) {
-        int error = capacity_to_json(s->root, ret);
+        const struct admission_host host = service_admission_host(s);
+        int error = capacity_to_json(&host, ret);
         return error < 0 ? service_fail(s, r, error, "reading this host's limits", 0) : 0;
 }
 

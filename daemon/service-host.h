@@ -20,6 +20,7 @@ struct service_hooks {
         void *userdata;
         const struct topology *topology; /* must outlive the service */
         const char *root;                /* "" or a captured tree; copied */
+        const char *runtime_dir;         /* where runs have their files, NULL: not told; copied */
 };
 
 /* The calling thread becomes the service's main thread; `store` is its writing connection and stays the caller's. */

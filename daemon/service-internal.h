@@ -7,6 +7,7 @@
  * connections, and how an errno becomes an answer.
  */
 
+#include "daemon/admission.h"
 #include "daemon/service-host.h"
 
 #include <pthread.h>
@@ -53,7 +54,7 @@ struct service {
         /* fixed once made */
         struct store *store; /* main thread only */
         struct service_hooks hooks;
-        char *root, *dir;
+        char *root, *dir, *runtime_dir; /* the last may be NULL */
         pthread_t main_thread;
         uint64_t started_ns;
         uint64_t deadline_ns; /* tests shorten it */
@@ -87,5 +88,7 @@ int service_fail(struct service *s, struct refusal *r, int error, const char *wh
 int service_unavailable(struct refusal *r, int error, const char *detail);
 
 void service_arm_tidy(struct service *s); /* main thread */
+
+struct admission_host service_admission_host(const struct service *s);
 
 #endif

@@ -106,11 +106,12 @@ static int write_skipped(struct json_writer *w, const struct point *point, const
 /* Keeps the points that this host can do; the others go to the list of the skipped, or refuse the whole. */
 static int admit_points(struct service *s, struct submission *sub, struct json_writer *w, struct refusal *r) {
         struct point_list *list = &sub->points;
+        const struct admission_host host = service_admission_host(s);
         struct refusal reason = {0};
         size_t kept = 0;
         for (size_t i = 0; i < list->n_points; i++) {
                 struct refusal *why = sub->spec->skip_impossible ? &reason : r;
-                int error = admission_check(s->root, s->hooks.topology, sub->spec, &list->points[i], why);
+                int error = admission_check(&host, sub->spec, &list->points[i], why);
                 if (error == 0)
                         list->points[kept++] = list->points[i];
                 else if (error != -EINVAL)

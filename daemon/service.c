@@ -364,13 +364,18 @@ int service_new(struct service **ret, sd_event *event, struct store *store, cons
         s->deadline_ns = SERVICE_DEADLINE_NS;
         s->root = strdup(hooks->root ? hooks->root : "");
         s->dir = strdup(store_dir(store));
-        r = s->root && s->dir ? make_sources(s, event) : -ENOMEM;
+        s->runtime_dir = hooks->runtime_dir ? strdup(hooks->runtime_dir) : NULL;
+        r = s->root && s->dir && !s->runtime_dir == !hooks->runtime_dir ? make_sources(s, event) : -ENOMEM;
         if (r < 0) {
                 service_free(s);
                 return r;
         }
         *ret = s;
         return 0;
+}
+
+struct admission_host service_admission_host(const struct service *s) {
+        return (struct admission_host){.root = s->root, .runtime_dir = s->runtime_dir, .topology = s->hooks.topology};
 }
 
 void service_stop(struct service *s) {
@@ -399,6 +404,7 @@ void service_free(struct service *s) {
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);
         free(s->root);
+        free(s->runtime_dir);
         free(s->dir);
         free(s);
 }

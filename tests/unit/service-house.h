@@ -19,16 +19,16 @@
 
 /* The host's doubles */
 
-int admission_check(const char *root, const struct topology *t, const struct spec *spec, const struct point *p,
+int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
-        (void) root, (void) t, (void) spec;
+        (void) host, (void) spec;
         if (p->message_size != 13)
                 return 0;
         return refuse_limit(r, "/message_size", "unlucky", "12", "13", "13 bytes are impossible here");
 }
 
-int capacity_to_json(const char *root, char **ret) {
-        (void) root;
+int capacity_to_json(const struct admission_host *host, char **ret) {
+        (void) host;
         *ret = strdup("{\"items\":[]}");
         return *ret ? 0 : -ENOMEM;
 }

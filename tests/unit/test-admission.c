@@ -109,7 +109,7 @@ static int admit(const struct admission_case *c, struct refusal *r) {
         if (x == 0)
                 x = topology_read(tree, &t);
         if (x == 0)
-                x = admission_check(tree, t, &spec, &p, r);
+                x = admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, r);
         topology_free(t);
         host_tree_remove(tree);
         return x;
@@ -141,9 +141,9 @@ static void the_cgroup_limits_processes(void) {
         CHECK_INT(topology_read(tree, &t), 0);
         CHECK_INT(host_tree_write(tree, "/proc/self/cgroup", "0::/system.slice/ipclabd.service\n"), 0);
         CHECK_INT(host_tree_write(tree, "/sys/fs/cgroup/system.slice/ipclabd.service/pids.max", "max\n"), 0);
-        CHECK_INT(admission_check(tree, t, &spec, &p, &r), 0);
+        CHECK_INT(admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r), 0);
         CHECK_INT(host_tree_write(tree, "/sys/fs/cgroup/system.slice/ipclabd.service/pids.max", "19\n"), 0);
-        CHECK_INT(admission_check(tree, t, &spec, &p, &r), -EINVAL);
+        CHECK_INT(admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r), -EINVAL);
         topology_free(t);
         host_tree_remove(tree);
         CHECK_STRING(r.limit, "pids.max of the cgroup");
@@ -174,7 +174,7 @@ static void preconditions_that_cannot_be_met(void) {
                 CHECK_INT(host_tree_unpack(rows[i].machine, tree), 0);
                 CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/numa_balancing", rows[i].setting), 0);
                 CHECK_INT(topology_read(tree, &t), 0);
-                int x = admission_check(tree, t, &spec, &p, &r);
+                int x = admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r);
                 topology_free(t);
                 host_tree_remove(tree);
                 CHECK_INT(x, rows[i].code[0] ? -EINVAL : 0);
@@ -189,7 +189,9 @@ static void this_machine_admits_what_is_modest(void) {
         const struct spec spec = {.repetitions = 1};
         const struct point p = {.message_size = 4096, .threads = 1};
         CHECK_INT(topology_read("", &t), 0);
-        int x = admission_check("", t, &spec, &p, &r), without_root = admission_check("/nonexistent", t, &spec, &p, &r);
+        int x = admission_check(&(struct admission_host){.root = "", .topology = t}, &spec, &p, &r),
+            without_root =
+                    admission_check(&(struct admission_host){.root = "/nonexistent", .topology = t}, &spec, &p, &r);
         topology_free(t);
         if (x < 0)
                 CHECK_FAIL("refused: %s", r.detail);

@@ -65,7 +65,7 @@ static void settings_decide(void) {
                 if (cases[i].file)
                         CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
                 CHECK_INT(hostfs_init(&h, tree), 0);
-                CHECK_INT(capacity_read(&h, cases[i].transport, &c), 0);
+                CHECK_INT(capacity_read(&h, &(struct capacity_question){.transport = cases[i].transport}, &c), 0);
                 hostfs_deinit(&h);
                 host_tree_remove(tree);
                 if (c.known != (cases[i].limit != NULL) || c.known == (c.reason[0] != '\0') ||
@@ -84,11 +84,14 @@ static void messages_above_a_limit_are_refused_by_its_name(void) {
         struct refusal r = {0};
         CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
         CHECK_INT(hostfs_init(&h, tree), 0);
-        CHECK_INT(capacity_check_message(&h, TRANSPORT_MSGQ_POSIX, 8192, &r), 0);
-        CHECK_INT(capacity_check_message(&h, TRANSPORT_PIPE, GIB, &r), 0);
-        CHECK_INT(capacity_check_message(&h, TRANSPORT_FILE, GIB, &r), 0); /* not known here: refuses nothing */
+        CHECK_INT(capacity_check_message(&h, &(struct capacity_question){.transport = TRANSPORT_MSGQ_POSIX}, 8192, &r),
+                  0);
+        CHECK_INT(capacity_check_message(&h, &(struct capacity_question){.transport = TRANSPORT_PIPE}, GIB, &r), 0);
+        CHECK_INT(capacity_check_message(&h, &(struct capacity_question){.transport = TRANSPORT_FILE}, GIB, &r),
+                  0); /* not known here: refuses nothing */
         CHECK_INT(r.status, 0);
-        CHECK_INT(capacity_check_message(&h, TRANSPORT_MSGQ_POSIX, 8193, &r), -EINVAL);
+        CHECK_INT(capacity_check_message(&h, &(struct capacity_question){.transport = TRANSPORT_MSGQ_POSIX}, 8193, &r),
+                  -EINVAL);
         hostfs_deinit(&h);
         host_tree_remove(tree);
         CHECK_INT(r.status, 422);
@@ -163,7 +166,7 @@ static void json_has_a_row_for_every_transport(void) {
         int64_t v = 0;
         uint64_t value = 0;
         CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
-        CHECK_INT(capacity_to_json(tree, &text), 0);
+        CHECK_INT(capacity_to_json(&(struct admission_host){.root = tree, .runtime_dir = "/"}, &text), 0);
         host_tree_remove(tree);
         CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
         free(text);
@@ -199,7 +202,7 @@ static void json_has_a_row_for_every_transport(void) {
 
 static void this_machine_has_its_file_systems(void) {
         char *text = NULL;
-        CHECK_INT(capacity_to_json("", &text), 0);
+        CHECK_INT(capacity_to_json(&(struct admission_host){.root = "", .runtime_dir = "/"}, &text), 0);
         CHECK(strstr(text, "\"name\":\"free space of /dev/shm\",\"value\":") || strstr(text, "statvfs(/dev/shm)"));
         CHECK(strstr(text, "fs.pipe-max-size"));
         free(text);
