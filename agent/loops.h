@@ -19,10 +19,12 @@
 #include <errno.h>
 
 /*
- * A transport's hot functions. All return 0, WORKER_STOP (worker_over() came true before the first byte of a message)
- * or a negative errno with w->failure set.
+ * A transport's hot functions. Those with a result return 0, WORKER_STOP (worker_over() came true before the first byte
+ * of a message) or a negative errno with w->failure set.
  *
  *      acquire    where the next message is to be written, w->size bytes. May wait (a ring that is full).
+ *      fill       gives the message its bytes, by its key (pattern.h), before it is sent; NULL for one that lies in one
+ *                 piece where acquire said.
  *      send       the message that acquire gave, whole.
  *      receive    the next message, whole; *ret is where it lies.
  *      release    the reader is done with the message that receive gave.
@@ -31,6 +33,7 @@
  */
 struct channel {
         int (*acquire)(struct worker *w, unsigned char **ret);
+        void (*fill)(struct worker *w, unsigned char *message, uint64_t key);
         int (*send)(struct worker *w, unsigned char *message);
         int (*receive)(struct worker *w, unsigned char **ret);
         void (*release)(struct worker *w, unsigned char *message);
@@ -60,6 +63,15 @@ LOOP_INLINE int loop_verify(struct worker *w, const unsigned char *message, enum
         return 0;
 }
 
+LOOP_INLINE void loop_fill(struct worker *w, const struct channel *c, unsigned char *message, unsigned direction,
+                           uint64_t number) {
+        uint64_t key = pattern_key(w->index, direction, number);
+        if (c->fill)
+                c->fill(w, message, key);
+        else
+                pattern_fill(message, w->size, key);
+}
+
 LOOP_INLINE int loop_emit(struct worker *w, const struct channel *c, enum verify verify, unsigned direction,
                           uint64_t number) {
         unsigned char *message;
@@ -67,7 +79,7 @@ LOOP_INLINE int loop_emit(struct worker *w, const struct channel *c, enum verify
         if (LOOP_UNLIKELY(r))
                 return r;
         if (verify == VERIFY_CHECKSUM)
-                pattern_fill(message, w->size, pattern_key(w->index, direction, number));
+                loop_fill(w, c, message, direction, number);
         return c->send(w, message);
 }
 
@@ -113,7 +125,7 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                 if (LOOP_UNLIKELY(r))
                         break;
                 if (verify == VERIFY_CHECKSUM)
-                        pattern_fill(message, w->size, pattern_key(w->index, 0, n));
+                        loop_fill(w, c, message, 0, n);
                 if (timed)
                         sent_ns = util_now_ns();
                 r = c->send(w, message);

@@ -44,6 +44,16 @@ static inline void pattern_fill(unsigned char *message, size_t size, uint64_t ke
         }
 }
 
+/* The bytes [offset, offset + length) of a message, wherever they lie. */
+static inline void pattern_fill_part(unsigned char *part, size_t offset, size_t length, uint64_t key) {
+        size_t head = (8 - offset % 8) % 8;
+        uint64_t word = key + (offset / 8 + 1) * PATTERN_GOLDEN;
+        if (head > length)
+                head = length;
+        memcpy(part, (const unsigned char *) &word + offset % 8, head);
+        pattern_fill(part + head, length - head, key + (offset + head) / 8 * PATTERN_GOLDEN);
+}
+
 static inline bool pattern_matches(const unsigned char *message, size_t size, uint64_t key) {
         size_t words = size / 8, tail = size % 8;
         uint64_t differ = 0;

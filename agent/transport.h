@@ -12,6 +12,7 @@
  *      open       leader    both ends in step over the peer channel (peer.h): create, pass, open, remove names
  *      attach     worker    on its own CPU and under its own memory policy: map and touch what the worker owns
  *      loops      worker    instantiated from loops.h with the transport's inline functions
+ *      detach     main      each worker's part, when the threads have ended: what attach made goes
  *      close      leader    names in the file system or the IPC namespace go; also after a failure at any point
  */
 
@@ -36,6 +37,8 @@ struct transport_ops {
         int (*open)(struct agent *a);
         /* In the worker's thread. 0; negative errno with w->failure. May be NULL. */
         int (*attach)(struct worker *w);
+        /* Undoes attach as far as it went; not called when the process ends in a failure. May be NULL. */
+        void (*detach)(struct worker *w);
         /* Undoes open as far as it went. NULL-safe against a->transport_data. May be NULL. */
         void (*close)(struct agent *a);
         /* The loops for this agent's set-up (copy mode, wait mode). */

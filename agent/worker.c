@@ -58,6 +58,8 @@ int workers_new(struct agent *a) {
 void workers_free(struct agent *a) {
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 struct worker *w = &a->workers[i];
+                if (a->transport && a->transport->detach)
+                        a->transport->detach(w);
                 if (w->buffer)
                         (void) munmap(w->buffer, w->buffer_length);
                 if (w->send_fd != w->receive_fd)

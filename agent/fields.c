@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Memory and contents of messages in several places; see fields.h. Owned by the worker that sends them. */
+
+#include "agent/fields.h"
+
+#include "agent/pattern.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define LINE 64u
+
+/* From the start of one field to that of the next: whole cache lines, and one between them. */
+static size_t stride_of(size_t size, unsigned n) {
+        size_t longest = (size + n - 1) / n;
+        return (longest + LINE - 1) / LINE * LINE + LINE;
+}
+
+int fields_new(size_t size, unsigned n, struct fields **ret) {
+        if (size == 0 || n == 0 || n > SPEC_FIELDS_MAX)
+                return -EINVAL;
+        if (n > size)
+                n = (unsigned) size;
+        _cleanup_free_ struct fields *f = aligned_alloc(LINE, (sizeof *f + LINE - 1) / LINE * LINE);
+        if (!f)
+                return -ENOMEM;
+        *f = (struct fields){.n = n, .length = n * stride_of(size, n)};
+        f->memory = mmap(NULL, f->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (f->memory == MAP_FAILED)
+                return -ENOMEM;
+        memset(f->memory, 0x5a, f->length); /* the first touch puts the pages where this thread's policy says */
+        for (unsigned i = 0; i < n; i++)
+                f->iov[i] = (struct iovec){.iov_base = f->memory + i * stride_of(size, n),
+                                           .iov_len = size / n + (i < size % n)};
+        *ret = util_steal(&f);
+        return 0;
+}
+
+struct fields *fields_free(struct fields *f) {
+        if (f)
+                (void) munmap(f->memory, f->length);
+        free(f);
+        return NULL;
+}
+
+void fields_fill(const struct fields *f, uint64_t key) {
+        size_t offset = 0;
+        for (unsigned i = 0; i < f->n; i++) {
+                pattern_fill_part(f->iov[i].iov_base, offset, f->iov[i].iov_len, key);
+                offset += f->iov[i].iov_len;
+        }
+}
+
+unsigned fields_after(const struct fields *f, size_t done, struct iovec ret[SPEC_FIELDS_MAX]) {
+        unsigned i = 0, n = 0;
+        while (i < f->n && done >= f->iov[i].iov_len)
+                done -= f->iov[i++].iov_len;
+        for (; i < f->n; i++) {
+                ret[n++] = (struct iovec){.iov_base = (unsigned char *) f->iov[i].iov_base + done,
+                                          .iov_len = f->iov[i].iov_len - done};
+                done = 0;
+        }
+        return n;
+}

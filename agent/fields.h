@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_FIELDS_H
+#define IPCLAB_AGENT_FIELDS_H
+
+/*
+ * A message that lies in several places (copy mode one-copy): the fields that a program would gather with writev(2) or
+ * sendmsg(2). Each lies on cache lines of its own, apart from the next, as allocations of their own do; their lengths
+ * differ by at most a byte, and none is empty, so that a message has at most as many fields as bytes.
+ */
+
+#include "schema/spec.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct fields {
+        struct iovec iov[SPEC_FIELDS_MAX];
+        unsigned n;
+        unsigned char *memory;
+        size_t length; /* of memory */
+};
+
+_Static_assert(SPEC_FIELDS_MAX <= IOV_MAX, "a message goes in one call");
+
+/* Fields for messages of `size` bytes, first touched by the caller. 0; -ENOMEM. */
+int fields_new(size_t size, unsigned n, struct fields **ret);
+struct fields *fields_free(struct fields *f);
+
+/* The pattern's bytes (pattern.h) over all fields, as if they were one message. */
+void fields_fill(const struct fields *f, uint64_t key);
+
+/* What remains behind the first `done` bytes, which are less than all. Returns how many entries of ret it takes. */
+unsigned fields_after(const struct fields *f, size_t done, struct iovec ret[SPEC_FIELDS_MAX]);
+
+#endif

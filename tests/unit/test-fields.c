@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Messages in several places: how they are cut, that their bytes are one message's, and what is left of them. */
+
+#include "agent/fields.h"
+#include "agent/pattern.h"
+#include "check.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const struct {
+        size_t size;
+        unsigned asked, n;
+        size_t longest, shortest;
+} cuts[] = {
+        {8, 8, 8, 1, 1},        {1, 8, 1, 1, 1},           {7, 8, 7, 1, 1},        {9, 8, 8, 2, 1},
+        {4096, 8, 8, 512, 512}, {65549, 8, 8, 8194, 8193}, {1000, 64, 64, 16, 15}, {100, 1, 1, 100, 100},
+};
+
+static void test_cut(void) {
+        for (size_t i = 0; i < ELEMENTS(cuts); i++) {
+                struct fields *f;
+                size_t sum = 0, longest = 0, shortest = SIZE_MAX;
+                CHECK_INT(fields_new(cuts[i].size, cuts[i].asked, &f), 0);
+                for (unsigned k = 0; k < f->n; k++) {
+                        size_t length = f->iov[k].iov_len;
+                        const unsigned char *end = (const unsigned char *) f->iov[k].iov_base + length;
+                        sum += length;
+                        longest = length > longest ? length : longest;
+                        shortest = length < shortest ? length : shortest;
+                        CHECK((uintptr_t) f->iov[k].iov_base % 64 == 0);
+                        CHECK(end <= f->memory + f->length);
+                        CHECK(k + 1 == f->n || end + 64 <= (const unsigned char *) f->iov[k + 1].iov_base);
+                }
+                CHECK_UINT(f->n, cuts[i].n);
+                CHECK_UINT(sum, cuts[i].size);
+                CHECK_UINT(longest, cuts[i].longest);
+                CHECK_UINT(shortest, cuts[i].shortest);
+                fields_free(f);
+        }
+}
+
+/* Gathered behind `done` bytes, the fields are the pattern's tail. */
+static bool gathers(const struct fields *f, size_t size, size_t done, const unsigned char *whole) {
+        struct iovec rest[SPEC_FIELDS_MAX];
+        unsigned n = fields_after(f, done, rest);
+        size_t at = done;
+        for (unsigned i = 0; i < n; i++) {
+                if (rest[i].iov_len == 0 || memcmp(rest[i].iov_base, whole + at, rest[i].iov_len) != 0)
+                        return false;
+                at += rest[i].iov_len;
+        }
+        return at == size;
+}
+
+static void test_filled_as_one_message(void) {
+        for (size_t i = 0; i < ELEMENTS(cuts); i++) {
+                struct fields *f;
+                uint64_t key = pattern_key(1, 0, 77 + i);
+                unsigned char *whole = malloc(cuts[i].size);
+                CHECK(whole);
+                pattern_fill(whole, cuts[i].size, key);
+                CHECK_INT(fields_new(cuts[i].size, cuts[i].asked, &f), 0);
+                fields_fill(f, key);
+                for (size_t done = 0; done < cuts[i].size; done += 1 + done / 50)
+                        CHECK(gathers(f, cuts[i].size, done, whole));
+                CHECK(gathers(f, cuts[i].size, cuts[i].size - 1, whole));
+                fields_free(f);
+                free(whole);
+        }
+}
+
+static void test_bad(void) {
+        struct fields *f = NULL;
+        CHECK_INT(fields_new(0, 8, &f), -EINVAL);
+        CHECK_INT(fields_new(10, 0, &f), -EINVAL);
+        CHECK_INT(fields_new(1000, SPEC_FIELDS_MAX + 1, &f), -EINVAL);
+        CHECK(!f);
+        fields_free(NULL);
+}
+
+int main(void) {
+        RUN(test_cut);
+        RUN(test_filled_as_one_message);
+        RUN(test_bad);
+        return check_end();
+}
