@@ -37,7 +37,8 @@ static int after_error(struct worker *w, int fd, short events, size_t moved, con
         }
 }
 
-int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
+int descriptor_finish_send(struct worker *w, const unsigned char *message, ssize_t n, descriptor_again again,
+                           const char *what) {
         size_t sent = 0;
         for (;;) {
                 if (n >= 0) {
@@ -46,12 +47,20 @@ int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t
                                 return 0;
                         worker_count(&w->partial_sends);
                 } else {
-                        int r = after_error(w, w->send_fd, POLLOUT, sent, "write");
+                        int r = after_error(w, w->send_fd, POLLOUT, sent, what);
                         if (r)
                                 return r;
                 }
-                n = descriptor_write(w->send_fd, message + sent, w->size - sent);
+                n = again(w, message, sent);
         }
+}
+
+static ssize_t write_again(struct worker *w, const unsigned char *message, size_t sent) {
+        return descriptor_write(w->send_fd, message + sent, w->size - sent);
+}
+
+int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
+        return descriptor_finish_send(w, message, n, write_again, "write");
 }
 
 int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n) {

@@ -72,6 +72,7 @@ static void widen(int fd, int *least, int *most) {
 
 void pipes_effective(const struct agent *a, struct json_writer *w) {
         int least = -1, most = -1;
+        pipes_modes_effective(a, w);
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 widen(a->workers[i].send_fd, &least, &most);
                 widen(a->workers[i].receive_fd, &least, &most);

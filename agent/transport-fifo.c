@@ -10,7 +10,7 @@
  *      first   open there for writing, unlink      "opened"
  */
 
-#include "agent/descriptor.h"
+#include "agent/agent.h"
 #include "agent/leader.h"
 #include "agent/peer.h"
 #include "agent/pipes.h"
@@ -28,9 +28,6 @@ enum direction { THERE, BACK };
 struct fifo_names {
         uint32_t made; /* of how many threads names may exist */
 };
-
-static const struct channel fifo_channel = DESCRIPTOR_CHANNEL;
-TRANSPORT_LOOPS(fifo, fifo_channel);
 
 static void name_of(uint32_t thread, enum direction d, char name[NAME_SIZE]) {
         (void) snprintf(name, NAME_SIZE, "fifo-%" PRIu32 "-%s", thread, d == THERE ? "there" : "back");
@@ -137,16 +134,14 @@ static void fifo_close(struct agent *a) {
         a->transport_data = NULL;
 }
 
-static const struct transport_loops *fifo_loops_of(const struct agent *a) {
-        (void) a;
-        return &fifo_loops;
-}
-
 const struct transport_ops transport_fifo = {
         .transport = TRANSPORT_FIFO,
         .engine = ENGINE_SYSCALL,
         .open = fifo_open,
+        .attach = pipes_attach,
+        .detach = pipes_detach,
         .close = fifo_close,
-        .loops = fifo_loops_of,
+        .loops = pipes_loops,
         .effective = pipes_effective,
+        .pages = pipes_pages,
 };

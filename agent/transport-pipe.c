@@ -6,7 +6,7 @@
  * other.
  */
 
-#include "agent/descriptor.h"
+#include "agent/agent.h"
 #include "agent/leader.h"
 #include "agent/peer.h"
 #include "agent/pipes.h"
@@ -14,9 +14,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-
-static const struct channel pipe_channel = DESCRIPTOR_CHANNEL;
-TRANSPORT_LOOPS(pipe, pipe_channel);
 
 static int make_pipe(struct agent *a, int ret[2]) {
         if (pipe2(ret, O_CLOEXEC) < 0)
@@ -63,15 +60,13 @@ static int pipe_open(struct agent *a) {
         return r;
 }
 
-static const struct transport_loops *pipe_loops_of(const struct agent *a) {
-        (void) a;
-        return &pipe_loops;
-}
-
 const struct transport_ops transport_pipe = {
         .transport = TRANSPORT_PIPE,
         .engine = ENGINE_SYSCALL,
         .open = pipe_open,
-        .loops = pipe_loops_of,
+        .attach = pipes_attach,
+        .detach = pipes_detach,
+        .loops = pipes_loops,
         .effective = pipes_effective,
+        .pages = pipes_pages,
 };

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The memory that vmsplice(2) sends from; see splice.h. Owned by the worker that sends. */
+
+#include "agent/splice.h"
+
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static size_t divide_up(size_t a, size_t b) {
+        return (a + b - 1) / b;
+}
+
+size_t splice_buffers(size_t size, size_t pipe_size, size_t page) {
+        size_t slots = divide_up(pipe_size, page), pages = divide_up(size, page);
+        return divide_up(slots, pages) + 1;
+}
+
+int splice_pool_new(size_t size, int pipe_fd, struct splice_pool **ret) {
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        int pipe_size = fcntl(pipe_fd, F_GETPIPE_SZ);
+        if (pipe_size < 0)
+                return -errno;
+        _cleanup_free_ struct splice_pool *p = malloc(sizeof *p);
+        if (!p)
+                return -ENOMEM;
+        *p = (struct splice_pool){.size = size,
+                                  .stride = divide_up(size, page) * page,
+                                  .count = splice_buffers(size, (size_t) pipe_size, page)};
+        p->memory = mmap(NULL, p->count * p->stride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p->memory == MAP_FAILED)
+                return -ENOMEM;
+        /* Pages of their own from the start: what was never written is the zero page, and would be replaced later. */
+        memset(p->memory, 0x5a, p->count * p->stride);
+        *ret = util_steal(&p);
+        return 0;
+}
+
+struct splice_pool *splice_pool_free(struct splice_pool *p) {
+        if (p)
+                (void) munmap(p->memory, p->count * p->stride);
+        free(p);
+        return NULL;
+}

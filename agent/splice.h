@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_SPLICE_H
+#define IPCLAB_AGENT_SPLICE_H
+
+/*
+ * Messages into a pipe by vmsplice(2): the pipe takes references to the sender's pages, and only the reader copies.
+ *
+ * The pages stay the sender's (no SPLICE_F_GIFT: a gift may become somebody's page cache, and its giver may never
+ * write to it again), so what it writes to them before the reader has been there, the reader gets. No call tells when
+ * that is; but the pipe's size does:
+ *
+ *      A pipe has C slots, and vmsplice fills one with each page, or part of a page, of a message; a message begins at
+ * a page's begin, so that it takes p = ceil(size / page) slots, however many calls it goes in. Slots are filled and
+ *      emptied in order. Once a slot has been filled, at most C - 1 before it can still be full: all that lie C or more
+ *      before it have been emptied, which read(2) does to a slot after it has copied the last byte out of it.
+ *
+ *      B buffers are used in turn. Buffer b is written for message m after messages 0 ... m - 1 have been sent, mp
+ * slots in all, of which the first mp - C are empty. It was last used for message m - B, whose last slot is number (m -
+ * B + 1) p - 1. That is among the first mp - C when (B - 1) p >= C: B = ceil(C / p) + 1.
+ *
+ * A pool of this size needs no waiting and no help from the reader. C is the pipe's effective size in pages, which
+ * nobody changes once the channel is open.
+ *
+ * Source: man 2 vmsplice; Linux fs/splice.c (vmsplice_to_pipe, iter_to_pipe), fs/pipe.c (pipe_read).
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct splice_pool {
+        unsigned char *memory;
+        size_t size;   /* of a message */
+        size_t stride; /* from one buffer to the next, whole pages */
+        size_t count, next;
+};
+
+/* How many buffers of `size` bytes a pipe of pipe_size bytes needs. */
+size_t splice_buffers(size_t size, size_t pipe_size, size_t page);
+
+/* A pool for messages of `size` bytes into this pipe, first touched by the caller. 0; -ENOMEM; errno of fcntl(2). */
+int splice_pool_new(size_t size, int pipe_fd, struct splice_pool **ret);
+struct splice_pool *splice_pool_free(struct splice_pool *p);
+
+static inline unsigned char *splice_pool_buffer(const struct splice_pool *p) {
+        return p->memory + p->next * p->stride;
+}
+
+/* To be called once the whole message in the current buffer has gone into the pipe. */
+static inline void splice_pool_advance(struct splice_pool *p) {
+        p->next = p->next + 1 == p->count ? 0 : p->next + 1;
+}
+
+#endif

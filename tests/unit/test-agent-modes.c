@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Real pairs of agents in every copy mode and engine: each transport, workload and number of threads with sizes that
+ * fit nothing, every byte checked; a reader that stands still for a while; ends that are killed or stopped.
+ */
+
+#include "check.h"
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define STALL_NS (300 * NSEC_PER_MSEC)
+
+static const struct mode {
+        enum transport transport;
+        enum engine engine;
+        enum copy_mode copy_mode;
+        const char *method; /* what `effective` says of it */
+} modes[] = {
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"writev\""},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO, "\"send_method\":\"vmsplice\""},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"writev\""},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, "\"send_method\":\"vmsplice\""},
+};
+
+static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+
+static const char *agent_path(void) {
+        static char path[512];
+        const char *root = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
+        return path;
+}
+
+static struct driver_spec spec_of(const struct mode *m, enum workload k) {
+        struct driver_spec s = driver_spec_default(agent_path());
+        s.point.transport = m->transport;
+        s.point.engine = m->engine;
+        s.point.copy_mode = m->copy_mode;
+        s.point.fields = m->copy_mode == COPY_ONE ? SPEC_FIELDS_STANDARD : 0;
+        s.point.workload = k;
+        s.verify = VERIFY_CHECKSUM;
+        s.interval_ns = 20 * NSEC_PER_MSEC;
+        s.stall_ns = STALL_NS;
+        return s;
+}
+
+static void explain(const struct mode *m, const struct driver *d) {
+        const struct point *p = &d->spec.point;
+        fprintf(stderr, "%s %s %s %s, %" PRIu64 " bytes, %" PRIu32 " threads: %s\n", transport_name(m->transport),
+                engine_name(m->engine), copy_mode_name(m->copy_mode), workload_name(p->workload), p->message_size,
+                p->threads, d->trouble);
+}
+
+static bool run_well(struct driver *d, const struct mode *m, const struct driver_spec *s) {
+        bool well = driver_run(d, s) == 0;
+        if (!well)
+                explain(m, d);
+        return well;
+}
+
+static void test_every_byte_arrives(void) {
+        static const uint64_t sizes[] = {1, 7, 4096, 65536 + 13};
+        static const uint32_t threads[] = {1, 3};
+        for (size_t i = 0; i < ELEMENTS(modes); i++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (size_t n = 0; n < ELEMENTS(sizes) * ELEMENTS(threads); n++) {
+                                struct driver d;
+                                struct driver_spec s = spec_of(&modes[i], workloads[k]);
+                                s.point.message_size = sizes[n % ELEMENTS(sizes)];
+                                s.point.threads = threads[n / ELEMENTS(sizes)];
+                                s.messages = 500;
+                                s.warmup_ns = (n % 2) * 5 * NSEC_PER_MSEC;
+                                CHECK(run_well(&d, &modes[i], &s));
+                                CHECK_UINT(d.ends[END_SECOND].report.messages, 500 * s.point.threads);
+                                CHECK(strstr(d.ends[END_FIRST].report.effective, modes[i].method));
+                                driver_deinit(&d);
+                        }
+}
+
+static void test_every_verification_by_time(void) {
+        for (size_t i = 0; i < ELEMENTS(modes); i++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                                struct driver d;
+                                struct driver_spec s = spec_of(&modes[i], workloads[k]);
+                                s.verify = v;
+                                s.duration_ns = 60 * NSEC_PER_MSEC;
+                                CHECK(run_well(&d, &modes[i], &s));
+                                CHECK(d.ends[END_SECOND].report.messages > 0);
+                                driver_deinit(&d);
+                        }
+}
+
+/* What a sender keeps must stay as it was until the reader has been there, however late that is. */
+static void test_reader_that_stands_still(void) {
+        for (size_t i = 0; i < ELEMENTS(modes); i++) {
+                struct driver d;
+                struct driver_spec s = spec_of(&modes[i], WORKLOAD_STREAM);
+                s.point.message_size = 5000;
+                s.point.threads = 2;
+                s.duration_ns = 250 * NSEC_PER_MSEC;
+                CHECK_INT(driver_open(&d, &s), 0);
+                CHECK_INT(driver_start(&d), 0);
+                for (unsigned n = 0; n < 10; n++) {
+                        (void) poll(NULL, 0, 10);
+                        (void) kill(d.ends[END_SECOND].pid, SIGSTOP);
+                        (void) poll(NULL, 0, 10);
+                        (void) kill(d.ends[END_SECOND].pid, SIGCONT);
+                }
+                int r = driver_collect(&d, util_now_ns() + 10 * NSEC_PER_SEC);
+                if (r < 0)
+                        explain(&modes[i], &d);
+                CHECK_INT(r, 0);
+                CHECK_INT(driver_close(&d), 0);
+                driver_deinit(&d);
+        }
+}
+
+/* Strikes one end in mid-run and waits for what the other says. */
+static int strike(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        int r = driver_open(d, s);
+        if (r == 0)
+                r = driver_start(d);
+        if (r < 0)
+                return r;
+        (void) poll(NULL, 0, 60);
+        (void) kill(d->ends[victim].pid, signal);
+        if (signal == SIGSTOP)
+                d->ends[victim].gone = true; /* says nothing any more: only the other is waited for */
+        r = driver_collect(d, util_now_ns() + s->duration_ns + 10 * NSEC_PER_SEC);
+        return d->ends[victim == END_FIRST ? END_SECOND : END_FIRST].failed ? 0 : r ? r : -EPROTO;
+}
+
+static void test_an_end_that_is_struck(void) {
+        static const int signals[] = {SIGKILL, SIGSTOP};
+        for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++)
+                for (size_t n = 0; n < ELEMENTS(signals) * END_COUNT; n++) {
+                        const struct mode *m = &modes[i / ELEMENTS(workloads)];
+                        struct driver d;
+                        struct driver_spec s = spec_of(m, workloads[i % ELEMENTS(workloads)]);
+                        enum end victim = (enum end)(n % END_COUNT);
+                        int signal = signals[n / END_COUNT];
+                        const struct driver_end *witness = &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+                        s.duration_ns = signal == SIGKILL ? 20 * NSEC_PER_SEC : 200 * NSEC_PER_MSEC;
+                        s.point.threads = 2;
+                        uint64_t begin = util_now_ns();
+                        int r = strike(&d, &s, victim, signal);
+                        if (r < 0)
+                                explain(m, &d);
+                        CHECK_INT(r, 0);
+                        CHECK(util_now_ns() - begin < 5 * NSEC_PER_SEC);
+                        CHECK(strncmp(witness->error.detail, "peer ", 5) == 0);
+                        CHECK(strstr(witness->error.detail, d.ends[victim].role));
+                        (void) kill(d.ends[victim].pid, SIGKILL);
+                        CHECK_INT(driver_close(&d), 0); /* the run's directory was empty */
+                        CHECK(WIFEXITED(witness->status) && WEXITSTATUS(witness->status) == 1);
+                        driver_deinit(&d);
+                }
+}
+
+int main(void) {
+        RUN(test_every_byte_arrives);
+        RUN(test_every_verification_by_time);
+        RUN(test_reader_that_stands_still);
+        RUN(test_an_end_that_is_struck);
+        return check_end();
+}
