@@ -109,7 +109,7 @@ static int find_own(char **ret, char *detail) {
         int r = read_text("/proc/self/mountinfo", &mountinfo);
         if (r == 0)
                 r = read_text("/proc/self/cgroup", &self);
-        if (r < 0)
+        if (r < 0 || !mountinfo || !self)
                 return fail(detail, r, "cannot read /proc/self/mountinfo and cgroup: %s", strerrordesc_np(-r));
         r = cgroup_find(mountinfo, self, ret);
         return r == -ENOENT ? fail(detail, r, "no cgroup v2 hierarchy is mounted here") : r;
@@ -213,7 +213,7 @@ static int open_tree(struct cgroup_tree *t, const char *own, char *detail) {
 int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail) {
         _cleanup_free_ char *own = NULL;
         int r = find_own(&own, ret_detail);
-        if (r < 0)
+        if (r < 0 || !own)
                 return r;
         struct cgroup_tree *t = malloc(sizeof(*t));
         if (!t)

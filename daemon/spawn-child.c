@@ -83,8 +83,9 @@ static int reset_signals(void) {
         for (int s = 1; s < _NSIG; s++)
                 (void) sigaction(s, &sa, NULL); /* fails for SIGKILL, SIGSTOP and libc's own two */
         sigemptyset(&none);
-        if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-                return errno;
+        int e = pthread_sigmask(SIG_SETMASK, &none, NULL);
+        if (e != 0)
+                return e;
         /* A terminal's ^C is for the daemon, which ends its agents in its own way. */
         return setsid() < 0 ? errno : 0;
 }

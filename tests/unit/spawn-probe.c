@@ -37,9 +37,10 @@ static void put_descriptors(FILE *out) {
         fputs("fds", out);
         DIR *dir = opendir("/proc/self/fd");
         for (struct dirent *d; dir && (d = readdir(dir));)
-                if (d->d_name[0] != '.' && atoi(d->d_name) != dirfd(dir))
+                if (d->d_name[0] != '.' && strtol(d->d_name, NULL, 10) != dirfd(dir))
                         fprintf(out, " %s", d->d_name);
-        closedir(dir);
+        if (dir)
+                closedir(dir);
         fputc('\n', out);
 }
 

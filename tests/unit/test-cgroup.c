@@ -65,9 +65,10 @@ static pid_t put_processes(const struct cgroup_run *g) {
                 if (procs < 0 || write(procs, "0", 1) != 1)
                         _exit(1);
                 (void) fork();
-                ssize_t n = write(ready[1], "x", 1);
+                if (write(ready[1], "x", 1) != 1)
+                        _exit(1);
                 for (;;)
-                        n += pause();
+                        (void) pause();
         }
         close(ready[1]);
         ssize_t n = read(ready[0], &byte, 1);

@@ -119,7 +119,7 @@ static void nothing_is_inherited(void) {
         CHECK_STRING(line("umask"), "077");
         CHECK_STRING(line("core"), "0");
         CHECK_STRING(line("pdeathsig"), "9");
-        CHECK(atol(line("nofile")) >= 1024);
+        CHECK(strtol(line("nofile"), NULL, 10) >= 1024);
         char precedence[16];
         (void) snprintf(precedence, sizeof(precedence), "%d",
                         identity.change ? PRIO_MIN : getpriority(PRIO_PROCESS, 0));
