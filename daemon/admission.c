@@ -4,10 +4,7 @@
  * the service for every point of a posted spec; reads little, sets nothing.
  */
 
-#include "daemon/admission.h"
-
-#include "daemon/capacity.h"
-#include "daemon/placement.h"
+#include "daemon/admission-internal.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
@@ -20,19 +17,9 @@
 #define AGENT_DESCRIPTORS 64u
 /* Leaders and main threads of both agents. */
 #define EXTRA_THREADS 4u
-#define UNLIMITED UINT64_MAX
 
-struct asked {
-        struct hostfs h;
-        const char *runtime_dir;
-        const struct topology *t;
-        const struct spec *spec;
-        const struct point *p;
-        struct refusal *r;
-};
-
-static int refuse_number(const struct asked *a, const char *pointer, const char *limit, uint64_t limit_value,
-                         uint64_t value, const char *why) {
+int asked_refuse(const struct asked *a, const char *pointer, const char *limit, uint64_t limit_value, uint64_t value,
+                 const char *why) {
         char limit_text[32], value_text[32];
         (void) snprintf(limit_text, sizeof(limit_text), "%" PRIu64, limit_value);
         (void) snprintf(value_text, sizeof(value_text), "%" PRIu64, value);
@@ -41,9 +28,9 @@ static int refuse_number(const struct asked *a, const char *pointer, const char 
 }
 
 /* A setting that is not there does not limit. */
-static uint64_t read_setting(struct asked *a, const char *path) {
+uint64_t asked_setting(struct asked *a, const char *path) {
         int64_t v = 0;
-        return hostfs_i64(&a->h, &v, "%s", path) == 0 && v >= 0 ? (uint64_t) v : UNLIMITED;
+        return hostfs_i64(&a->h, &v, "%s", path) == 0 && v >= 0 ? (uint64_t) v : ASKED_UNLIMITED;
 }
 
 /* What can never be met here. What could be set and is not fails the run, which says how to set it. */
@@ -57,8 +44,8 @@ static int check_require(struct asked *a) {
         for (size_t i = 0; i < a->t->n_nodes; i++)
                 nodes += a->t->nodes[i].has_memory;
         return nodes > 1 ? 0
-                         : refuse_number(a, "/placement", "nodes with memory", nodes, 2,
-                                         "automatic NUMA balancing is required, and has nothing to move on this host");
+                         : asked_refuse(a, "/placement", "nodes with memory", nodes, 2,
+                                        "automatic NUMA balancing is required, and has nothing to move on this host");
 }
 
 static int check_engine(struct asked *a) {
@@ -90,29 +77,37 @@ static int check_pipe_size(struct asked *a) {
         uint64_t bytes = a->spec->options.pipe_size;
         if (bytes == 0 || !is_pipe(a->p))
                 return 0;
-        uint64_t most = read_setting(a, "/proc/sys/fs/pipe-max-size");
+        uint64_t most = asked_setting(a, "/proc/sys/fs/pipe-max-size");
         if (round_pipe_size(bytes) > most)
-                return refuse_number(a, "/transport_options/pipe_size", "fs.pipe-max-size", most, bytes,
-                                     "a pipe of this size is for the privileged only (to raise it: sysctl "
-                                     "fs.pipe-max-size=BYTES)");
+                return asked_refuse(a, "/transport_options/pipe_size", "fs.pipe-max-size", most, bytes,
+                                    "a pipe of this size is for the privileged only (to raise it: sysctl "
+                                    "fs.pipe-max-size=BYTES)");
 
-        uint64_t pages = read_setting(a, "/proc/sys/fs/pipe-user-pages-soft");
+        uint64_t pages = asked_setting(a, "/proc/sys/fs/pipe-user-pages-soft");
         uint64_t need = round_pipe_size(bytes) / (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads * directions(a->p);
         if (pages != 0 && need > pages)
-                return refuse_number(
-                        a, "/transport_options/pipe_size", "fs.pipe-user-pages-soft", pages, need,
-                        "the pipes of all threads together hold more pages than one user may (to raise it: "
-                        "sysctl fs.pipe-user-pages-soft=PAGES)");
+                return asked_refuse(a, "/transport_options/pipe_size", "fs.pipe-user-pages-soft", pages, need,
+                                    "the pipes of all threads together hold more pages than one user may (to raise it: "
+                                    "sysctl fs.pipe-user-pages-soft=PAGES)");
         return 0;
 }
 
-static uint64_t threads_needed(const struct point *p) {
-        return (uint64_t) p->threads * workload_agents(p->workload);
+/* Threads and processes of all agents. */
+static uint64_t tasks_needed(const struct point *p) {
+        return workload_has_processes(p->workload) ? p->processes
+                                                   : (uint64_t) p->threads * workload_agents(p->workload);
+}
+
+/* Of one agent. Processes that hand the CPU round have a pipe each. */
+static uint64_t descriptors_needed(const struct point *p) {
+        if (workload_has_processes(p->workload))
+                return 2u * p->processes + AGENT_DESCRIPTORS;
+        return (uint64_t) p->threads * directions(p) + AGENT_DESCRIPTORS;
 }
 
 /* A buffer of a message for each thread of each end. */
 static uint64_t memory_needed(const struct asked *a) {
-        uint64_t need = threads_needed(a->p) * (a->p->message_size + THREAD_OVERHEAD_BYTES);
+        uint64_t need = tasks_needed(a->p) * (a->p->message_size + a->p->working_set + THREAD_OVERHEAD_BYTES);
         if (is_pipe(a->p) && a->spec->options.pipe_size)
                 need += round_pipe_size(a->spec->options.pipe_size) * a->p->threads * directions(a->p);
         return need;
@@ -130,8 +125,8 @@ static int check_memory(struct asked *a) {
         uint64_t available = strtoull(line, &end, 10) * KIB, need = memory_needed(a);
         if (end == line || need <= available)
                 return 0;
-        return refuse_number(a, "/message_size", "memory available", available, need,
-                             "the buffers of all threads, in bytes, do not fit into memory");
+        return asked_refuse(a, "/message_size", "memory available", available, need,
+                            "the buffers of all threads, in bytes, do not fit into memory");
 }
 
 /* Bound pages cannot go elsewhere: what a node has in all is the least that must suffice. */
@@ -144,9 +139,9 @@ static int check_node_memory(struct asked *a, const struct run_placement *p) {
                         if (node_set_has(&p->ends[e].memory_nodes, (unsigned) a->t->nodes[i].id))
                                 have += a->t->nodes[i].memory_bytes;
                 if (need > have)
-                        return refuse_number(a, "/message_size", "memory of the bound nodes", have, need,
-                                             "the buffers of one end, in bytes, do not fit into the nodes that its "
-                                             "memory is bound to");
+                        return asked_refuse(a, "/message_size", "memory of the bound nodes", have, need,
+                                            "the buffers of one end, in bytes, do not fit into the nodes that its "
+                                            "memory is bound to");
         }
         return 0;
 }
@@ -155,14 +150,14 @@ static int check_node_memory(struct asked *a, const struct run_placement *p) {
 static uint64_t hard_limit(const char *limits, const char *name) {
         const char *at = strstr(limits, name);
         if (!at)
-                return UNLIMITED;
+                return ASKED_UNLIMITED;
         at += strlen(name);
         at += strspn(at, " ");
         at += strcspn(at, " \n"); /* soft */
         at += strspn(at, " ");
         char *end = NULL;
         uint64_t v = strtoull(at, &end, 10);
-        return end == at ? UNLIMITED : v; /* "unlimited" */
+        return end == at ? ASKED_UNLIMITED : v; /* "unlimited" */
 }
 
 /* pids.max of the daemon's own group, which every run's group is below of. */
@@ -171,14 +166,16 @@ static uint64_t cgroup_pids_max(struct asked *a) {
         int64_t v = 0;
         if (hostfs_line(&a->h, line, sizeof(line), "/proc/self/cgroup") < 0 || strncmp(line, "0::/", 4) != 0 ||
             strstr(line, "/.."))
-                return UNLIMITED;
+                return ASKED_UNLIMITED;
         const char *group = strcmp(line, "0::/") == 0 ? "" : line + 3;
-        return hostfs_i64(&a->h, &v, "/sys/fs/cgroup%s/pids.max", group) == 0 && v >= 0 ? (uint64_t) v : UNLIMITED;
+        return hostfs_i64(&a->h, &v, "/sys/fs/cgroup%s/pids.max", group) == 0 && v >= 0 ? (uint64_t) v
+                                                                                        : ASKED_UNLIMITED;
 }
 
 static int check_threads(struct asked *a) {
         _cleanup_free_ char *limits = NULL;
-        uint64_t threads = threads_needed(a->p) + EXTRA_THREADS;
+        uint64_t threads = tasks_needed(a->p) + EXTRA_THREADS;
+        const char *pointer = workload_has_processes(a->p->workload) ? "/processes" : "/threads";
 
         int x = hostfs_text(&a->h, &limits, "/proc/self/limits");
         if (x == -ENOMEM)
@@ -187,26 +184,28 @@ static int check_threads(struct asked *a) {
                 const char *name;
                 uint64_t value;
         } all[] = {
-                {"RLIMIT_NPROC", limits ? hard_limit(limits, "Max processes") : UNLIMITED},
-                {"kernel.pid_max", read_setting(a, "/proc/sys/kernel/pid_max")},
-                {"kernel.threads-max", read_setting(a, "/proc/sys/kernel/threads-max")},
+                {"RLIMIT_NPROC", limits ? hard_limit(limits, "Max processes") : ASKED_UNLIMITED},
+                {"kernel.pid_max", asked_setting(a, "/proc/sys/kernel/pid_max")},
+                {"kernel.threads-max", asked_setting(a, "/proc/sys/kernel/threads-max")},
                 {"pids.max of the cgroup", cgroup_pids_max(a)},
         };
         for (size_t i = 0; i < ELEMENTS(all); i++)
                 if (threads > all[i].value)
-                        return refuse_number(a, "/threads", all[i].name, all[i].value, threads,
-                                             "too many threads for this host");
+                        return asked_refuse(a, pointer, all[i].name, all[i].value, threads,
+                                            "too many threads for this host");
 
-        uint64_t files = (uint64_t) a->p->threads * directions(a->p) + AGENT_DESCRIPTORS;
-        uint64_t most = limits ? hard_limit(limits, "Max open files") : UNLIMITED;
-        if (is_pipe(a->p) && files > most)
-                return refuse_number(a, "/threads", "RLIMIT_NOFILE", most, files, "too many descriptors for one agent");
-        return 0;
+        uint64_t files = descriptors_needed(a->p),
+                 most = limits ? hard_limit(limits, "Max open files") : ASKED_UNLIMITED;
+        return files > most
+                       ? asked_refuse(a, pointer, "RLIMIT_NOFILE", most, files, "too many descriptors for one agent")
+                       : 0;
 }
 
 static int check_placement(struct asked *a) {
         _cleanup_(run_placement_deinit) struct run_placement placement = {0};
         int x = placement_resolve(a->t, a->p, &placement, a->r);
+        if (x == 0)
+                x = check_spin(a, &placement);
         return x < 0 ? x : check_node_memory(a, &placement);
 }
 
@@ -228,8 +227,10 @@ static int check_message(struct asked *a) {
 
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
-        static int (*const checks[])(struct asked *) = {check_require,   check_engine, check_message, check_pipe_size,
-                                                        check_placement, check_memory, check_threads};
+        static int (*const checks[])(struct asked *) = {
+                check_require,   check_engine,    check_socket_options, check_file_sync, check_message,
+                check_pipe_size, check_placement, check_memory,         check_threads,   check_connections,
+        };
         struct asked a = {.t = host->topology, .runtime_dir = host->runtime_dir, .spec = spec, .p = p, .r = r};
 
         int x = hostfs_init(&a.h, host->root);

@@ -131,6 +131,191 @@ static void every_limit_is_named(void) {
         }
 }
 
+/* What else a spec may ask for: the setting that it meets, on one recorded host or another. */
+static const struct option_case {
+        const char *machine, *file, *content;
+        struct point point;
+        struct transport_options options;
+        bool chunk;
+        const char *code, *pointer, *limit, *limit_value, *value; /* code NULL: admitted */
+} option_cases[] = {
+#define STREAM(t, bytes, n, ...)                                                                                       \
+        { .transport = TRANSPORT_##t, .message_size = bytes, .threads = n, ##__VA_ARGS__ }
+#define SENT(...)                                                                                                      \
+        { __VA_ARGS__ }
+        /* the kernel would cut these down, and say nothing */
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(UNIX_STREAM, 4096, 1), SENT(.sndbuf = 212992),
+         .code = NULL},
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(UNIX_STREAM, 4096, 1), SENT(.sndbuf = 212993),
+         false, "limit-exceeded", "/transport_options/sndbuf", "net.core.wmem_max", "212992", "212993"},
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(PIPE, 4096, 1), SENT(.sndbuf = 212993),
+         .code = NULL},
+        {"busy-lab", "/proc/sys/net/core/wmem_max", NULL, STREAM(UNIX_DGRAM, 4096, 1), SENT(.sndbuf = 1 << 20),
+         .code = NULL},
+        {"busy-lab", "/proc/sys/net/core/rmem_max", "212992\n", STREAM(TCP, 4096, 1), SENT(.rcvbuf = 300000), false,
+         "limit-exceeded", "/transport_options/rcvbuf", "net.core.rmem_max", "212992", "300000"},
+        {"busy-lab", "/proc/sys/net/core/busy_read", "50\n", STREAM(TCP, 4096, 1), SENT(.busy_poll = 50), .code = NULL},
+        {"busy-lab", "/proc/sys/net/core/busy_read", "0\n", STREAM(TCP, 4096, 1), SENT(.busy_poll = 50), false,
+         "limit-exceeded", "/transport_options/busy_poll", "net.core.busy_read", "0", "50"},
+        {"busy-lab", "/proc/sys/net/ipv4/tcp_allowed_congestion_control", "reno cubic\n", STREAM(TCP, 4096, 1),
+         SENT(.congestion = "cubic"), .code = NULL},
+        {"busy-lab", "/proc/sys/net/ipv4/tcp_allowed_congestion_control", "reno cubic\n", STREAM(TCP, 4096, 1),
+         SENT(.congestion = "cub"), false, "limit-exceeded", "/transport_options/congestion",
+         "net.ipv4.tcp_allowed_congestion_control", "reno cubic", "cub"},
+        {"busy-lab", NULL, NULL, STREAM(TCP, 4096, 1), SENT(.congestion = "bbr"), .code = NULL},
+        /* a port for each connection, and the server's */
+        {"busy-lab", "/proc/sys/net/ipv4/ip_local_port_range", "40000\t40008\n", STREAM(TCP, 4096, 8), SENT(0),
+         .code = NULL},
+        {"busy-lab", "/proc/sys/net/ipv4/ip_local_port_range", "40000\t40007\n", STREAM(TCP, 4096, 8), SENT(0), false,
+         "limit-exceeded", "/threads", "ports of net.ipv4.ip_local_port_range", "8", "9"},
+        /* datagrams: as long as the buffer that is asked for, else as the largest that may be asked for */
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(UNIX_DGRAM, 425952, 1), SENT(0), .code = NULL},
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(UNIX_DGRAM, 425953, 1), SENT(0), false,
+         "limit-exceeded", "/message_size", "net.core.wmem_max", "212992", "425953"},
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(UNIX_SEQPACKET, 131040, 1),
+         SENT(.sndbuf = 65536), .code = NULL},
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(UNIX_SEQPACKET, 131041, 1),
+         SENT(.sndbuf = 65536), false, "limit-exceeded", "/message_size", "transport_options.sndbuf", "65536",
+         "131041"},
+        {"busy-lab", "/proc/sys/net/core/wmem_max", "212992\n", STREAM(UNIX_SEQPACKET, 131041, 1),
+         SENT(.sndbuf = 65536), true, .code = NULL},
+        {"busy-lab", NULL, NULL, STREAM(UNIX_DGRAM, 4263617, 1), SENT(0), false, "limit-exceeded", "/message_size",
+         "kernel's largest socket buffer", "4263616", "4263617"},
+        /* who spins needs a CPU that its peer is not bound to */
+        {"busy-lab", NULL, NULL, STREAM(SHM_POSIX, 4096, 1, .wait = WAIT_SPIN), SENT(0), .code = NULL},
+        {"busy-lab", NULL, NULL,
+         STREAM(SHM_POSIX, 4096, 1, .wait = WAIT_SPIN, .placement = {.kind = PLACEMENT_SAME_NODE}), SENT(0),
+         .code = NULL},
+        {"busy-lab", NULL, NULL,
+         STREAM(SHM_SYSV, 4096, 1, .wait = WAIT_SPIN, .placement = {.kind = PLACEMENT_SAME_CPU}), SENT(0), false,
+         "impossible-combination", "/wait", "", "", ""},
+        {"busy-lab", NULL, NULL,
+         STREAM(SHM_SYSV, 4096, 1, .wait = WAIT_HYBRID, .placement = {.kind = PLACEMENT_SAME_CPU}), SENT(0),
+         .code = NULL},
+        {"busy-lab", NULL, NULL, STREAM(PIPE, 4096, 1, .wait = WAIT_SPIN, .placement = {.kind = PLACEMENT_SAME_CPU}),
+         SENT(0), .code = NULL},
+        {"busy-lab", NULL, NULL,
+         STREAM(MMAP_FILE, 4096, 1, .wait = WAIT_SPIN,
+                .placement = {.kind = PLACEMENT_EXPLICIT, .ends = {{.node = -1, .cpu = 1}, {.node = 0, .cpu = 1}}}),
+         SENT(0), false, "impossible-combination", "/wait", "", "", ""},
+        {"busy-lab", NULL, NULL,
+         STREAM(MMAP_FILE, 4096, 1, .wait = WAIT_SPIN,
+                .placement = {.kind = PLACEMENT_EXPLICIT, .ends = {{.node = -1, .cpu = 0}, {.node = -1, .cpu = 1}}}),
+         SENT(0), .code = NULL},
+        {"busy-lab", "/sys/devices/system/cpu/online", "0\n", STREAM(MMAP_ANONYMOUS, 4096, 1, .wait = WAIT_SPIN),
+         SENT(0), false, "limit-exceeded", "/wait", "CPUs allowed", "1", "2"},
+        /* processes that hand the CPU round: tasks, and two descriptors each */
+        {"busy-lab",
+         "/proc/self/limits",
+         LIMITS("68", "4096"),
+         {.workload = WORKLOAD_CONTEXT_SWITCH, .threads = 1, .processes = 64},
+         SENT(0),
+         .code = NULL},
+        {"busy-lab",
+         "/proc/self/limits",
+         LIMITS("67", "4096"),
+         {.workload = WORKLOAD_CONTEXT_SWITCH, .threads = 1, .processes = 64},
+         SENT(0),
+         false,
+         "limit-exceeded",
+         "/processes",
+         "RLIMIT_NPROC",
+         "67",
+         "68"},
+        {"busy-lab",
+         "/proc/self/limits",
+         LIMITS("unlimited", "100"),
+         {.workload = WORKLOAD_CONTEXT_SWITCH, .threads = 1, .processes = 64},
+         SENT(0),
+         false,
+         "limit-exceeded",
+         "/processes",
+         "RLIMIT_NOFILE",
+         "100",
+         "192"},
+#undef STREAM
+#undef SENT
+};
+
+static void every_option_meets_its_setting(void) {
+        for (size_t i = 0; i < ELEMENTS(option_cases); i++) {
+                const struct option_case *c = &option_cases[i];
+                const struct spec spec = {.options = c->options, .chunk = c->chunk};
+                struct refusal r = {.status = 0};
+                struct topology *t = NULL;
+                char tree[64];
+                CHECK_INT(host_tree_unpack(c->machine, tree), 0);
+                if (c->file)
+                        CHECK_INT(host_tree_write(tree, c->file, c->content), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                int x = admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &c->point, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                bool same = c->code ? x == -EINVAL && r.status == 422 && strcmp(r.code, c->code) == 0 &&
+                                              strcmp(r.pointer, c->pointer) == 0 && strcmp(r.limit, c->limit) == 0 &&
+                                              strcmp(r.limit_value, c->limit_value) == 0 &&
+                                              strcmp(r.value, c->value) == 0 && r.detail[0]
+                                    : x == 0;
+                if (!same)
+                        CHECK_FAIL("case %zu gave %d %d %s %s: %s [%s = %s, asked %s]", i, x, r.status, r.code,
+                                   r.pointer, r.detail, r.limit, r.limit_value, r.value);
+        }
+}
+
+/* Pieces are as long as the mechanism takes, and only where they are asked for and needed. */
+static void messages_go_in_pieces(void) {
+        static const struct {
+                enum transport transport;
+                uint64_t message_size;
+                bool chunk;
+                uint64_t expected;
+        } rows[] = {
+                {TRANSPORT_MSGQ_SYSV, 4 << 20, true, 8192}, {TRANSPORT_MSGQ_SYSV, 8192, true, 0},
+                {TRANSPORT_MSGQ_SYSV, 8193, true, 8192},    {TRANSPORT_MSGQ_SYSV, 4 << 20, false, 0},
+                {TRANSPORT_MSGQ_POSIX, 9000, true, 8192},   {TRANSPORT_FIFO, 4 << 20, true, 0},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                const struct spec spec = {.chunk = rows[i].chunk};
+                const struct point p = {
+                        .transport = rows[i].transport, .message_size = rows[i].message_size, .threads = 1};
+                uint64_t bytes = 1;
+                char tree[64];
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                int x = admission_chunk_bytes(&(struct admission_host){.root = tree}, &spec, &p, &bytes);
+                CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/msgmax", NULL), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/sys/fs/mqueue/msgsize_max", NULL), 0);
+                int without = admission_chunk_bytes(&(struct admission_host){.root = tree}, &spec, &p, &(uint64_t){0});
+                host_tree_remove(tree);
+                CHECK_INT(x, 0);
+                CHECK_UINT(bytes, rows[i].expected);
+                CHECK_INT(without, rows[i].chunk && transport_terms[p.transport].message_bound ? -ENODATA : 0);
+        }
+}
+
+/* Whether a file system takes O_DIRECT, and in what units, it is asked itself. */
+static void direct_files_are_tried(void) {
+        const struct spec spec = {.options = {.file_sync = FILE_SYNC_DIRECT}};
+        struct point p = {.transport = TRANSPORT_FILE, .message_size = 4097, .threads = 1};
+        struct topology *t = NULL;
+        struct refusal r = {.status = 0};
+        CHECK_INT(topology_read("", &t), 0);
+        struct admission_host host = {.root = "", .topology = t, .runtime_dir = "/proc"};
+        CHECK_INT(admission_check(&host, &spec, &p, &r), -EINVAL); /* procfs has no O_TMPFILE at all */
+        CHECK_STRING(r.code, "not-available");
+        CHECK_STRING(r.pointer, "/transport_options/file_sync");
+        host.runtime_dir = ".";
+        int odd = admission_check(&host, &spec, &p, &r);
+        p.message_size = 65536;
+        int even = odd < 0 ? admission_check(&host, &spec, &p, &r) : 0;
+        topology_free(t);
+        if (odd < 0 && strcmp(r.code, "not-available") == 0)
+                SKIP("%s", r.detail);
+        CHECK_INT(odd, -EINVAL);
+        CHECK_STRING(r.limit, "alignment of O_DIRECT");
+        CHECK_STRING(r.value, "4097");
+        CHECK_INT(even, 0);
+}
+
 static void the_cgroup_limits_processes(void) {
         char tree[64];
         struct topology *t = NULL;
@@ -200,6 +385,9 @@ static void this_machine_admits_what_is_modest(void) {
 
 int main(void) {
         RUN(every_limit_is_named);
+        RUN(every_option_meets_its_setting);
+        RUN(messages_go_in_pieces);
+        RUN(direct_files_are_tried);
         RUN(the_cgroup_limits_processes);
         RUN(preconditions_that_cannot_be_met);
         RUN(this_machine_admits_what_is_modest);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ADMISSION_INTERNAL_H
+#define IPCLAB_DAEMON_ADMISSION_INTERNAL_H
+
+/* What the parts of admission share. Each check is 0, -EINVAL with the refusal filled, or -ENOMEM. */
+
+#include "daemon/admission.h"
+#include "daemon/capacity.h"
+#include "daemon/placement.h"
+
+#define ASKED_UNLIMITED UINT64_MAX
+
+struct asked {
+        struct hostfs h;
+        const char *runtime_dir;
+        const struct topology *t;
+        const struct spec *spec;
+        const struct point *p;
+        struct refusal *r;
+};
+
+/* "WHY: VALUE needed, LIMIT is LIMIT_VALUE". */
+int asked_refuse(const struct asked *a, const char *pointer, const char *limit, uint64_t limit_value, uint64_t value,
+                 const char *why);
+/* A number of /proc/sys; ASKED_UNLIMITED where there is none. */
+uint64_t asked_setting(struct asked *a, const char *path);
+
+/* admission-options.c: transport_options against the host's settings. */
+int check_socket_options(struct asked *a);
+int check_connections(struct asked *a);
+int check_file_sync(struct asked *a);
+
+/* admission-spin.c: whether an end that spins has a CPU that its peer has not. */
+int check_spin(struct asked *a, const struct run_placement *placement);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * transport_options against the settings of the host: agents have no privilege, so what the kernel would quietly cut
+ * down (SO_SNDBUF) or refuse in the middle of a run (TCP_CONGESTION, O_DIRECT) is refused here. Called by admission.c.
+ *
+ * Source: socket(7), tcp(7), open(2), statx(2).
+ */
+
+#include "daemon/admission-internal.h"
+
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_socket(enum transport t) {
+        return t == TRANSPORT_TCP || t == TRANSPORT_UNIX_STREAM || t == TRANSPORT_UNIX_DGRAM ||
+               t == TRANSPORT_UNIX_SEQPACKET;
+}
+
+/* tcp_allowed_congestion_control: what programs without CAP_NET_ADMIN may choose from, names between blanks. */
+static int check_congestion(struct asked *a) {
+        const char *name = a->spec->options.congestion;
+        char line[400], copy[400], *rest = copy;
+
+        if (!name[0] || hostfs_line(&a->h, line, sizeof(line), "/proc/sys/net/ipv4/tcp_allowed_congestion_control") < 0)
+                return 0;
+        (void) snprintf(copy, sizeof(copy), "%s", line);
+        for (const char *word; (word = strsep(&rest, " \t"));)
+                if (strcmp(word, name) == 0)
+                        return 0;
+        return refuse_limit(a->r, "/transport_options/congestion", "net.ipv4.tcp_allowed_congestion_control", line,
+                            name,
+                            "congestion control %s is not among those that may be chosen here: %s; to allow more: "
+                            "sysctl net.ipv4.tcp_allowed_congestion_control='NAMES'",
+                            name, line);
+}
+
+int check_socket_options(struct asked *a) {
+        const struct transport_options *o = &a->spec->options;
+        const struct {
+                bool tcp_only;
+                uint64_t value;
+                const char *pointer, *limit, *path, *why;
+        } all[] = {
+                {false, o->sndbuf, "/transport_options/sndbuf", "net.core.wmem_max", "/proc/sys/net/core/wmem_max",
+                 "the kernel would cut SO_SNDBUF down (to raise it: sysctl net.core.wmem_max=BYTES)"},
+                {true, o->rcvbuf, "/transport_options/rcvbuf", "net.core.rmem_max", "/proc/sys/net/core/rmem_max",
+                 "the kernel would cut SO_RCVBUF down (to raise it: sysctl net.core.rmem_max=BYTES)"},
+                {true, o->busy_poll, "/transport_options/busy_poll", "net.core.busy_read",
+                 "/proc/sys/net/core/busy_read",
+                 "more SO_BUSY_POLL than every socket has is for the privileged (to raise it: sysctl "
+                 "net.core.busy_read=MICROSECONDS)"},
+        };
+        bool tcp = a->p->transport == TRANSPORT_TCP;
+
+        if (!workload_has_transport(a->p->workload) || !is_socket(a->p->transport))
+                return 0;
+        for (size_t i = 0; i < ELEMENTS(all); i++) {
+                uint64_t most =
+                        all[i].value && (tcp || !all[i].tcp_only) ? asked_setting(a, all[i].path) : ASKED_UNLIMITED;
+                if (all[i].value > most)
+                        return asked_refuse(a, all[i].pointer, all[i].limit, most, all[i].value, all[i].why);
+        }
+        return tcp ? check_congestion(a) : 0;
+}
+
+/* "32768 60999". Each connection to the one port of the server needs a port of its own. */
+int check_connections(struct asked *a) {
+        char line[64], *end = NULL;
+
+        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_TCP ||
+            hostfs_line(&a->h, line, sizeof(line), "/proc/sys/net/ipv4/ip_local_port_range") < 0)
+                return 0;
+        unsigned long first = strtoul(line, &end, 10), last = strtoul(end, NULL, 10);
+        uint64_t ports = last >= first ? last - first + 1 : 0;
+        if (a->p->threads + 1ul <= ports)
+                return 0;
+        return asked_refuse(a, "/threads", "ports of net.ipv4.ip_local_port_range", ports, a->p->threads + 1ul,
+                            "too many connections for this host's ports (to raise it: sysctl "
+                            "net.ipv4.ip_local_port_range='FIRST LAST')");
+}
+
+/* What offset and length of an O_DIRECT transfer must be multiples of, on the file system of a file that is open so. */
+static uint64_t direct_alignment(int fd) {
+        struct statx x;
+        if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) == 0 && x.stx_mask & STATX_DIOALIGN)
+                return x.stx_dio_offset_align;
+        /* kernels before 6.1 do not tell: the file system's block is always enough */
+        return statx(fd, "", AT_EMPTY_PATH, 0, &x) == 0 ? x.stx_blksize : 4096;
+}
+
+/* Found by trying, as file systems tell it in no other way. */
+int check_file_sync(struct asked *a) {
+        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE ||
+            a->spec->options.file_sync != FILE_SYNC_DIRECT || !a->runtime_dir || a->h.root_fd >= 0)
+                return 0;
+        _cleanup_close_ int fd = open(a->runtime_dir, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+        if (fd < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
+                return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
+                              "file_sync direct is not available: the file system of %s takes no O_DIRECT (%s)",
+                              a->runtime_dir, strerrordesc_np(errno));
+        if (fd < 0) /* whatever it is, it is not for this check to say */
+                return 0;
+        uint64_t unit = direct_alignment(fd);
+        if (unit == 0 || a->p->message_size % unit == 0)
+                return 0;
+        return asked_refuse(a, "/message_size", "alignment of O_DIRECT", unit, a->p->message_size,
+                            "a message that is written past the page cache is a multiple of it");
+}

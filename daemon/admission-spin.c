@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An end that spins on the CPU that its peer needs waits for the scheduler and measures its time slice. So each end
+ * must have a CPU that its peer is not bound to. Called by admission.c.
+ */
+
+#include "daemon/admission-internal.h"
+
+#include "schema/util.h"
+
+#include <inttypes.h>
+
+static size_t cpus_to_choose_from(const struct asked *a) {
+        size_t n = 0;
+        for (size_t i = 0; i < a->t->n_cpus; i++)
+                n += a->t->cpus[i].online && a->t->cpus[i].allowed;
+        return n;
+}
+
+/* Where thread i is bound to one CPU: that; else -1. */
+static int bound_to(const struct agent_placement *p, uint32_t i) {
+        if (p->n_cpus == 0 || (p->roam && p->n_cpus > 1))
+                return -1;
+        return p->cpus[i % p->n_cpus];
+}
+
+int check_spin(struct asked *a, const struct run_placement *placement) {
+        if (!point_has_wait(a->p->workload, a->p->transport) || a->p->wait != WAIT_SPIN)
+                return 0;
+        if (cpus_to_choose_from(a) < 2)
+                return asked_refuse(a, "/wait", "CPUs allowed", cpus_to_choose_from(a), 2,
+                                    "wait spin needs each end on a CPU of its own");
+        for (uint32_t i = 0; i < a->p->threads; i++) {
+                int cpu = bound_to(&placement->ends[END_FIRST], i);
+                if (cpu >= 0 && cpu == bound_to(&placement->ends[END_SECOND], i))
+                        return refuse(a->r, 422, "impossible-combination", "/wait",
+                                      "wait spin needs each end on a CPU of its own, and this placement puts both ends "
+                                      "of thread %" PRIu32 " on CPU %d",
+                                      i, cpu);
+        }
+        return 0;
+}
