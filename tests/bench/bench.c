@@ -25,13 +25,26 @@ struct options {
         int cpus[2];
         enum verify verify;
         uint64_t pipe_size;
-        int transport, workload; /* -1: all */
-        uint64_t size;           /* 0: all */
+        int transport, engine, copy_mode, workload; /* -1: all */
+        uint64_t size;                              /* 0: all */
         bool check;
 };
 
-struct row {
+/* What is compared: a line here, and one in hand.c. */
+struct subject {
         enum transport transport;
+        enum engine engine;
+        enum copy_mode copy_mode;
+};
+
+static const struct subject subjects[] = {
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO},  {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE},  {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO}, {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO},
+};
+
+struct row {
+        const struct subject *subject;
         enum workload workload;
         uint64_t size;
 };
@@ -55,7 +68,10 @@ static double median(struct series *s) {
 static int agents_once(const struct options *o, const struct row *row, double seconds, double *ret_rate) {
         struct driver d;
         struct driver_spec s = driver_spec_default(o->agent);
-        s.point.transport = row->transport;
+        s.point.transport = row->subject->transport;
+        s.point.engine = row->subject->engine;
+        s.point.copy_mode = row->subject->copy_mode;
+        s.point.fields = s.point.copy_mode == COPY_ONE ? SPEC_FIELDS_STANDARD : 0;
         s.point.workload = row->workload;
         s.point.message_size = row->size;
         s.verify = o->verify;
@@ -78,7 +94,9 @@ static int agents_once(const struct options *o, const struct row *row, double se
 static int hand_once(const struct options *o, const struct row *row, double rate, double *ret_rate) {
         struct hand h = {
                 .workload = row->workload,
-                .transport = row->transport,
+                .transport = row->subject->transport,
+                .engine = row->subject->engine,
+                .copy_mode = row->subject->copy_mode,
                 .verify = o->verify,
                 .size = row->size,
                 .messages = (uint64_t) (rate * o->seconds) + 1,
@@ -127,39 +145,57 @@ static bool print_row(const struct row *row, struct series *hand, struct series 
         for (unsigned i = 0; i < hand->n; i++)
                 paired.values[paired.n++] = agents->values[i] / hand->values[i];
         double h = median(hand), a = median(agents), ratio = a / h;
-        printf("%-6s %-9s %8" PRIu64 " %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f  %.3f  %.3f%s\n",
-               transport_name(row->transport), workload_name(row->workload), row->size, h, hand->values[0],
+        printf("%-14s %-8s %-9s %-9s %8" PRIu64 " %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f  %.3f  %.3f%s\n",
+               transport_name(row->subject->transport), engine_name(row->subject->engine),
+               copy_mode_name(row->subject->copy_mode), workload_name(row->workload), row->size, h, hand->values[0],
                hand->values[hand->n - 1], a, agents->values[0], agents->values[agents->n - 1], ratio, median(&paired),
                ratio < PROMISE ? "  below 0.97" : "");
         (void) fflush(stdout);
         return ratio >= PROMISE;
 }
 
-static int run_all(const struct options *o) {
-        static const enum transport transports[] = {TRANSPORT_PIPE, TRANSPORT_FIFO};
+static bool wanted(const struct options *o, const struct row *row) {
+        return (o->transport < 0 || o->transport == (int) row->subject->transport) &&
+               (o->engine < 0 || o->engine == (int) row->subject->engine) &&
+               (o->copy_mode < 0 || o->copy_mode == (int) row->subject->copy_mode) &&
+               (o->workload < 0 || o->workload == (int) row->workload) && (o->size == 0 || o->size == row->size);
+}
+
+/* 0: as promised; 1: below; negative errno. */
+static int run_and_print(const struct options *o, const struct row *row) {
+        static struct series hand, agents;
+        hand.n = agents.n = 0;
+        int r = run_row(o, row, &hand, &agents);
+        return r < 0 ? r : !print_row(row, &hand, &agents);
+}
+
+static int run_subject(const struct options *o, const struct subject *subject, unsigned *rows, unsigned *low) {
         static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
         static const uint64_t sizes[] = {1, 64, 4096, 65536};
+        for (size_t w = 0; w < ELEMENTS(workloads); w++)
+                for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                        struct row row = {subject, workloads[w], sizes[i]};
+                        if (!wanted(o, &row))
+                                continue;
+                        int r = run_and_print(o, &row);
+                        if (r < 0)
+                                return r;
+                        *rows += 1;
+                        *low += (unsigned) r;
+                }
+        return 0;
+}
+
+static int run_all(const struct options *o) {
         unsigned rows = 0, low = 0;
 
         printf("messages/s, %u rounds of %.2f s each, interleaved; CPUs %d and %d; verify %s\n", o->rounds, o->seconds,
                o->cpus[0], o->cpus[1], verify_name(o->verify));
-        printf("%-6s %-9s %8s %12s %12s %12s %12s %12s %12s  %s  %s\n", "", "", "size", "hand", "min", "max", "agents",
-               "min", "max", "ratio", "paired");
-        for (size_t t = 0; t < ELEMENTS(transports); t++)
-                for (size_t w = 0; w < ELEMENTS(workloads); w++)
-                        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
-                                struct row row = {transports[t], workloads[w], sizes[i]};
-                                static struct series hand, agents;
-                                if ((o->transport >= 0 && o->transport != (int) row.transport) ||
-                                    (o->workload >= 0 && o->workload != (int) row.workload) ||
-                                    (o->size && o->size != row.size))
-                                        continue;
-                                hand.n = agents.n = 0;
-                                if (run_row(o, &row, &hand, &agents) < 0)
-                                        return 1;
-                                rows++;
-                                low += !print_row(&row, &hand, &agents);
-                        }
+        printf("%-14s %-8s %-9s %-9s %8s %12s %12s %12s %12s %12s %12s  %s  %s\n", "", "", "", "", "size", "hand",
+               "min", "max", "agents", "min", "max", "ratio", "paired");
+        for (size_t i = 0; i < ELEMENTS(subjects); i++)
+                if (run_subject(o, &subjects[i], &rows, &low) < 0)
+                        return 1;
         if (low)
                 printf("%u of %u rows are below %.2f of the hand-written loop\n", low, rows, PROMISE);
         else
@@ -175,7 +211,7 @@ static void usage(FILE *f) {
               "  --cpus A,B           first and second end; -1 = not pinned (default 0,1)\n"
               "  --verify WORD        none, touch or checksum (default touch)\n"
               "  --pipe-size BYTES    for both (default: as it comes)\n"
-              "  --transport WORD, --workload WORD, --size BYTES   only these rows\n"
+              "  --transport WORD, --engine WORD, --copy-mode WORD, --workload WORD, --size BYTES   only these rows\n"
               "  --check              exit 1 when a row is below 0.97\n",
               f);
 }
@@ -201,6 +237,8 @@ static int parse_cpus(const char *value, int cpus[2]) {
 
 static int parse_option(int c, const char *value, struct options *o) {
         enum transport t;
+        enum engine e;
+        enum copy_mode m;
         enum workload w;
         switch (c) {
         case 'a':
@@ -223,6 +261,16 @@ static int parse_option(int c, const char *value, struct options *o) {
                 if (transport_from_name(value, &t) < 0)
                         return bad("--transport", value);
                 o->transport = (int) t;
+                return 0;
+        case 'e':
+                if (engine_from_name(value, &e) < 0)
+                        return bad("--engine", value);
+                o->engine = (int) e;
+                return 0;
+        case 'm':
+                if (copy_mode_from_name(value, &m) < 0)
+                        return bad("--copy-mode", value);
+                o->copy_mode = (int) m;
                 return 0;
         case 'w':
                 if (workload_from_name(value, &w) < 0)
@@ -250,6 +298,8 @@ int main(int argc, char **argv) {
                 {"verify", required_argument, NULL, 'v'},
                 {"pipe-size", required_argument, NULL, 'p'},
                 {"transport", required_argument, NULL, 't'},
+                {"engine", required_argument, NULL, 'e'},
+                {"copy-mode", required_argument, NULL, 'm'},
                 {"workload", required_argument, NULL, 'w'},
                 {"size", required_argument, NULL, 'n'},
                 {"check", no_argument, NULL, 'k'},
@@ -262,6 +312,8 @@ int main(int argc, char **argv) {
                             .cpus = {0, 1},
                             .verify = VERIFY_TOUCH,
                             .transport = -1,
+                            .engine = -1,
+                            .copy_mode = -1,
                             .workload = -1};
         int c;
         while ((c = getopt_long(argc, argv, "", table, NULL)) >= 0) {

@@ -1,126 +1,148 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Pipes and FIFOs by hand: read(2) and write(2) of glibc, in a process with one thread. */
+/* Pipes and FIFOs by hand: read(2), and write(2), writev(2) or vmsplice(2), in a process with one thread. */
 
-#include "agent/pattern.h"
-#include "schema/util.h"
-#include "tests/bench/hand.h"
+#include "tests/bench/hand-loops.h"
 
-#include <sys/mman.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
-static volatile uint64_t sink;
+#define FIELDS 8u
 
-static unsigned char *buffer_of(size_t size) {
-        void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED)
-                return NULL;
-        memset(p, 0x5a, size);
-        return p;
-}
-
-static int send_all(int fd, const unsigned char *p, size_t size) {
-        while (size) {
-                ssize_t n = write(fd, p, size);
+HAND_INLINE int receive_all(struct hand_end *e) {
+        for (size_t got = 0; got < e->size;) {
+                ssize_t n = read(e->in, e->buffer + got, e->size - got);
                 if (n <= 0)
                         return -1;
-                p += n;
-                size -= (size_t) n;
+                got += (size_t) n;
         }
         return 0;
 }
 
-static int receive_all(int fd, unsigned char *p, size_t size) {
-        while (size) {
-                ssize_t n = read(fd, p, size);
+HAND_INLINE int send_all(struct hand_end *e, unsigned char *message) {
+        for (size_t sent = 0; sent < e->size;) {
+                ssize_t n = write(e->out, message + sent, e->size - sent);
                 if (n <= 0)
                         return -1;
-                p += n;
-                size -= (size_t) n;
+                sent += (size_t) n;
         }
         return 0;
 }
 
-static int check(const struct hand *h, const unsigned char *p, unsigned direction, uint64_t number) {
-        if (h->verify == VERIFY_TOUCH) {
-                uint64_t sum = 0;
-                for (size_t i = 0; i < h->size; i += 64)
-                        sum += p[i];
-                sink = sum;
-        }
-        if (h->verify == VERIFY_CHECKSUM)
-                return pattern_matches(p, h->size, pattern_key(0, direction, number)) ? 0 : -1;
-        return 0;
-}
+static const struct hand_way pipe_way = {.next = hand_next_buffer, .send = send_all, .receive = receive_all};
+HAND_LOOPS(pipe, pipe_way);
 
-static void fill(const struct hand *h, unsigned char *p, unsigned direction, uint64_t number) {
-        if (h->verify == VERIFY_CHECKSUM)
-                pattern_fill(p, h->size, pattern_key(0, direction, number));
-}
+/* The fields and their lengths; a message shorter than they are many has fewer. */
+struct gathered {
+        struct iovec iov[FIELDS];
+        int n;
+};
 
-static uint64_t sender(const struct hand *h, int receive_fd, int send_fd) {
-        unsigned char *p = buffer_of(h->size);
-        (void) receive_fd;
-        if (!p)
-                return 0;
-        for (uint64_t i = 0; i < h->warmup + h->messages + h->tail; i++) {
-                fill(h, p, 0, i);
-                if (send_all(send_fd, p, h->size) < 0)
-                        return 0;
-        }
-        return 1;
-}
-
-static int receive_some(const struct hand *h, int fd, unsigned char *p, uint64_t from, uint64_t to) {
-        for (uint64_t i = from; i < to; i++)
-                if (receive_all(fd, p, h->size) < 0 || check(h, p, 0, i) < 0)
+static int open_gathered(struct hand_end *e) {
+        struct gathered *g = calloc(1, sizeof *g);
+        unsigned n = e->size < FIELDS ? (unsigned) e->size : FIELDS;
+        if (!g)
+                return -1;
+        g->n = (int) n;
+        for (unsigned i = 0; i < n; i++) {
+                g->iov[i].iov_len = e->size / n + (i < e->size % n);
+                g->iov[i].iov_base = malloc(g->iov[i].iov_len);
+                if (!g->iov[i].iov_base)
                         return -1;
+                memset(g->iov[i].iov_base, 0x5a, g->iov[i].iov_len);
+        }
+        e->own = g;
         return 0;
 }
 
-static uint64_t receiver(const struct hand *h, int receive_fd, int send_fd) {
-        unsigned char *p = buffer_of(h->size);
-        (void) send_fd;
-        if (!p || receive_some(h, receive_fd, p, 0, h->warmup) < 0)
-                return 0;
-        uint64_t end = h->warmup + h->messages, begin = util_now_ns();
-        if (receive_some(h, receive_fd, p, h->warmup, end) < 0)
-                return 0;
-        uint64_t ns = util_now_ns() - begin;
-        return receive_some(h, receive_fd, p, end, end + h->tail) < 0 ? 0 : ns;
+HAND_INLINE void fill_gathered(struct hand_end *e, unsigned char *message, uint64_t key) {
+        const struct gathered *g = e->own;
+        size_t offset = 0;
+        (void) message;
+        for (int i = 0; i < g->n; i++) {
+                pattern_fill_part(g->iov[i].iov_base, offset, g->iov[i].iov_len, key);
+                offset += g->iov[i].iov_len;
+        }
 }
 
-static int exchange(const struct hand *h, int in, int out, unsigned char *p, uint64_t from, uint64_t to) {
-        for (uint64_t i = from; i < to; i++) {
-                fill(h, p, 0, i);
-                if (send_all(out, p, h->size) < 0 || receive_all(in, p, h->size) < 0 || check(h, p, 1, i) < 0)
+/* What is left of a message of which `done` bytes have gone, until all have. */
+static int send_gathered_rest(struct hand_end *e, size_t done) {
+        const struct gathered *g = e->own;
+        while (done < e->size) {
+                struct iovec rest[FIELDS];
+                size_t skip = done;
+                int n = 0;
+                for (int i = 0; i < g->n; i++) {
+                        size_t gone = skip < g->iov[i].iov_len ? skip : g->iov[i].iov_len;
+                        skip -= gone;
+                        if (gone < g->iov[i].iov_len)
+                                rest[n++] =
+                                        (struct iovec){(char *) g->iov[i].iov_base + gone, g->iov[i].iov_len - gone};
+                }
+                ssize_t sent = writev(e->out, rest, n);
+                if (sent <= 0)
                         return -1;
+                done += (size_t) sent;
         }
         return 0;
 }
 
-static uint64_t initiator(const struct hand *h, int receive_fd, int send_fd) {
-        unsigned char *p = buffer_of(h->size);
-        if (!p || exchange(h, receive_fd, send_fd, p, 0, h->warmup) < 0)
-                return 0;
-        uint64_t begin = util_now_ns();
-        if (exchange(h, receive_fd, send_fd, p, h->warmup, h->warmup + h->messages) < 0)
-                return 0;
-        return util_now_ns() - begin;
+HAND_INLINE int send_gathered(struct hand_end *e, unsigned char *message) {
+        const struct gathered *g = e->own;
+        (void) message;
+        ssize_t n = writev(e->out, g->iov, g->n);
+        if (n < 0)
+                return -1;
+        return (size_t) n == e->size ? 0 : send_gathered_rest(e, (size_t) n);
 }
 
-static uint64_t responder(const struct hand *h, int receive_fd, int send_fd) {
-        unsigned char *p = buffer_of(h->size);
-        if (!p)
+static const struct hand_way gathered_way = {.open = open_gathered,
+                                             .next = hand_next_buffer,
+                                             .fill = fill_gathered,
+                                             .send = send_gathered,
+                                             .receive = receive_all};
+HAND_LOOPS(gathered, gathered_way);
+
+/* As many buffers in turn as the pipe can hold messages, and one: agent/splice.h has the reasoning. */
+struct spliced {
+        unsigned char *memory;
+        size_t stride, count, next;
+};
+
+static int open_spliced(struct hand_end *e) {
+        struct spliced *s = calloc(1, sizeof *s);
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        if (!s)
+                return -1;
+        e->own = s;
+        if (e->out < 0)
                 return 0;
-        for (uint64_t i = 0; i < h->warmup + h->messages; i++) {
-                if (receive_all(receive_fd, p, h->size) < 0 || check(h, p, 0, i) < 0)
-                        return 0;
-                fill(h, p, 1, i);
-                if (send_all(send_fd, p, h->size) < 0)
-                        return 0;
+        size_t slots = (size_t) fcntl(e->out, F_GETPIPE_SZ) / page, pages = (e->size + page - 1) / page;
+        s->stride = pages * page;
+        s->count = (slots + pages - 1) / pages + 1;
+        s->memory = hand_memory(s->count * s->stride);
+        return s->memory ? 0 : -1;
+}
+
+HAND_INLINE unsigned char *next_spliced(struct hand_end *e) {
+        struct spliced *s = e->own;
+        s->next = s->next + 1 == s->count ? 0 : s->next + 1;
+        return s->memory + s->next * s->stride;
+}
+
+HAND_INLINE int send_spliced(struct hand_end *e, unsigned char *message) {
+        struct iovec v = {message, e->size};
+        while (v.iov_len) {
+                ssize_t n = vmsplice(e->out, &v, 1, 0);
+                if (n <= 0)
+                        return -1;
+                v.iov_base = (char *) v.iov_base + n;
+                v.iov_len -= (size_t) n;
         }
-        return 1;
+        return 0;
 }
 
-const struct hand_loops hand_pipe_stream = {.first = sender, .second = receiver};
-const struct hand_loops hand_pipe_pingpong = {.first = initiator, .second = responder};
+static const struct hand_way spliced_way = {
+        .open = open_spliced, .next = next_spliced, .send = send_spliced, .receive = receive_all};
+HAND_LOOPS(spliced, spliced_way);

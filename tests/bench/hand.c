@@ -43,14 +43,27 @@ static int set_size(const struct hand *h, int fd) {
         return 0;
 }
 
+/* What is written by hand: a line for each way. */
+static const struct {
+        enum transport transport;
+        enum engine engine;
+        enum copy_mode copy_mode;
+        const struct hand_loops *stream, *pingpong;
+} ways[] = {
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO, &hand_pipe_stream, &hand_pipe_pingpong},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, &hand_gathered_stream, &hand_gathered_pingpong},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO, &hand_spliced_stream, &hand_spliced_pingpong},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO, &hand_pipe_stream, &hand_pipe_pingpong},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, &hand_gathered_stream, &hand_gathered_pingpong},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, &hand_spliced_stream, &hand_spliced_pingpong},
+};
+
 static const struct hand_loops *loops_of(const struct hand *h) {
-        switch (h->transport) {
-        case TRANSPORT_PIPE:
-        case TRANSPORT_FIFO:
-                return h->workload == WORKLOAD_STREAM ? &hand_pipe_stream : &hand_pipe_pingpong;
-        default:
-                return NULL;
-        }
+        for (size_t i = 0; i < ELEMENTS(ways); i++)
+                if (ways[i].transport == h->transport && ways[i].engine == h->engine &&
+                    ways[i].copy_mode == h->copy_mode)
+                        return h->workload == WORKLOAD_STREAM ? ways[i].stream : ways[i].pingpong;
+        return NULL;
 }
 
 static __attribute__((noreturn)) void be_end(const struct hand *h, int end, const int there[2], const int back[2],

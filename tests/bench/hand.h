@@ -15,6 +15,8 @@
 struct hand {
         enum workload workload;
         enum transport transport;
+        enum engine engine;
+        enum copy_mode copy_mode;
         enum verify verify;
         size_t size;
         uint64_t warmup, messages; /* before and within the clock */
@@ -34,5 +36,7 @@ struct hand_loops {
 };
 
 extern const struct hand_loops hand_pipe_stream, hand_pipe_pingpong;
+extern const struct hand_loops hand_gathered_stream, hand_gathered_pingpong; /* writev */
+extern const struct hand_loops hand_spliced_stream, hand_spliced_pingpong;   /* vmsplice */
 
 #endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_TESTS_HAND_LOOPS_H
+#define IPCLAB_TESTS_HAND_LOOPS_H
+
+/*
+ * The four loops, once, for all that is written by hand: what goes round is plain, and how a message is sent and
+ * received is inlined from the file that knows it. HAND_LOOPS(prefix, way) defines hand_prefix_stream and
+ * hand_prefix_pingpong.
+ */
+
+#include "agent/pattern.h"
+#include "schema/util.h"
+#include "tests/bench/hand.h"
+
+#include <sys/mman.h>
+
+#define HAND_INLINE static inline __attribute__((always_inline))
+
+static volatile uint64_t hand_sink; /* so that the reads are not dropped */
+
+/* One end while it runs. */
+struct hand_end {
+        const struct hand *h;
+        int in, out;
+        size_t size;
+        unsigned char *buffer; /* page aligned */
+        void *own;             /* the way's */
+};
+
+/* How a message goes. Results: 0 or -1. */
+struct hand_way {
+        int (*open)(struct hand_end *e); /* NULL: nothing to prepare */
+        unsigned char *(*next)(struct hand_end *e);
+        void (*fill)(struct hand_end *e, unsigned char *message, uint64_t key); /* NULL: lies in one piece */
+        int (*send)(struct hand_end *e, unsigned char *message);
+        int (*receive)(struct hand_end *e);
+};
+
+static inline unsigned char *hand_memory(size_t size) {
+        void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
+                return NULL;
+        memset(p, 0x5a, size);
+        return p;
+}
+
+static inline int hand_begin(struct hand_end *e, const struct hand_way *way) {
+        e->size = e->h->size;
+        e->buffer = hand_memory(e->size);
+        return e->buffer && (!way->open || way->open(e) == 0) ? 0 : -1;
+}
+
+HAND_INLINE unsigned char *hand_next_buffer(struct hand_end *e) {
+        return e->buffer;
+}
+
+HAND_INLINE int hand_emit(struct hand_end *e, const struct hand_way *way, unsigned direction, uint64_t number) {
+        unsigned char *p = way->next(e);
+        if (e->h->verify == VERIFY_CHECKSUM) {
+                uint64_t key = pattern_key(0, direction, number);
+                if (way->fill)
+                        way->fill(e, p, key);
+                else
+                        pattern_fill(p, e->size, key);
+        }
+        return way->send(e, p);
+}
+
+HAND_INLINE int hand_take(struct hand_end *e, const struct hand_way *way, unsigned direction, uint64_t number) {
+        if (way->receive(e) < 0)
+                return -1;
+        if (e->h->verify == VERIFY_TOUCH)
+                hand_sink = pattern_touch(e->buffer, e->size);
+        if (e->h->verify == VERIFY_CHECKSUM)
+                return pattern_matches(e->buffer, e->size, pattern_key(0, direction, number)) ? 0 : -1;
+        return 0;
+}
+
+HAND_INLINE uint64_t hand_sender(struct hand_end *e, const struct hand_way *way) {
+        if (hand_begin(e, way) < 0)
+                return 0;
+        for (uint64_t i = 0; i < e->h->warmup + e->h->messages + e->h->tail; i++)
+                if (hand_emit(e, way, 0, i) < 0)
+                        return 0;
+        return 1;
+}
+
+HAND_INLINE int hand_take_some(struct hand_end *e, const struct hand_way *way, uint64_t from, uint64_t to) {
+        for (uint64_t i = from; i < to; i++)
+                if (hand_take(e, way, 0, i) < 0)
+                        return -1;
+        return 0;
+}
+
+HAND_INLINE uint64_t hand_receiver(struct hand_end *e, const struct hand_way *way) {
+        if (hand_begin(e, way) < 0 || hand_take_some(e, way, 0, e->h->warmup) < 0)
+                return 0;
+        uint64_t end = e->h->warmup + e->h->messages, begin = util_now_ns();
+        if (hand_take_some(e, way, e->h->warmup, end) < 0)
+                return 0;
+        uint64_t ns = util_now_ns() - begin;
+        return hand_take_some(e, way, end, end + e->h->tail) < 0 ? 0 : ns;
+}
+
+HAND_INLINE int hand_exchange(struct hand_end *e, const struct hand_way *way, uint64_t from, uint64_t to) {
+        for (uint64_t i = from; i < to; i++)
+                if (hand_emit(e, way, 0, i) < 0 || hand_take(e, way, 1, i) < 0)
+                        return -1;
+        return 0;
+}
+
+HAND_INLINE uint64_t hand_initiator(struct hand_end *e, const struct hand_way *way) {
+        if (hand_begin(e, way) < 0 || hand_exchange(e, way, 0, e->h->warmup) < 0)
+                return 0;
+        uint64_t begin = util_now_ns();
+        if (hand_exchange(e, way, e->h->warmup, e->h->warmup + e->h->messages) < 0)
+                return 0;
+        return util_now_ns() - begin;
+}
+
+HAND_INLINE uint64_t hand_responder(struct hand_end *e, const struct hand_way *way) {
+        if (hand_begin(e, way) < 0)
+                return 0;
+        for (uint64_t i = 0; i < e->h->warmup + e->h->messages; i++)
+                if (hand_take(e, way, 0, i) < 0 || hand_emit(e, way, 1, i) < 0)
+                        return 0;
+        return 1;
+}
+
+#define HAND_LOOP(prefix, role, way)                                                                                   \
+        static uint64_t prefix##_##role(const struct hand *h, int receive_fd, int send_fd) {                           \
+                struct hand_end e = {.h = h, .in = receive_fd, .out = send_fd};                                        \
+                return hand_##role(&e, &(way));                                                                        \
+        }
+
+/* `way` is a static const struct hand_way, so that its functions are constants to the compiler. */
+#define HAND_LOOPS(prefix, way)                                                                                        \
+        HAND_LOOP(prefix, sender, way)                                                                                 \
+        HAND_LOOP(prefix, receiver, way)                                                                               \
+        HAND_LOOP(prefix, initiator, way)                                                                              \
+        HAND_LOOP(prefix, responder, way)                                                                              \
+        const struct hand_loops hand_##prefix##_stream = {.first = prefix##_sender, .second = prefix##_receiver};      \
+        const struct hand_loops hand_##prefix##_pingpong = {.first = prefix##_initiator, .second = prefix##_responder}
+
+#endif
