@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot of the host: taken here from its two halves (facts and state), shown as JSON, and asked for a spec's
- * preconditions. Called by the runner around each run, and by GET /environment.
+ * A snapshot of the host: taken here from its two halves (facts and state) and shown as JSON. Called by the runner around each run, and by GET /environment.
  */
 
 #include "daemon/environment-internal.h"
@@ -12,8 +11,6 @@
 #include "schema/util.h"
 
 #include <string.h>
-
-#define NUMA_BALANCING_NORMAL 1 /* bit; 2 is memory tiering alone */
 
 void environment_free(struct environment *e) {
         if (!e)
@@ -183,43 +180,4 @@ int environment_to_json(const struct environment *e, char **ret) {
         int r = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         return r;
-}
-
-static int check_numa_balancing(struct hostfs *h, bool wanted, char *ret_detail) {
-        int64_t v = 0;
-        int r = hostfs_i64(h, &v, "/proc/sys/kernel/numa_balancing");
-        if (r == -ENOENT && !wanted)
-                return 0;
-        if (r == -ENOENT)
-                (void) snprintf(ret_detail, ENVIRONMENT_DETAIL_MAX,
-                                "numa_balancing is required to be on, but this kernel has no automatic NUMA balancing "
-                                "(built without CONFIG_NUMA_BALANCING)");
-        else if (r < 0)
-                (void) snprintf(ret_detail, ENVIRONMENT_DETAIL_MAX,
-                                "numa_balancing is required to be %s, but %.128s cannot be read: %s",
-                                wanted ? "on" : "off", h->path, strerrordesc_np(-r));
-        else if (wanted && !(v & NUMA_BALANCING_NORMAL))
-                (void) snprintf(ret_detail, ENVIRONMENT_DETAIL_MAX,
-                                "numa_balancing is required to be on, but kernel.numa_balancing is %" PRId64
-                                "; to set it: sysctl kernel.numa_balancing=1",
-                                v);
-        else if (!wanted && v != 0)
-                (void) snprintf(ret_detail, ENVIRONMENT_DETAIL_MAX,
-                                "numa_balancing is required to be off, but kernel.numa_balancing is %" PRId64
-                                "; to set it: sysctl kernel.numa_balancing=0",
-                                v);
-        else
-                return 0;
-        return -EPERM;
-}
-
-int environment_check(const char *root, const struct spec_require *require, char *ret_detail) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
-
-        int r = hostfs_init(&h, root);
-        if (r < 0)
-                return r;
-        return require->numa_balancing == TOGGLE_UNSET
-                       ? 0
-                       : check_numa_balancing(&h, require->numa_balancing == TOGGLE_ON, ret_detail);
 }

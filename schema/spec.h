@@ -55,7 +55,7 @@ struct end_placement {
 struct spec_require {
         enum toggle numa_balancing;
         enum toggle smt;                      /* simultaneous multithreading in use */
-        char governor[SPEC_GOVERNOR_MAX + 1]; /* cpufreq governor of every measured CPU; "" = not asked */
+        char governor[SPEC_GOVERNOR_MAX + 1]; /* cpufreq governor of every CPU; "" = not asked */
 };
 
 /* A placement with its precondition: {"kind": "default", "require": {"numa_balancing": true}}. An explicit one has

@@ -354,6 +354,58 @@ static void preconditions_name_the_setting(void) {
         }
 }
 
+/* One change to the recorded machine, which has no SMT and "performance" on both CPUs. */
+static void other_preconditions(void) {
+        static const struct {
+                const char *file, *value;
+                struct spec_require require;
+                const char *detail; /* NULL: met */
+        } cases[] = {
+                {NULL, NULL, {.smt = TOGGLE_OFF}, NULL},
+                {NULL,
+                 NULL,
+                 {.smt = TOGGLE_ON},
+                 "smt is required to be on, but simultaneous multithreading is not in use (smt/control: notsupported); "
+                 "to set it: echo on > /sys/devices/system/cpu/smt/control"},
+                {"/sys/devices/system/cpu/smt/active", "1\n", {.smt = TOGGLE_ON}, NULL},
+                {"/sys/devices/system/cpu/smt/active",
+                 "1\n",
+                 {.smt = TOGGLE_OFF},
+                 "smt is required to be off, but simultaneous multithreading is in use (smt/control: notsupported); to "
+                 "set it: echo off > /sys/devices/system/cpu/smt/control"},
+                {"/sys/devices/system/cpu/smt/active", NULL, {.smt = TOGGLE_OFF}, NULL},
+                {"/sys/devices/system/cpu/smt/active",
+                 "yes\n",
+                 {.smt = TOGGLE_OFF},
+                 "smt is required to be off, but /sys/devices/system/cpu/smt/active cannot be read: Bad message"},
+                {NULL, NULL, {.governor = "performance"}, NULL},
+                {"/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", NULL, {.governor = "performance"}, NULL},
+                {"/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+                 "powersave\n",
+                 {.governor = "performance"},
+                 "governor performance is required, but CPU 1 has powersave; to set it: cpupower frequency-set -g "
+                 "performance"},
+                {"/sys/devices/system/cpu/online",
+                 "7\n",
+                 {.governor = "performance"},
+                 "governor performance is required, but no CPU of this machine has one (no cpufreq driver)"},
+                {"/sys/devices/system/cpu/online",
+                 "all\n",
+                 {.governor = "performance"},
+                 "governor performance is required, but /sys/devices/system/cpu/online cannot be read: Bad message"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64], detail[ENVIRONMENT_DETAIL_MAX] = "";
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                if (cases[i].file)
+                        CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].value), 0);
+                int r = environment_check(tree, &cases[i].require, detail);
+                host_tree_remove(tree);
+                CHECK_STRING(detail, cases[i].detail ? cases[i].detail : "");
+                CHECK_INT(r, cases[i].detail ? -EPERM : 0);
+        }
+}
+
 static void this_machine_can_be_taken(void) {
         struct topology *t = NULL;
         struct environment *e = NULL;
@@ -380,6 +432,7 @@ int main(void) {
         RUN(mixed_governors_are_listed);
         RUN(what_every_kernel_has_must_be_there);
         RUN(preconditions_name_the_setting);
+        RUN(other_preconditions);
         RUN(this_machine_can_be_taken);
         topology_free(topology);
         return check_end();
