@@ -13,9 +13,7 @@
 
 #include "schema/util.h"
 
-int procfs_read_task(pid_t tid, const char *name, char *buffer, size_t size) {
-        char path[96];
-        (void) snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int) tid, name);
+static int read_file(const char *path, char *buffer, size_t size) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
@@ -32,6 +30,12 @@ int procfs_read_task(pid_t tid, const char *name, char *buffer, size_t size) {
         }
         buffer[length] = '\0';
         return 0;
+}
+
+int procfs_read_task(pid_t tid, const char *name, char *buffer, size_t size) {
+        char path[96];
+        (void) snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int) tid, name);
+        return read_file(path, buffer, size);
 }
 
 int procfs_stat_number(const char *text, enum stat_field field, uint64_t *ret) {
@@ -72,4 +76,12 @@ int procfs_line_number(const char *text, const char *name, uint64_t *ret) {
                 return 0;
         }
         return -ENODATA;
+}
+
+uint64_t procfs_huge_page_bytes(void) {
+        char text[8192];
+        uint64_t kib;
+        if (read_file("/proc/meminfo", text, sizeof text) < 0 || procfs_line_number(text, "Hugepagesize", &kib) < 0)
+                return 0;
+        return kib * 1024;
 }

@@ -20,4 +20,7 @@ int procfs_stat_number(const char *text, enum stat_field field, uint64_t *ret);
 /* The number behind "NAME:" (status) or "NAME  :" (sched) at the beginning of a line. 0; -ENODATA. */
 int procfs_line_number(const char *text, const char *name, uint64_t *ret);
 
+/* Size of a huge page as mmap(2) gives them by default, from /proc/meminfo; 0 when this kernel has none. */
+uint64_t procfs_huge_page_bytes(void);
+
 #endif

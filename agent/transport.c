@@ -9,6 +9,9 @@
 static const struct transport_ops *const transports[] = {
         &transport_pipe,
         &transport_fifo,
+        &transport_mmap_file,
+        &transport_shm_posix,
+        &transport_shm_sysv,
         &transport_unix_stream,
         &transport_unix_dgram,
         &transport_unix_seqpacket,

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The waits of ring.h, and what they need of the kernel. */
+
+#include "agent/ring.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#define LOOKS_PER_CLOCK 64u /* of a hybrid wait */
+
+void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size, bool may_stop) {
+        *r = (struct ring){
+                .slot = memory + RING_HEAD_BYTES,
+                .due = 2,
+                .room = layout->slots,
+                .tell_every = layout->slots < 4 ? 1 : layout->slots / 4,
+                .slot_bytes = layout->slot_bytes,
+                .message_at = layout->message_at,
+                .size = size,
+                .slots = memory + RING_HEAD_BYTES,
+                .end = memory + RING_HEAD_BYTES + layout->slots * layout->slot_bytes,
+                .freed = (uint32_t *) (void *) memory,
+                .n_slots = layout->slots,
+                .may_stop = may_stop,
+        };
+}
+
+void ring_wake(struct ring *r, uint32_t *word) {
+        r->wakes++;
+        (void) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); /* fails for no word that could be slept on */
+}
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+/* One wait: how often it has looked, and since when. */
+struct patience {
+        uint32_t looks;
+        uint64_t until_ns;
+};
+
+static bool may_spin(struct patience *p, enum wait_mode wait) {
+        if (wait != WAIT_HYBRID)
+                return wait == WAIT_SPIN;
+        if (p->looks++ % LOOKS_PER_CLOCK)
+                return true;
+        uint64_t now = util_now_ns();
+        if (p->until_ns == 0)
+                p->until_ns = now + RING_SPIN_NS;
+        return now < p->until_ns;
+}
+
+/* The word was `seen`, which is not what is waited for. Looks away for a moment, or sleeps until it is told anew. An
+ * interruption is no news: the caller looks again. */
+static int pass_time(struct worker *w, struct ring *r, uint32_t *word, uint32_t seen, struct patience *p,
+                     enum wait_mode wait) {
+        if (may_spin(p, wait)) {
+                relax();
+                return 0;
+        }
+        uint32_t asleep = seen | RING_SLEEPS;
+        if (seen != asleep &&
+            !__atomic_compare_exchange_n(word, &seen, asleep, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                return 0;
+        r->sleeps++;
+        if (syscall(SYS_futex, word, FUTEX_WAIT, asleep, NULL, NULL, 0) == 0 || errno == EAGAIN)
+                return 0;
+        if (errno == EINTR) {
+                worker_count(&w->eintr);
+                return 0;
+        }
+        return failure_set(&w->failure, errno, "futex: thread %" PRIu32 " cannot wait for peer %s: %s", w->index,
+                           w->agent->peer_role, strerrordesc_np(errno));
+}
+
+int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait) {
+        struct patience p = {};
+        for (;;) {
+                uint32_t *word = ring_state(r->slot), seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+                if (seen == r->due)
+                        return 0;
+                if (r->may_stop && worker_over(w))
+                        return WORKER_STOP;
+                int e = pass_time(w, r, word, seen, &p, wait);
+                if (e < 0)
+                        return e;
+        }
+}
+
+int ring_wait_room(struct worker *w, struct ring *r, enum wait_mode wait) {
+        struct patience p = {};
+        for (;;) {
+                uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
+                uint32_t under_way = (r->due - 2 - (seen & ~RING_SLEEPS)) / 2;
+                r->room = r->n_slots - under_way;
+                if (r->room > 0)
+                        return 0;
+                if (worker_over(w))
+                        return WORKER_STOP;
+                int e = pass_time(w, r, r->freed, seen, &p, wait);
+                if (e < 0)
+                        return e;
+        }
+}

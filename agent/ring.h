@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_RING_H
+#define IPCLAB_AGENT_RING_H
+
+/*
+ * The ring of every transport that is shared memory: one writer, one reader, messages of one size, each whole in its
+ * slot. The hot functions are here, whatever waits is in ring.c; the memory comes from ring-area.c.
+ *
+ * Each slot has a state word of its own, beside a short message in the same cache line. So a message costs a hand-over
+ * of the lines that it fills and of no index: the writer stores the message and then the state (release), the reader
+ * looks at the state of the slot that is next (acquire) and reads the message where it lies. In the other direction
+ * one word per ring says how many messages the reader is done with. The reader writes it only now and then, every
+ * quarter of the ring, and the writer looks at it only when the room that it knows of is used up. That is enough: a
+ * reader that has read all there is has told of more than half of the ring.
+ *
+ * A message is published at once, each by its own word; there is nothing that a writer which stops could leave behind.
+ *
+ *      state   2 * (number + 1) of the message in the slot, modulo 2^32, and the lowest bit: the reader sleeps here
+ *      freed   2 * the number of messages that the reader is done with, and the lowest bit: the writer sleeps here
+ *
+ * Who waits does so in one of three ways, constant in each loop:
+ *
+ *      spin    looks at the word again and again. The other side only stores.
+ *      block   sets the lowest bit and sleeps on the word, which is a futex (man 2 futex). The other side exchanges
+ *              the word, so that it learns of the sleeper in the same instruction, and wakes it: without a sleeper
+ *              there is no system call, and no fence beside the exchange.
+ *      hybrid  spins for RING_SPIN_NS, then blocks.
+ */
+
+#include "agent/loops.h"
+#include "schema/ring-layout.h"
+
+#define RING_SPIN_NS (50 * NSEC_PER_USEC) /* about what a sleep and a wake-up cost: at most twice the best choice */
+#define RING_SLEEPS 1u
+
+/* One end's view of one ring; nobody else's. */
+struct ring {
+        alignas(WORKER_LINE) unsigned char *slot; /* of the next message */
+        uint32_t due;                             /* its state once it is published */
+        uint32_t room;                            /* writer: how many messages fit for certain */
+        uint32_t held;                            /* reader: messages done with, and not told of */
+        uint32_t tell_every;
+        size_t slot_bytes, message_at, size;
+        unsigned char *slots, *end;
+        uint32_t *freed;
+        uint32_t n_slots;
+        bool may_stop;          /* the reader's wait ends when its worker has nothing more to do */
+        uint64_t sleeps, wakes; /* futex calls; read by the leader when the worker rests */
+};
+
+/* A worker's channel. A stream uses one of the two. */
+struct ring_channel {
+        struct ring out, in;
+};
+
+/* memory: layout->ring_bytes, zeroed, the same for both ends; size: of a message. */
+void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size, bool may_stop);
+
+/* Until there is room, or the next message. 0; WORKER_STOP; negative errno with w->failure. */
+int ring_wait_room(struct worker *w, struct ring *r, enum wait_mode wait);
+int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait);
+void ring_wake(struct ring *r, uint32_t *word);
+
+LOOP_INLINE uint32_t *ring_state(unsigned char *slot) {
+        return (uint32_t *) (void *) slot;
+}
+
+/* Stores a word that the other side may sleep on. */
+LOOP_INLINE void ring_tell(struct ring *r, uint32_t *word, uint32_t value, enum wait_mode wait) {
+        if (wait == WAIT_SPIN) {
+                __atomic_store_n(word, value, __ATOMIC_RELEASE);
+                return;
+        }
+        if (LOOP_UNLIKELY(__atomic_exchange_n(word, value, __ATOMIC_RELEASE) & RING_SLEEPS))
+                ring_wake(r, word);
+}
+
+LOOP_INLINE void ring_advance(struct ring *r) {
+        r->due += 2;
+        r->slot += r->slot_bytes;
+        if (LOOP_UNLIKELY(r->slot == r->end))
+                r->slot = r->slots;
+}
+
+LOOP_INLINE int ring_send(struct worker *w, struct ring *r, const unsigned char *message, enum wait_mode wait) {
+        if (LOOP_UNLIKELY(r->room == 0)) {
+                int e = ring_wait_room(w, r, wait);
+                if (LOOP_UNLIKELY(e))
+                        return e;
+        }
+        memcpy(r->slot + r->message_at, message, r->size);
+        ring_tell(r, ring_state(r->slot), r->due, wait);
+        ring_advance(r);
+        r->room--;
+        return 0;
+}
+
+LOOP_INLINE int ring_receive(struct worker *w, struct ring *r, unsigned char **ret, enum wait_mode wait) {
+        if (__atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) != r->due) {
+                int e = ring_wait_message(w, r, wait);
+                if (LOOP_UNLIKELY(e))
+                        return e;
+        }
+        *ret = r->slot + r->message_at;
+        return 0;
+}
+
+LOOP_INLINE void ring_release(struct ring *r, enum wait_mode wait) {
+        uint32_t freed = r->due;
+        ring_advance(r);
+        if (++r->held < r->tell_every)
+                return;
+        r->held = 0;
+        ring_tell(r, r->freed, freed, wait);
+}
+
+#endif

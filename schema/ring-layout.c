@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The arithmetic of rings in shared memory, in one place for the agents that make them and the daemon that admits them.
+ */
+
+#include "schema/ring-layout.h"
+
+#define CONTROL_WORD_BYTES 4u
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit) {
+        return (bytes + unit - 1) / unit * unit;
+}
+
+bool ring_layout_applies(enum transport t) {
+        return t == TRANSPORT_SHM_POSIX || t == TRANSPORT_SHM_SYSV || t == TRANSPORT_MMAP_FILE ||
+               t == TRANSPORT_MMAP_ANONYMOUS;
+}
+
+/* A stream's slots stay in the caches of both ends and are many enough to even out who is ahead. */
+static uint64_t slots_by_default(const struct point *p, uint64_t slot_bytes) {
+        uint64_t bytes = p->workload == WORKLOAD_STREAM ? RING_STREAM_BYTES : RING_PINGPONG_BYTES;
+        if (bytes > RING_ALL_BYTES / p->threads)
+                bytes = RING_ALL_BYTES / p->threads;
+        uint64_t slots = bytes / slot_bytes;
+        return slots < 2 ? 2 : slots;
+}
+
+struct ring_layout ring_layout_of(const struct point *p, const struct transport_options *o, uint64_t page_bytes) {
+        struct ring_layout l = {.directions = p->workload == WORKLOAD_PINGPONG ? 2 : 1};
+        bool beside = p->message_size <= RING_INLINE_MAX;
+        l.message_at = beside ? RING_INLINE_AT : RING_LINE_BYTES;
+        l.slot_bytes = beside ? RING_LINE_BYTES : RING_LINE_BYTES + round_up(p->message_size, RING_LINE_BYTES);
+        uint64_t slots = o->ring_bytes ? o->ring_bytes / l.slot_bytes : slots_by_default(p, l.slot_bytes);
+        l.slots = (uint32_t) (slots < RING_SLOTS_MAX ? slots : RING_SLOTS_MAX);
+        l.control_bytes = round_up((uint64_t) p->threads * l.directions * CONTROL_WORD_BYTES, page_bytes);
+        l.ring_bytes = round_up(RING_HEAD_BYTES + l.slots * l.slot_bytes, page_bytes);
+        l.area_bytes = l.control_bytes + l.ring_bytes * l.directions * p->threads;
+        return l;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Real pairs of agents over rings in shared memory: every carrier with every wait, workload and verification; rings of
+ * one message and of odd sizes; one CPU for both; an end that is killed or stopped; and nothing left of any of it.
+ */
+
+#include "check.h"
+#include "schema/json.h"
+#include "schema/ring-layout.h"
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
+
+#define STALL_NS (300 * NSEC_PER_MSEC)
+#define ALLOWED_NS (STALL_NS + 2 * NSEC_PER_SEC)
+
+static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE};
+static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+
+static const char *agent_path(void) {
+        static char path[512];
+        const char *root = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
+        return path;
+}
+
+static struct driver_spec shm_spec(enum transport t, enum workload k, enum wait_mode wait) {
+        struct driver_spec s = driver_spec_default(agent_path());
+        s.point.transport = t;
+        s.point.workload = k;
+        s.point.wait = wait;
+        s.duration_ns = 40 * NSEC_PER_MSEC;
+        s.warmup_ns = 5 * NSEC_PER_MSEC;
+        s.interval_ns = 20 * NSEC_PER_MSEC;
+        s.verify = VERIFY_CHECKSUM;
+        return s;
+}
+
+static int allowed_cpus(int cpus[2]) {
+        cpu_set_t set;
+        int n = 0;
+        if (sched_getaffinity(0, sizeof set, &set) < 0)
+                return 0;
+        for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+                if (CPU_ISSET(i, &set))
+                        cpus[n++] = i;
+        return n;
+}
+
+static struct driver_spec counted(struct driver_spec s, uint64_t messages) {
+        s.duration_ns = 0;
+        s.messages = messages;
+        return s;
+}
+
+static bool run_well(struct driver *d, const struct driver_spec *s) {
+        int r = driver_run(d, s);
+        const char *fault = r < 0 ? d->trouble : NULL;
+        for (enum end end = END_FIRST; !fault && end < END_COUNT; end++) {
+                const struct driver_end *e = &d->ends[end];
+                if (e->report.messages == 0)
+                        fault = "no message passed";
+                else if (e->samples == 0 || e->sampled_messages != e->report.messages ||
+                         e->sampled_ns != e->report.window_ns)
+                        fault = "the samples do not add up to the report";
+        }
+        if (fault)
+                fprintf(stderr, "%s %s, wait %s, %" PRIu64 " bytes, %" PRIu32 " threads, verify %s: %s\n",
+                        transport_name(s->point.transport), workload_name(s->point.workload),
+                        wait_mode_name(s->point.wait), s->point.message_size, s->point.threads, verify_name(s->verify),
+                        fault);
+        return !fault;
+}
+
+/* The member of a JSON object as text, in a buffer of the function's own; "" when it has none. */
+static const char *member(const char *text, const char *key) {
+        static char value[200];
+        struct json *root;
+        value[0] = '\0';
+        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
+                return value;
+        const struct json *v = json_get(root, key);
+        const char *word = NULL;
+        int64_t number = 0;
+        bool yes = false;
+        if (v && json_as_string(v, &word) == 0)
+                (void) snprintf(value, sizeof value, "%s", word);
+        else if (v && json_as_i64(v, &number) == 0)
+                (void) snprintf(value, sizeof value, "%" PRId64, number);
+        else if (v && json_as_bool(v, &yes) == 0)
+                (void) snprintf(value, sizeof value, "%s", yes ? "true" : "false");
+        json_free(root);
+        return value;
+}
+
+static void test_every_combination_by_time(void) {
+        for (size_t t = 0; t < ELEMENTS(carriers); t++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                                for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                                        struct driver d;
+                                        struct driver_spec s = shm_spec(carriers[t], workloads[k], wait);
+                                        s.verify = v;
+                                        s.point.threads = v == VERIFY_CHECKSUM ? 3 : 1;
+                                        if (wait == WAIT_SPIN) { /* on one CPU they would take turns by time slices */
+                                                s.point.threads = 1;
+                                                s.duration_ns = 100 * NSEC_PER_MSEC;
+                                                if (allowed_cpus(s.cpus) < 2)
+                                                        continue;
+                                        }
+                                        CHECK(run_well(&d, &s));
+                                        driver_deinit(&d);
+                                }
+}
+
+/* What is sent is received, one for one: with a warm-up before it and without. */
+static void test_every_combination_by_count(void) {
+        for (size_t t = 0; t < ELEMENTS(carriers); t++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                                for (unsigned warm = 0; warm < 2; warm++) {
+                                        struct driver d;
+                                        struct driver_spec s = counted(shm_spec(carriers[t], workloads[k], wait), 997);
+                                        s.warmup_ns = warm * 5 * NSEC_PER_MSEC;
+                                        s.point.threads = 1 + 2 * warm;
+                                        CHECK(run_well(&d, &s));
+                                        CHECK_UINT(d.ends[END_FIRST].report.messages, 997 * s.point.threads);
+                                        CHECK_UINT(d.ends[END_SECOND].report.messages, 997 * s.point.threads);
+                                        driver_deinit(&d);
+                                }
+}
+
+/* Beside the state and beyond it, no multiple of a line, longer than a default ring; rings of one message and of three.
+ * Shorter rings are test-ring.c's. */
+static void test_odd_sizes_and_rings(void) {
+        static const struct {
+                uint64_t size, ring_bytes, slots;
+                uint32_t threads;
+        } cases[] = {{1, 0, 0, 1},        {7, 4096, 64, 3},          {56, 4096, 64, 2},     {57, 4096, 32, 1},
+                     {4109, 0, 0, 4},     {4109, 8192, 1, 1},        {65537, 262144, 3, 2}, {300001, 0, 2, 1},
+                     {4u << 20, 0, 2, 1}, {4u << 20, 8u << 20, 1, 1}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++) {
+                                struct driver d;
+                                struct driver_spec s = counted(shm_spec(carriers[0], workloads[k], wait), 40);
+                                s.point.message_size = cases[i].size;
+                                s.point.threads = cases[i].threads;
+                                s.options.ring_bytes = cases[i].ring_bytes;
+                                CHECK(run_well(&d, &s));
+                                CHECK_UINT(d.ends[END_SECOND].report.messages, 40 * cases[i].threads);
+                                if (cases[i].slots)
+                                        CHECK_INT(atoll(member(d.ends[END_FIRST].effective, "ring_messages")),
+                                                  cases[i].slots);
+                                driver_deinit(&d);
+                        }
+}
+
+static void test_ring_too_small(void) {
+        struct driver d;
+        struct driver_spec s = shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_BLOCK);
+        s.point.message_size = 4096;
+        s.options.ring_bytes = 4096;
+        CHECK(driver_run(&d, &s) < 0);
+        CHECK(strstr(d.trouble, "ring_bytes 4096 hold no message of 4096 bytes: it takes 4160"));
+        driver_deinit(&d);
+}
+
+static void test_many_threads(void) {
+        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++) {
+                struct driver d;
+                struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_PINGPONG, wait), 3);
+                s.point.threads = wait == WAIT_SPIN ? 16 : 256; /* spinners take each other's time */
+                s.point.message_size = 64;
+                s.warmup_ns = 0;
+                s.interval_ns = NSEC_PER_SEC;
+                CHECK(run_well(&d, &s));
+                CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * s.point.threads);
+                driver_deinit(&d);
+        }
+}
+
+/* Who sleeps leaves the CPU to the other. */
+static void test_one_cpu(void) {
+        int cpus[2];
+        CHECK(allowed_cpus(cpus) > 0);
+        for (size_t k = 0; k < ELEMENTS(workloads); k++) {
+                struct driver d;
+                struct driver_spec s = shm_spec(TRANSPORT_SHM_POSIX, workloads[k], WAIT_BLOCK);
+                s.cpus[0] = s.cpus[1] = cpus[0];
+                s.duration_ns = 100 * NSEC_PER_MSEC;
+                CHECK(run_well(&d, &s));
+                CHECK(d.ends[END_SECOND].report.messages > 1000);
+                driver_deinit(&d);
+        }
+}
+
+static void test_effective(void) {
+        struct driver d;
+        struct driver_spec s = shm_spec(TRANSPORT_MMAP_FILE, WORKLOAD_PINGPONG, WAIT_HYBRID);
+        s.options.ring_bytes = 65536;
+        CHECK(run_well(&d, &s));
+        const char *e = d.ends[END_FIRST].report.effective;
+        CHECK_STRING(member(e, "ring_slot_bytes"), "4160");
+        CHECK_STRING(member(e, "ring_messages"), "15");
+        CHECK_STRING(member(e, "ring_bytes"), "62400");
+        CHECK_STRING(member(e, "receiver_reads"), "in place");
+        CHECK_STRING(member(e, "huge_pages"), "false");
+        CHECK_STRING(member(e, "spin_ns"), "50000");
+        CHECK(member(e, "file_system")[0] || member(e, "file_system_reason")[0]);
+        CHECK(atoll(member(e, "memcpy_bytes_per_second")) > 10000000);
+        driver_deinit(&d);
+
+        s = shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN);
+        CHECK(run_well(&d, &s));
+        CHECK_STRING(member(d.ends[END_SECOND].report.effective, "futex_waits"), ""); /* a spinner knows none */
+        CHECK_STRING(member(d.ends[END_SECOND].report.effective, "object"), "shm_open");
+        driver_deinit(&d);
+}
+
+/* Each end owns the ring that it reads: all of its pages are there, and listed at that end. */
+static void test_pages(void) {
+        struct driver d;
+        struct driver_spec s = shm_spec(TRANSPORT_SHM_SYSV, WORKLOAD_STREAM, WAIT_BLOCK);
+        CHECK(run_well(&d, &s));
+        CHECK(!strstr(d.ends[END_FIRST].proof, "\"ring\""));
+        const char *ring = strstr(d.ends[END_SECOND].proof, "{\"what\":\"ring\"");
+        CHECK(ring && strstr(ring, "\"absent\":0}"));
+        driver_deinit(&d);
+
+        s = shm_spec(TRANSPORT_SHM_SYSV, WORKLOAD_PINGPONG, WAIT_BLOCK);
+        CHECK(run_well(&d, &s));
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                ring = strstr(d.ends[end].report.proof, "{\"what\":\"ring\"");
+                CHECK(ring && strstr(ring, "\"absent\":0}"));
+        }
+        driver_deinit(&d);
+}
+
+static int64_t free_huge_pages(void) {
+        FILE *f = fopen("/proc/meminfo", "re");
+        char line[128];
+        long long n = -1;
+        while (f && fgets(line, sizeof line, f))
+                if (sscanf(line, "HugePages_Free: %lld", &n) == 1)
+                        break;
+        if (f)
+                (void) fclose(f);
+        return n;
+}
+
+/* Where there are none the agent says so; where there are some it uses them. */
+static void test_huge_pages(void) {
+        static const enum transport huge[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV};
+        int64_t have = free_huge_pages();
+        for (size_t t = 0; t < ELEMENTS(huge); t++) {
+                struct driver d;
+                struct driver_spec s = shm_spec(huge[t], WORKLOAD_STREAM, WAIT_BLOCK);
+                s.options.huge_pages = TOGGLE_ON;
+                int r = driver_run(&d, &s);
+                if (have >= 2) {
+                        CHECK_INT(r, 0);
+                        CHECK_STRING(member(d.ends[END_FIRST].effective, "huge_pages"), "true");
+                } else {
+                        CHECK(r < 0);
+                        CHECK(strstr(d.trouble, "huge pages"));
+                }
+                driver_deinit(&d);
+        }
+        struct driver d;
+        struct driver_spec s = shm_spec(TRANSPORT_MMAP_FILE, WORKLOAD_STREAM, WAIT_BLOCK);
+        s.options.huge_pages = TOGGLE_ON;
+        CHECK(driver_run(&d, &s) < 0);
+        CHECK(strstr(d.trouble, "hugetlbfs"));
+        driver_deinit(&d);
+}
+
+/* Objects of this user with the agents' prefix in /dev/shm, and System V segments. */
+static unsigned objects(void) {
+        unsigned n = 0;
+        DIR *dir = opendir("/dev/shm");
+        for (struct dirent *e; dir && (e = readdir(dir));)
+                n += strncmp(e->d_name, "ipclab-", 7) == 0;
+        if (dir)
+                (void) closedir(dir);
+        return n;
+}
+
+static unsigned segments(void) {
+        struct shm_info info;
+        return shmctl(0, SHM_INFO, (struct shmid_ds *) (void *) &info) < 0 ? 0 : (unsigned) info.used_ids;
+}
+
+static int run_with_signal(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        int r = driver_open(d, s);
+        if (r == 0)
+                r = driver_start(d);
+        if (r)
+                return r;
+        (void) poll(NULL, 0, 60);
+        (void) kill(d->ends[victim].pid, signal);
+        if (signal == SIGSTOP)
+                d->ends[victim].gone = true;
+        r = driver_collect(d, util_now_ns() + s->duration_ns + 2 * ALLOWED_NS);
+        return d->ends[victim == END_FIRST ? END_SECOND : END_FIRST].failed ? 0 : r ? r : -EPROTO;
+}
+
+static void test_killed_and_stopped_peers(void) {
+        unsigned objects_before = objects(), segments_before = segments();
+        for (size_t t = 0; t < ELEMENTS(carriers); t++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                                for (unsigned i = 0; i < 4; i++) {
+                                        enum end victim = i & 1 ? END_SECOND : END_FIRST;
+                                        bool stop = i & 2;
+                                        struct driver d;
+                                        struct driver_spec s = shm_spec(carriers[t], workloads[k], wait);
+                                        s.duration_ns = stop ? 200 * NSEC_PER_MSEC : 20 * NSEC_PER_SEC;
+                                        s.stall_ns = STALL_NS;
+                                        uint64_t begin = util_now_ns();
+                                        CHECK_INT(run_with_signal(&d, &s, victim, stop ? SIGSTOP : SIGKILL), 0);
+                                        CHECK(util_now_ns() - begin < s.duration_ns + ALLOWED_NS);
+                                        const struct driver_end *witness =
+                                                &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+                                        CHECK(strncmp(witness->error.detail, "peer ", 5) == 0);
+                                        CHECK(strstr(witness->error.detail, d.ends[victim].role));
+                                        (void) kill(d.ends[victim].pid, SIGKILL);
+                                        CHECK_INT(driver_close(&d), 0);
+                                        CHECK(WIFEXITED(witness->status) && WEXITSTATUS(witness->status) == 1);
+                                        driver_deinit(&d);
+                                }
+        CHECK_UINT(objects(), objects_before);
+        CHECK_UINT(segments(), segments_before);
+}
+
+int main(void) {
+        RUN(test_every_combination_by_time);
+        RUN(test_every_combination_by_count);
+        RUN(test_odd_sizes_and_rings);
+        RUN(test_ring_too_small);
+        RUN(test_many_threads);
+        RUN(test_one_cpu);
+        RUN(test_effective);
+        RUN(test_pages);
+        RUN(test_huge_pages);
+        RUN(test_killed_and_stopped_peers);
+        return check_end();
+}
