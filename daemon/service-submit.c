@@ -125,7 +125,7 @@ static int admit_points(struct service *s, struct submission *sub, struct json_w
                 const char *first = reason.detail[0]  ? reason.detail
                                     : list->n_skipped ? list->skipped[0].reason
                                                       : "the spec spans none";
-                return refuse(r, 422, "nothing-possible", "", "no point is left to measure; one reason: %s", first);
+                return refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s", first);
         }
         list->n_points = kept;
         return 0;

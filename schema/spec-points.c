@@ -255,7 +255,7 @@ int spec_points(const struct spec *s, struct point_list *ret, struct refusal *r)
         list.skipped = calloc(s->skip_impossible ? n + 1 : 1, sizeof(*list.skipped));
         x = list.points && list.skipped ? span(s, &list, r) : -ENOMEM;
         if (x == 0 && list.n_points == 0)
-                x = refuse(r, 422, "no-points", "", "no point is left to run; the first was left out: %s",
+                x = refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s",
                            list.skipped[0].reason);
         if (x == 0)
                 x = check_count("runs", "/repetitions", (uint64_t) list.n_points * s->repetitions, SPEC_RUNS_MAX, r);

@@ -70,7 +70,7 @@ static void test_refused_submissions(void) {
                 {"{\"transprot\": \"pipe\"}", NULL, 422, "unknown-field", "/transprot"},
                 {"{\"message_size\": 13}", NULL, 422, "limit-exceeded", "/message_size"},
                 {"{\"message_size\": [13, 14]}", NULL, 422, "limit-exceeded", "/message_size"},
-                {"{\"message_size\": 13, \"skip_impossible\": true}", NULL, 422, "nothing-possible", ""},
+                {"{\"message_size\": 13, \"skip_impossible\": true}", NULL, 422, "no-points", ""},
                 {"{}", "", 400, "invalid-idempotency-key", ""},
                 {"{}", "with space", 400, "invalid-idempotency-key", ""},
                 {"{}", "\x7f", 400, "invalid-idempotency-key", ""},
