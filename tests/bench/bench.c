@@ -64,8 +64,19 @@ static double median(struct series *s) {
         return s->n % 2 ? s->values[s->n / 2] : (s->values[s->n / 2 - 1] + s->values[s->n / 2]) / 2;
 }
 
-/* One round of agents: messages per second in the window of the end that the figure belongs to. */
-static int agents_once(const struct options *o, const struct row *row, double seconds, double *ret_rate) {
+/*
+ * Messages that a stream takes to its steady state, and to leave it. A pipe holds many small messages, and while it
+ * fills both ends fight for it all the time, which they do not later. A clock that begins before that, or ends after
+ * the sender has, measures something else: both kinds of loop are given the same start and the same tail.
+ */
+static uint64_t messages_to_steady(const struct options *o, const struct row *row) {
+        uint64_t held = (o->pipe_size ? o->pipe_size : PIPE_SIZE_DEFAULT) / row->size;
+        return row->workload == WORKLOAD_STREAM ? 2 * held : 0;
+}
+
+/* One round of agents: messages per second in the window of the end that the figure belongs to. rate: what is expected;
+ * 0 = not known yet. */
+static int agents_once(const struct options *o, const struct row *row, double seconds, double rate, double *ret_rate) {
         struct driver d;
         struct driver_spec s = driver_spec_default(o->agent);
         s.point.transport = row->subject->transport;
@@ -77,6 +88,8 @@ static int agents_once(const struct options *o, const struct row *row, double se
         s.verify = o->verify;
         s.duration_ns = (uint64_t) (seconds * 1e9);
         s.warmup_ns = s.duration_ns / 8;
+        if (rate > 0)
+                s.warmup_ns += (uint64_t) ((double) messages_to_steady(o, row) * 1e9 / rate);
         s.interval_ns = s.duration_ns / 3; /* more often than once a second: sampling is to be paid for */
         s.options.pipe_size = o->pipe_size;
         memcpy(s.cpus, o->cpus, sizeof s.cpus);
@@ -100,17 +113,11 @@ static int hand_once(const struct options *o, const struct row *row, double rate
                 .verify = o->verify,
                 .size = row->size,
                 .messages = (uint64_t) (rate * o->seconds) + 1,
-                .warmup = (uint64_t) (rate * o->seconds / 8),
+                .warmup = (uint64_t) (rate * o->seconds / 8) + messages_to_steady(o, row),
+                .tail = messages_to_steady(o, row),
                 .pipe_size = o->pipe_size,
                 .cpus = {o->cpus[0], o->cpus[1]},
         };
-        /* A pipe holds many small messages. A clock that begins before it has filled, or ends after the sender has,
-         * gets those for nothing: both ends of the clock are in the steady state, as the agents' window is. */
-        uint64_t held = (o->pipe_size ? o->pipe_size : PIPE_SIZE_DEFAULT) / row->size;
-        if (row->workload == WORKLOAD_STREAM) {
-                h.warmup += 2 * held;
-                h.tail = 2 * held;
-        }
         int r = hand_run(&h, ret_rate);
         if (r < 0)
                 fprintf(stderr, "bench: hand-written loop: %s\n", strerrordesc_np(-r));
@@ -120,13 +127,13 @@ static int hand_once(const struct options *o, const struct row *row, double rate
 /* Turn about, who begins alternating too. */
 static int run_row(const struct options *o, const struct row *row, struct series *hand, struct series *agents) {
         double rate, agents_rate, hand_rate;
-        int r = agents_once(o, row, o->seconds / 2,
+        int r = agents_once(o, row, o->seconds / 2, 0,
                             &rate); /* how many messages a round of the hand-written loop takes */
         for (unsigned i = 0; r == 0 && i < o->rounds; i++) {
                 if (i % 2 == 0)
                         r = hand_once(o, row, rate, &hand_rate);
                 if (r == 0)
-                        r = agents_once(o, row, o->seconds, &agents_rate);
+                        r = agents_once(o, row, o->seconds, rate, &agents_rate);
                 if (r == 0 && i % 2 == 1)
                         r = hand_once(o, row, rate, &hand_rate);
                 if (r == 0) {
