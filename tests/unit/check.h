@@ -3,9 +3,9 @@
 #define IPCLAB_TESTS_CHECK_H
 
 /*
- * The unit tests' few words. A test program calls RUN(function) for each case and ends with `return check_end();`. The first failed
- * check of a case prints file, line and values and ends the case; the program goes on with the next, and exits 1.
- * SKIP(reason) ends a case as skipped; a program all of whose cases were skipped exits 77.
+ * The unit tests' few words. A test program calls RUN(function) for each case and ends with `return check_end();`. The
+ * first failed check of a case prints file, line and values and ends the case; the program goes on with the next, and
+ * exits 1. SKIP(reason) ends a case as skipped; a program all of whose cases were skipped exits 77.
  */
 
 #include <inttypes.h>
