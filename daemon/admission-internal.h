@@ -7,6 +7,7 @@
 #include "daemon/admission.h"
 #include "daemon/capacity.h"
 #include "daemon/placement.h"
+#include "schema/ring-layout.h"
 
 #define ASKED_UNLIMITED UINT64_MAX
 
@@ -29,6 +30,10 @@ uint64_t asked_setting(struct asked *a, const char *path);
 int check_socket_options(struct asked *a);
 int check_connections(struct asked *a);
 int check_file_sync(struct asked *a);
+
+/* admission-rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */
+uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret);
+int check_rings(struct asked *a);
 
 /* admission-spin.c: whether an end that spins has a CPU that its peer has not. */
 int check_spin(struct asked *a, const struct run_placement *placement);

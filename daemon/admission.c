@@ -105,11 +105,14 @@ static uint64_t descriptors_needed(const struct point *p) {
         return (uint64_t) p->threads * directions(p) + AGENT_DESCRIPTORS;
 }
 
-/* A buffer of a message for each thread of each end. */
-static uint64_t memory_needed(const struct asked *a) {
+/* A buffer of a message for each thread of each end, and what lies between them. */
+static uint64_t memory_needed(struct asked *a) {
+        struct ring_layout rings;
         uint64_t need = tasks_needed(a->p) * (a->p->message_size + a->p->working_set + THREAD_OVERHEAD_BYTES);
         if (is_pipe(a->p) && a->spec->options.pipe_size)
                 need += round_pipe_size(a->spec->options.pipe_size) * a->p->threads * directions(a->p);
+        if (a->spec->options.huge_pages != TOGGLE_ON) /* which have been set apart */
+                need += asked_ring_bytes(a, &rings);
         return need;
 }
 
@@ -228,7 +231,7 @@ static int check_message(struct asked *a) {
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         static int (*const checks[])(struct asked *) = {
-                check_require,   check_engine,    check_socket_options, check_file_sync, check_message,
+                check_require,   check_engine,    check_socket_options, check_file_sync, check_message,     check_rings,
                 check_pipe_size, check_placement, check_memory,         check_threads,   check_connections,
         };
         struct asked a = {.t = host->topology, .runtime_dir = host->runtime_dir, .spec = spec, .p = p, .r = r};

@@ -266,8 +266,8 @@ int capacity_check_message(struct hostfs *h, const struct capacity_question *q, 
                 return x;
         (void) snprintf(value, sizeof(value), "%" PRIu64, message_size);
         (void) snprintf(limit_value, sizeof(limit_value), "%" PRIu64, c.value);
-        return refuse_limit(
-                r, "/message_size", c.limit, limit_value, value,
-                "a message of %s bytes does not fit the %s: %" PRIu64 " at most, as %s is %s; to raise it: %s", value,
-                transport_terms[q->transport].title, c.largest_message, c.limit, limit_value, c.raise);
+        return refuse_limit(r, "/message_size", c.limit, limit_value, value,
+                            "a message of %s bytes does not fit the %s: %" PRIu64 " at most, as %s is %s; %s%s", value,
+                            transport_terms[q->transport].title, c.largest_message, c.limit, limit_value,
+                            strncmp(c.raise, "cannot", 6) == 0 ? "it " : "to raise it: ", c.raise);
 }

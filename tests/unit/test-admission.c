@@ -11,6 +11,9 @@
         "Max processes             10                   " processes "        processes\n"                              \
         "Max open files            64                   " files "            files\n"
 
+#define HUGE(free, surplus)                                                                                            \
+        "MemAvailable: 1000000 kB\nHugePages_Free: " free "\nHugePages_Surp: " surplus "\nHugepagesize: 2048 kB\n"
+
 static const struct admission_case {
         const char *machine;
         const char *file, *content; /* one change to the machine; NULL: none */
@@ -204,6 +207,22 @@ static const struct option_case {
          SENT(0), .code = NULL},
         {"busy-lab", "/sys/devices/system/cpu/online", "0\n", STREAM(MMAP_ANONYMOUS, 4096, 1, .wait = WAIT_SPIN),
          SENT(0), false, "limit-exceeded", "/wait", "CPUs allowed", "1", "2"},
+        /* rings: one message with its state at least, and all of them in what they lie in */
+        {"busy-lab", NULL, NULL, STREAM(SHM_SYSV, 4032, 1), SENT(.ring_bytes = 4096), .code = NULL},
+        {"busy-lab", NULL, NULL, STREAM(SHM_SYSV, 4033, 1), SENT(.ring_bytes = 4096), false, "limit-exceeded",
+         "/transport_options/ring_bytes", "ring_bytes", "4096", "4160"},
+        {"busy-lab", "/proc/sys/kernel/shmmax", "1048576\n", STREAM(SHM_SYSV, 4096, 1), SENT(.ring_bytes = 1 << 20),
+         false, "limit-exceeded", "/transport_options/ring_bytes", "kernel.shmmax", "1048576", "1052672"},
+        {"busy-lab", "/proc/sys/kernel/shmmax", "1048576\n", STREAM(SHM_SYSV, 1 << 20, 1), SENT(0), false,
+         "limit-exceeded", "/message_size", "kernel.shmmax", "1048576", "2105344"},
+        {"busy-lab", "/proc/meminfo", HUGE("1", "0"), STREAM(SHM_SYSV, 4096, 1), SENT(.huge_pages = TOGGLE_ON), false,
+         "limit-exceeded", "/transport_options/huge_pages", "huge pages free", "1", "2"},
+        {"busy-lab", "/proc/meminfo", HUGE("2", "0"), STREAM(SHM_SYSV, 4096, 1), SENT(.huge_pages = TOGGLE_ON),
+         .code = NULL},
+        {"busy-lab", "/proc/meminfo", "MemAvailable: 1000000 kB\n", STREAM(SHM_POSIX, 4096, 1),
+         SENT(.huge_pages = TOGGLE_ON), false, "not-available", "/transport_options/huge_pages", "", "", ""},
+        {"busy-lab", "/proc/meminfo", HUGE("0", "0"), STREAM(PIPE, 4096, 1), SENT(.huge_pages = TOGGLE_ON),
+         .code = NULL},
         /* processes that hand the CPU round: tasks, and two descriptors each */
         {"busy-lab",
          "/proc/self/limits",

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rings in shared memory: whether one holds a message at all, and whether what all of them take is to be had from what
+ * they lie in. Called by admission.c; the arithmetic is that of the agents (schema/ring-layout.h).
+ *
+ * Source: shmget(2), memfd_create(2), Documentation/admin-guide/mm/hugetlbpage.rst.
+ */
+
+#include "daemon/admission-internal.h"
+
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool wants_huge(const struct asked *a) {
+        return a->spec->options.huge_pages == TOGGLE_ON && a->p->transport != TRANSPORT_MMAP_FILE;
+}
+
+/* "HugePages_Free:     12", "Hugepagesize:    2048 kB": the number; 0 where there is none. */
+static uint64_t meminfo(struct asked *a, const char *key) {
+        _cleanup_free_ char *text = NULL;
+        char line[64];
+        if (hostfs_text(&a->h, &text, "/proc/meminfo") < 0 || hostfs_field(text, key, line, sizeof(line)) < 0)
+                return 0;
+        return strtoull(line, NULL, 10);
+}
+
+uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        if (!workload_has_transport(a->p->workload) || !ring_layout_applies(a->p->transport))
+                return 0;
+        if (wants_huge(a))
+                page = meminfo(a, "Hugepagesize") * 1024;
+        if (page == 0)
+                page = UINT64_C(2) << 20; /* check_huge_pages() refuses */
+        *ret = ring_layout_of(a->p, &a->spec->options, page);
+        return ret->area_bytes;
+}
+
+static int check_huge_pages(struct asked *a, const struct ring_layout *l) {
+        uint64_t page = meminfo(a, "Hugepagesize") * 1024, free_pages = meminfo(a, "HugePages_Free");
+        uint64_t more = asked_setting(a, "/proc/sys/vm/nr_overcommit_hugepages"),
+                 surplus = meminfo(a, "HugePages_Surp");
+
+        if (page == 0)
+                return refuse(a->r, 422, "not-available", "/transport_options/huge_pages",
+                              "huge_pages is not available: this kernel has none (built without CONFIG_HUGETLBFS)");
+        if (more != ASKED_UNLIMITED && more > surplus)
+                free_pages += more - surplus;
+        if (l->area_bytes / page > free_pages)
+                return asked_refuse(a, "/transport_options/huge_pages", "huge pages free", free_pages,
+                                    l->area_bytes / page,
+                                    "the rings do not fit into the free huge pages (to have more: sysctl "
+                                    "vm.nr_hugepages=PAGES)");
+        return 0;
+}
+
+/* What they lie in: free space of a file system, kernel.shmmax, memory. */
+static int check_carrier(struct asked *a, const struct ring_layout *l) {
+        const struct capacity_question q = {.transport = a->p->transport, .runtime_dir = a->runtime_dir};
+        struct capacity c;
+        char why[200];
+
+        int x = capacity_read(&a->h, &q, &c);
+        if (x < 0 || !c.known || l->area_bytes <= c.largest_transfer)
+                return x;
+        (void) snprintf(why, sizeof(why), "the rings of all threads, in bytes, do not fit (to have more: %.120s)",
+                        c.raise);
+        return asked_refuse(a, a->spec->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
+                            c.largest_transfer, l->area_bytes, why);
+}
+
+int check_rings(struct asked *a) {
+        struct ring_layout l;
+
+        if (asked_ring_bytes(a, &l) == 0)
+                return 0;
+        if (l.slots == 0)
+                return asked_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->spec->options.ring_bytes,
+                                    l.slot_bytes, "a ring holds at least one message with its state, in bytes");
+        return wants_huge(a) ? check_huge_pages(a, &l) : check_carrier(a, &l);
+}
