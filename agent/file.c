@@ -203,12 +203,16 @@ static int open_first(struct agent *a, uint64_t deadline_ns) {
 }
 
 static int open_second(struct agent *a, uint64_t deadline_ns) {
+        struct file_transport *t = a->transport_data;
         int r = take_signals(a, deadline_ns);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 int fd;
                 r = peer_receive_fds(a, i, &fd, 1, deadline_ns);
-                if (r == 0)
-                        connect_worker(a, &a->workers[i], fd);
+                if (r < 0)
+                        return r;
+                connect_worker(a, &a->workers[i], fd);
+                if (a->setup.options.file_sync == FILE_SYNC_DIRECT)
+                        r = direct_unit(a, fd, &t->unit);
         }
         return r;
 }

@@ -12,8 +12,10 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 static bool is_socket(enum transport t) {
         return t == TRANSPORT_TCP || t == TRANSPORT_UNIX_STREAM || t == TRANSPORT_UNIX_DGRAM ||
@@ -92,6 +94,12 @@ static uint64_t direct_alignment(int fd) {
         return statx(fd, "", AT_EMPTY_PATH, 0, &x) == 0 ? x.stx_blksize : 4096;
 }
 
+/* A file system in memory may take the flag, and means nothing by it. */
+static bool in_memory(int fd) {
+        struct statfs fs;
+        return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
 /* Found by trying, as file systems tell it in no other way. */
 int check_file_sync(struct asked *a) {
         if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE ||
@@ -105,7 +113,14 @@ int check_file_sync(struct asked *a) {
         if (fd < 0) /* whatever it is, it is not for this check to say */
                 return 0;
         uint64_t unit = direct_alignment(fd);
-        if (unit == 0 || a->p->message_size % unit == 0)
+        if (unit == 0 || in_memory(fd))
+                return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
+                              "file_sync direct is not available: %s %s (to change it: --runtime-dir on another file "
+                              "system)",
+                              a->runtime_dir,
+                              unit == 0 ? "is on a file system without O_DIRECT"
+                                        : "is in memory, where the page cache is all there is");
+        if (a->p->message_size % unit == 0)
                 return 0;
         return asked_refuse(a, "/message_size", "alignment of O_DIRECT", unit, a->p->message_size,
                             "a message that is written past the page cache is a multiple of it");

@@ -322,6 +322,11 @@ static void direct_files_are_tried(void) {
         CHECK_INT(admission_check(&host, &spec, &p, &r), -EINVAL); /* procfs has no O_TMPFILE at all */
         CHECK_STRING(r.code, "not-available");
         CHECK_STRING(r.pointer, "/transport_options/file_sync");
+        host.runtime_dir = "/dev/shm"; /* in memory, whether it takes the flag or not */
+        p.message_size = 65536;
+        CHECK_INT(admission_check(&host, &spec, &p, &r), -EINVAL);
+        CHECK_STRING(r.code, "not-available");
+        p.message_size = 4097;
         host.runtime_dir = ".";
         int odd = admission_check(&host, &spec, &p, &r);
         p.message_size = 65536;
