@@ -94,12 +94,19 @@ need_python() {
         cp "$1" "$stamp"
 }
 
-# build DIRECTORY [MESON OPTION…]: configures once, then brings it up to date. CC is honoured.
-build() {
-        local directory=$1 name=${1##*/}
+# configure DIRECTORY [MESON OPTION…]: once; later changes ninja sees itself. CC is honoured.
+configure() {
+        local directory=$1
         shift
-        if [[ ! -f $directory/build.ninja ]]; then
-                quietly "$name-setup" meson setup "$directory" "$root" "$@"
-        fi
-        quietly "$name" ninja -C "$directory"
+        [[ -f $directory/build.ninja ]] || quietly "${directory##*/}-setup" meson setup "$directory" "$root" "$@"
+}
+
+# compile DIRECTORY [TARGET…]
+compile() {
+        quietly "${1##*/}" ninja -C "$@"
+}
+
+# build DIRECTORY [MESON OPTION…]: all of it.
+build() {
+        configure "$@" && compile "$1"
 }
