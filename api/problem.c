@@ -53,9 +53,10 @@ static const char *title_of(const struct refusal *r) {
 
 /* Limits and values travel as text inside; a plain whole number is one again for the client. */
 static void member_number_or_text(struct json_writer *w, const char *key, const char *text) {
+        bool negative = *text == '-';
         int64_t v;
-        if (decimal_parse(text, &v) == 0 && v <= JSON_INTEGER_MAX)
-                json_member_i64(w, key, v);
+        if (decimal_parse(text + negative, &v) == 0 && v <= JSON_INTEGER_MAX)
+                json_member_i64(w, key, negative ? -v : v);
         else
                 json_member_string(w, key, text);
 }

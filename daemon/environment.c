@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot of the host: taken here from its two halves (facts and state) and shown as JSON. Called by the runner around each run, and by GET /environment.
+ * A snapshot of the host: taken here from its two halves (facts and state) and shown as JSON. Called by the runner
+ * around each run, and by GET /environment.
  */
 
 #include "daemon/environment-internal.h"

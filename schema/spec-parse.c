@@ -83,7 +83,7 @@ int parser_word(struct parser *p, const struct json *v, const char *pointer, con
         }
         const char *meant = suggest(word, names, n);
         return refuse(p->r, 422, "unknown-value", pointer, "%s \"%.60s\" is not known%s%s%s; the values are %s", what,
-                      word, meant ? ", did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "", list);
+                      word, meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "", list);
 }
 
 int parser_toggle(struct parser *p, const struct json *v, const char *pointer, enum toggle *ret) {

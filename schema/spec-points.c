@@ -85,7 +85,7 @@ int point_check(const struct spec *s, const struct point *p, struct refusal *r) 
                 return -EINVAL;
         if (!placement_fits(&p->placement, p->workload, p->transport))
                 return refuse(r, 422, "impossible-combination", "/placement",
-                              "the placement names roles that workload %s does not have here: they are %s%s%s",
+                              "the placement names roles that workload %s does not have here; it has %s%s%s",
                               workload_name(p->workload), role_name(p->workload, p->transport, END_FIRST),
                               workload_agents(p->workload) == 2 ? " and " : "",
                               workload_agents(p->workload) == 2 ? role_name(p->workload, p->transport, END_SECOND)
@@ -255,8 +255,7 @@ int spec_points(const struct spec *s, struct point_list *ret, struct refusal *r)
         list.skipped = calloc(s->skip_impossible ? n + 1 : 1, sizeof(*list.skipped));
         x = list.points && list.skipped ? span(s, &list, r) : -ENOMEM;
         if (x == 0 && list.n_points == 0)
-                x = refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s",
-                           list.skipped[0].reason);
+                x = refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s", list.skipped[0].reason);
         if (x == 0)
                 x = check_count("runs", "/repetitions", (uint64_t) list.n_points * s->repetitions, SPEC_RUNS_MAX, r);
         if (x < 0) {
