@@ -46,6 +46,10 @@ static int socket_type(const struct agent *a) {
         }
 }
 
+static bool is_chunked(const struct agent *a) {
+        return a->setup.chunk_bytes && a->setup.chunk_bytes < a->setup.point.message_size;
+}
+
 static int set_send_buffer(struct agent *a, int fd, const char *name, uint64_t bytes) {
         int want = bytes <= INT32_MAX / 2 ? (int) bytes : INT32_MAX / 2, got = 0;
         socklen_t length = sizeof(got);
@@ -69,9 +73,7 @@ static int set_buffers(struct agent *a, int fd) {
                 r = set_send_buffer(a, fd, "sndbuf", o->sndbuf);
         if (r < 0 || o->sndbuf || socket_type(a) == SOCK_STREAM)
                 return r;
-        uint64_t packet = a->setup.chunk_bytes && a->setup.chunk_bytes < a->setup.point.message_size
-                                  ? a->setup.chunk_bytes
-                                  : a->setup.point.message_size;
+        uint64_t packet = is_chunked(a) ? a->setup.chunk_bytes : a->setup.point.message_size;
         if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &have, &length) < 0)
                 return failure_set(&a->failure, errno, "SO_SNDBUF: %s", strerrordesc_np(errno));
         if (packet + PACKET_RESERVE <= (uint64_t) have)
@@ -112,7 +114,7 @@ static int unix_open(struct agent *a) {
 static const struct transport_loops *unix_loops_of(const struct agent *a) {
         if (socket_type(a) == SOCK_STREAM)
                 return &stream_loops;
-        return a->setup.chunk_bytes ? &chunks_loops : &packet_loops;
+        return is_chunked(a) ? &chunks_loops : &packet_loops;
 }
 
 static void unix_effective(const struct agent *a, struct json_writer *w) {
@@ -124,7 +126,7 @@ static void unix_effective(const struct agent *a, struct json_writer *w) {
                 json_member_null(w, "sndbuf_bytes");
                 json_member_string(w, "sndbuf_bytes_reason", strerrordesc_np(errno));
         }
-        if (a->setup.chunk_bytes)
+        if (socket_type(a) != SOCK_STREAM && is_chunked(a))
                 json_member_u64(w, "chunk_bytes", a->setup.chunk_bytes);
 }
 

@@ -16,6 +16,8 @@ static const struct transport_ops *const transports[] = {
         &transport_unix_stream,
         &transport_unix_dgram,
         &transport_unix_seqpacket,
+        &transport_msgq_sysv,
+        &transport_msgq_posix,
 };
 
 const struct transport_ops *transport_find(enum transport t, enum engine e) {

@@ -86,11 +86,11 @@ const struct transport_term transport_terms[TRANSPORT_COUNT] = {
                             .ever_engines = ENGINES_ALL},
         [TRANSPORT_MSGQ_SYSV] = {.name = "msgq-sysv",
                                  .title = "System V message queue",
-                                 .unavailable = "this build does not measure System V message queues yet",
+                                 .workloads = MOVES_DATA,
                                  .message_bound = true},
         [TRANSPORT_MSGQ_POSIX] = {.name = "msgq-posix",
                                   .title = "POSIX message queue",
-                                  .unavailable = "this build does not measure POSIX message queues yet",
+                                  .workloads = MOVES_DATA,
                                   .message_bound = true},
 };
 
@@ -140,7 +140,7 @@ static const char *const file_syncs[FILE_SYNC_COUNT] = {
 
 const struct capability_term capability_terms[CAPABILITY_COUNT] = {
         [CAPABILITY_RATE] = {"rate", "this build sends in a closed loop only"},
-        [CAPABILITY_CHUNK] = {"chunk", "this build does not send messages in chunks yet"},
+        [CAPABILITY_CHUNK] = {"chunk", NULL},
         [CAPABILITY_FIELDS] = {"fields", NULL},
         [CAPABILITY_DIRECTION] = {"direction", "this build sends from the first end to the second only"},
         [CAPABILITY_TUNE] = {"tune", "this build does not change settings of the host"},
@@ -150,7 +150,7 @@ const struct capability_term capability_terms[CAPABILITY_COUNT] = {
         [CAPABILITY_REQUIRE_SMT] = {"smt", NULL},
         [CAPABILITY_REQUIRE_GOVERNOR] = {"governor", NULL},
         [CAPABILITY_PIPE_SIZE] = {"pipe_size", NULL},
-        [CAPABILITY_MSGQ_DEPTH] = {"msgq_depth", "this build has no message queue yet"},
+        [CAPABILITY_MSGQ_DEPTH] = {"msgq_depth", NULL},
         [CAPABILITY_HUGE_PAGES] = {"huge_pages", NULL},
         [CAPABILITY_RING_BYTES] = {"ring_bytes", NULL},
         [CAPABILITY_FILE_SYNC] = {"file_sync", NULL},

@@ -93,6 +93,7 @@ static int say_setup(struct driver *d, enum end end) {
                           .warmup_ns = s->warmup_ns,
                           .interval_ns = s->interval_ns,
                           .stall_ns = s->stall_ns,
+                          .chunk_bytes = s->chunk_bytes,
                           .options = s->options,
                           .placement = {.cpus = &cpu, .n_cpus = cpu >= 0 ? 1 : 0}},
         };

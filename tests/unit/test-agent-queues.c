@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Real pairs of agents over what keeps messages apart: System V and POSIX queues, Unix datagrams and sequenced packets.
+ * Whole and in chunks, every byte checked; ends that are killed or stopped, and what is left then; limits that are in
+ * the way. In an IPC namespace of its own, so that the machine's queues are left alone.
+ */
+
+#include "check.h"
+#include "schema/json.h"
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define STALL_NS (200 * NSEC_PER_MSEC)
+#define MIB (UINT64_C(1) << 20)
+
+static const enum transport transports[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_POSIX, TRANSPORT_UNIX_DGRAM,
+                                            TRANSPORT_UNIX_SEQPACKET};
+static const enum transport queues[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_POSIX};
+static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+
+static const char *isolation_trouble; /* NULL: queues are this program's own */
+
+static const char *agent_path(void) {
+        static char path[512];
+        const char *root = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
+        return path;
+}
+
+static int write_text(const char *path, const char *text) {
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static int64_t read_number(const char *path) {
+        int64_t v = -1;
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        return f && fscanf(f, "%" SCNd64, &v) == 1 ? v : -1;
+}
+
+/* As root of a user namespace where there is no other way. */
+static void isolate(void) {
+        char map[32];
+        if (unshare(CLONE_NEWIPC) == 0)
+                return;
+        unsigned uid = geteuid(), gid = getegid();
+        if (unshare(CLONE_NEWUSER | CLONE_NEWIPC) < 0) {
+                isolation_trouble = "neither an IPC namespace nor a user namespace is to be had here";
+                return;
+        }
+        (void) snprintf(map, sizeof map, "0 %u 1", uid);
+        int r = write_text("/proc/self/setgroups", "deny");
+        if (r == 0)
+                r = write_text("/proc/self/uid_map", map);
+        (void) snprintf(map, sizeof map, "0 %u 1", gid);
+        if (r == 0)
+                r = write_text("/proc/self/gid_map", map);
+        if (r < 0)
+                isolation_trouble = "this user cannot be mapped into a user namespace";
+}
+
+static struct driver_spec spec_of(enum transport t, enum workload k) {
+        struct driver_spec s = driver_spec_default(agent_path());
+        s.point.transport = t;
+        s.point.workload = k;
+        s.verify = VERIFY_CHECKSUM;
+        s.interval_ns = 20 * NSEC_PER_MSEC;
+        s.stall_ns = STALL_NS;
+        return s;
+}
+
+static bool run_well(struct driver *d, const struct driver_spec *s) {
+        bool well = driver_run(d, s) == 0;
+        if (!well)
+                fprintf(stderr, "%s %s, %" PRIu64 " bytes in chunks of %" PRIu64 ", %" PRIu32 " threads: %s\n",
+                        transport_name(s->point.transport), workload_name(s->point.workload), s->point.message_size,
+                        s->chunk_bytes, s->point.threads, d->trouble);
+        return well;
+}
+
+static bool number_in(const char *text, const char *key, uint64_t *ret) {
+        struct json *root;
+        int64_t v = -1;
+        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
+                return false;
+        const struct json *member = json_get(root, key);
+        bool found = member && json_as_i64(member, &v) == 0;
+        json_free(root);
+        *ret = (uint64_t) v;
+        return found;
+}
+
+/* Lines of /proc/sysvipc/msg below its headline: this namespace's System V queues. */
+static int queues_left(void) {
+        char line[400];
+        int n = -1;
+        _cleanup_fclose_ FILE *f = fopen("/proc/sysvipc/msg", "re");
+        while (f && fgets(line, sizeof line, f))
+                n++;
+        return n;
+}
+
+static void test_every_byte_arrives(void) {
+        static const struct {
+                uint64_t size, chunk, messages;
+                uint32_t threads;
+        } cases[] = {
+                {1, 0, 500, 1},        {7, 0, 500, 3},       {4096, 0, 500, 2},     {8191, 0, 300, 1},
+                {8192, 8192, 100, 1},  {1, 4096, 100, 1},    {8193, 8192, 200, 2},  {10000, 1, 5, 1},
+                {10000, 7, 20, 1},     {10000, 1000, 50, 3}, {65549, 8192, 100, 2}, {65549, 5000, 50, 1},
+                {4 * MIB, 8192, 5, 1},
+        };
+        for (size_t t = 0; t < ELEMENTS(transports); t++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                                struct driver d;
+                                struct driver_spec s = spec_of(transports[t], workloads[k]);
+                                uint64_t chunk = 0;
+                                s.point.message_size = cases[i].size;
+                                s.point.threads = cases[i].threads;
+                                s.chunk_bytes = cases[i].chunk;
+                                s.messages = cases[i].messages;
+                                s.warmup_ns = (i % 2) * 5 * NSEC_PER_MSEC;
+                                CHECK(run_well(&d, &s));
+                                CHECK_UINT(d.ends[END_SECOND].report.messages, cases[i].messages * cases[i].threads);
+                                bool told = number_in(d.ends[END_FIRST].report.effective, "chunk_bytes", &chunk);
+                                CHECK_INT(told, cases[i].size > cases[i].chunk && cases[i].chunk != 0);
+                                CHECK(!told || chunk == cases[i].chunk);
+                                driver_deinit(&d);
+                        }
+        CHECK_INT(queues_left(), 0);
+}
+
+static void test_every_verification_by_time(void) {
+        for (size_t t = 0; t < ELEMENTS(queues); t++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                                struct driver d;
+                                struct driver_spec s = spec_of(queues[t], workloads[k]);
+                                s.verify = v;
+                                s.duration_ns = 60 * NSEC_PER_MSEC;
+                                s.warmup_ns = 10 * NSEC_PER_MSEC;
+                                CHECK(run_well(&d, &s));
+                                CHECK(d.ends[END_SECOND].report.messages > 0);
+                                driver_deinit(&d);
+                        }
+}
+
+/* A receiver that stands still fills the queue; nothing is lost. */
+static void test_receiver_that_stands_still(void) {
+        for (size_t t = 0; t < ELEMENTS(transports); t++) {
+                struct driver d;
+                struct driver_spec s = spec_of(transports[t], WORKLOAD_STREAM);
+                s.point.message_size = 20000;
+                s.chunk_bytes = 3000;
+                s.duration_ns = 250 * NSEC_PER_MSEC;
+                CHECK_INT(driver_open(&d, &s), 0);
+                CHECK_INT(driver_start(&d), 0);
+                for (unsigned n = 0; n < 10; n++) {
+                        (void) poll(NULL, 0, 10);
+                        (void) kill(d.ends[END_SECOND].pid, SIGSTOP);
+                        (void) poll(NULL, 0, 10);
+                        (void) kill(d.ends[END_SECOND].pid, SIGCONT);
+                }
+                CHECK_INT(driver_collect(&d, util_now_ns() + 10 * NSEC_PER_SEC), 0);
+                CHECK_INT(driver_close(&d), 0);
+                driver_deinit(&d);
+        }
+}
+
+static void test_depth(void) {
+        for (size_t t = 0; t < ELEMENTS(queues); t++)
+                for (uint64_t depth = 1; depth <= 4; depth += 3) {
+                        struct driver d;
+                        struct driver_spec s = spec_of(queues[t], WORKLOAD_PINGPONG);
+                        uint64_t n = 0;
+                        s.messages = 200;
+                        s.point.message_size = 1000;
+                        s.options.msgq_depth = depth;
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                CHECK(number_in(d.ends[end].effective, "queue_messages", &n));
+                                CHECK_UINT(n, depth);
+                        }
+                        driver_deinit(&d);
+                }
+}
+
+static void test_many_threads(void) {
+        for (size_t t = 0; t < ELEMENTS(queues); t++) {
+                struct driver d;
+                struct driver_spec s = spec_of(queues[t], WORKLOAD_PINGPONG);
+                s.messages = 3;
+                s.point.threads = 40;
+                s.point.message_size = 64;
+                s.interval_ns = NSEC_PER_SEC;
+                CHECK(run_well(&d, &s));
+                CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * s.point.threads);
+                driver_deinit(&d);
+        }
+        CHECK_INT(queues_left(), 0);
+}
+
+static void expect_refusal(const struct driver_spec *s, const char *words) {
+        struct driver d;
+        int r = driver_run(&d, s);
+        if (r == 0 || !strstr(d.trouble, words))
+                CHECK_FAIL("%d, \"%s\"; expected words: %s", r, d.trouble, words);
+        driver_deinit(&d);
+        CHECK_INT(queues_left(), 0);
+}
+
+/* What is beyond the namespace's limits is said before anything is sent: System V would wait for ever. */
+static void test_limits_are_named(void) {
+        struct driver_spec s = spec_of(TRANSPORT_MSGQ_SYSV, WORKLOAD_STREAM);
+        char words[80];
+        s.messages = 1;
+        s.point.message_size = (uint64_t) read_number("/proc/sys/kernel/msgmax") + 1;
+        (void) snprintf(words, sizeof words, "kernel.msgmax allows here: %" PRIu64, s.point.message_size - 1);
+        expect_refusal(&s, words);
+        s.point.message_size = 4096;
+        s.options.msgq_depth = (uint64_t) read_number("/proc/sys/kernel/msgmnb") / 4096 + 1;
+        if (geteuid() != 0) /* who has CAP_SYS_RESOURCE, as this test may, is not held to it */
+                expect_refusal(&s, "kernel.msgmnb is less");
+
+        s = spec_of(TRANSPORT_MSGQ_POSIX, WORKLOAD_STREAM);
+        s.messages = 1;
+        s.point.message_size = 16 * MIB + 1;
+        (void) snprintf(words, sizeof words, "fs.mqueue.msgsize_max is %" PRId64,
+                        read_number("/proc/sys/fs/mqueue/msgsize_max"));
+        expect_refusal(&s, words);
+}
+
+/* Strikes one end in mid-run and waits for what the other says. */
+static int strike(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        int r = driver_open(d, s);
+        if (r == 0)
+                r = driver_start(d);
+        if (r < 0)
+                return r;
+        (void) poll(NULL, 0, 60);
+        (void) kill(d->ends[victim].pid, signal);
+        if (signal == SIGSTOP)
+                d->ends[victim].gone = true; /* says nothing any more: only the other is waited for */
+        r = driver_collect(d, util_now_ns() + s->duration_ns + 10 * NSEC_PER_SEC);
+        return d->ends[victim == END_FIRST ? END_SECOND : END_FIRST].failed ? 0 : r ? r : -EPROTO;
+}
+
+/* The end that is left removes what both had, and the next run goes well. */
+static void test_an_end_that_is_struck(void) {
+        static const int signals[] = {SIGKILL, SIGSTOP};
+        for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads); i++)
+                for (size_t n = 0; n < ELEMENTS(signals) * END_COUNT; n++) {
+                        struct driver d;
+                        struct driver_spec s =
+                                spec_of(transports[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)]);
+                        enum end victim = (enum end)(n % END_COUNT);
+                        int signal = signals[n / END_COUNT];
+                        const struct driver_end *witness = &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+                        s.duration_ns = signal == SIGKILL ? 20 * NSEC_PER_SEC : 100 * NSEC_PER_MSEC;
+                        s.point.threads = 2;
+                        s.chunk_bytes = i % 2 ? 1000 : 0;
+                        uint64_t begin = util_now_ns();
+                        CHECK_INT(strike(&d, &s, victim, signal), 0);
+                        CHECK(util_now_ns() - begin < 5 * NSEC_PER_SEC);
+                        if (strncmp(witness->error.detail, "peer ", 5) != 0 ||
+                            !strstr(witness->error.detail, d.ends[victim].role))
+                                CHECK_FAIL("%s: %s", transport_name(s.point.transport), witness->error.detail);
+                        (void) kill(d.ends[victim].pid, SIGKILL);
+                        CHECK_INT(driver_close(&d), 0); /* the run's directory was empty */
+                        CHECK_INT(queues_left(), 0);
+                        driver_deinit(&d);
+                        s.duration_ns = 0;
+                        s.messages = 10;
+                        CHECK(run_well(&d, &s));
+                        driver_deinit(&d);
+                }
+}
+
+int main(void) {
+        isolate();
+        if (isolation_trouble) {
+                printf("skipped: %s\n", isolation_trouble);
+                return 77;
+        }
+        RUN(test_every_byte_arrives);
+        RUN(test_every_verification_by_time);
+        RUN(test_receiver_that_stands_still);
+        RUN(test_depth);
+        RUN(test_many_threads);
+        RUN(test_limits_are_named);
+        RUN(test_an_end_that_is_struck);
+        return check_end();
+}
