@@ -8,6 +8,7 @@
 
 #include "fuzz.h"
 #include "schema/spec.h"
+#include "schema/util.h"
 
 #include <errno.h>
 #include <string.h>
@@ -43,11 +44,18 @@ static void check_order(size_t n, uint32_t repetitions) {
         free(order);
 }
 
-static void check_points(const struct spec *spec) {
+/* As on a host of two nodes and three CPUs. */
+static void check_points(struct spec *spec) {
+        const struct end_placement nodes[] = {{.node = 0, .cpu = -1}, {.node = 2, .cpu = -1}},
+                                   cpus[] = {{.node = -1, .cpu = 0}, {.node = -1, .cpu = 1}, {.node = -1, .cpu = 7}};
         struct point_list list = {.points = NULL};
         struct refusal r = {.status = 0};
 
-        if (spec_points(spec, &list, &r) < 0) {
+        int x = spec_expand_pairs(spec, nodes, ELEMENTS(nodes), cpus, ELEMENTS(cpus), &r);
+        if (x == 0)
+                x = spec_points(spec, &list, &r);
+        if (x < 0) {
+                FUZZ_CHECK(x == -EINVAL);
                 check_refusal(&r);
                 return;
         }
