@@ -45,10 +45,11 @@ struct agent {
         uint32_t busy;       /* workers not at rest; atomic */
         sem_t workers_ready; /* posted once the threads can be started */
 
-        const char *phase;      /* of the alive messages; NULL before the start */
-        uint64_t spoke_ns;      /* when the daemon last heard of us */
-        bool peer_done;         /* nothing more is expected of the other agent: it may go */
-        uint64_t clock_cost_ns; /* of the pair of clock reads round a message; 0: not measured here */
+        const char *phase;         /* of the alive messages; NULL before the start */
+        uint64_t spoke_ns;         /* when the daemon last heard of us */
+        bool peer_done;            /* nothing more is expected of the other agent: it may go */
+        uint64_t clock_cost_ns;    /* of the pair of clock reads round a message; 0: not measured here */
+        struct counters *counters; /* the leader's: opened when the workers are ready */
         struct window window;
         struct failure failure; /* the leader's */
 };

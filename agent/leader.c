@@ -8,7 +8,6 @@
 #include "agent/leader.h"
 
 #include "agent/phases.h"
-#include "agent/usage.h"
 #include "schema/json.h"
 
 #include <errno.h>
@@ -236,7 +235,7 @@ static int prepare_workers(struct agent *a) {
         if (unshare(CLONE_FILES) < 0)
                 return failure_set(&a->failure, errno, "the leader cannot have descriptors of its own: %s",
                                    strerrordesc_np(errno));
-        return 0;
+        return counters_new(a, counters_source(a), &a->counters);
 }
 
 static int say_ready(struct agent *a) {
@@ -277,8 +276,8 @@ static int say_report(struct agent *a) {
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
         r = effective_to_json(a, &m.report.effective);
-        if (r == 0)
-                r = usage_to_json(a, &m.report.counters);
+        if (r == 0 && (r = counters_to_json(&a->window.counters, &m.report.counters)) < 0)
+                r = failure_set(&a->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
         if (r == 0)
                 r = leader_say(a, &m);
         message_deinit(&m);
@@ -350,6 +349,7 @@ void *leader_main(void *userdata) {
                 give_up(a);
         if (a->transport && a->transport->close)
                 a->transport->close(a);
+        counters_free(a->counters);
         workers_quit(a);
         return NULL;
 }

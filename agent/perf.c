@@ -30,19 +30,7 @@ static const struct event_term {
                               CACHE(PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_OP_READ,
                                     PERF_COUNT_HW_CACHE_RESULT_MISS)},
         [PERF_BRANCH_MISSES] = {"branch_misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
-        [PERF_CONTEXT_SWITCHES] = {"context_switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-        [PERF_MIGRATIONS] = {"migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-        [PERF_PAGE_FAULTS] = {"page_faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
-        [PERF_TASK_CLOCK] = {"task_clock_ns", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
 };
-
-static bool is_hardware(size_t event) {
-        return event < PERF_HARDWARE_COUNT;
-}
-
-static size_t modes_of(size_t event) {
-        return is_hardware(event) ? PERF_MODE_COUNT : 1;
-}
 
 static int kernel_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
         (void) userdata;
@@ -70,6 +58,16 @@ static void kernel_close(void *userdata, int handle) {
 
 const struct perf_source perf_source_kernel = {.open = kernel_open, .read = kernel_read, .close = kernel_close};
 
+static int none_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
+        (void) userdata;
+        (void) attr;
+        (void) tid;
+        return -ECANCELED;
+}
+
+/* What has not been opened is neither read nor closed. */
+const struct perf_source perf_source_none = {.open = none_open};
+
 void perf_set_init(struct perf_set *set, const struct perf_source *source, pid_t tid) {
         set->source = source;
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
@@ -81,12 +79,9 @@ void perf_set_init(struct perf_set *set, const struct perf_source *source, pid_t
                                 .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
                                 .exclude_hv = 1,
                         };
-                        if (is_hardware(event)) {
-                                attr.exclude_kernel = mode == PERF_USER;
-                                attr.exclude_user = mode == PERF_KERNEL;
-                        }
-                        set->handles[event][mode] =
-                                mode < modes_of(event) ? source->open(source->userdata, &attr, tid) : -ENODATA;
+                        attr.exclude_kernel = mode == PERF_USER;
+                        attr.exclude_user = mode == PERF_KERNEL;
+                        set->handles[event][mode] = source->open(source->userdata, &attr, tid);
                 }
 }
 
@@ -164,7 +159,8 @@ static const char *reason_of(int error) {
                 return "this machine has no such counter (a virtual machine often has none)";
         case EACCES:
         case EPERM:
-                return "not allowed: kernel.perf_event_paranoid, or a seccomp filter, forbids it without CAP_PERFMON";
+                return "not allowed to agents, which have no capability: kernel.perf_event_paranoid is above 1 (sysctl "
+                       "kernel.perf_event_paranoid=1 allows it), or a seccomp filter forbids it";
         case ENOSYS:
                 return "this kernel has no perf_event_open";
         case EMFILE:
@@ -172,6 +168,9 @@ static const char *reason_of(int error) {
                 return "too many threads for the limit of open files (RLIMIT_NOFILE)";
         case ENODATA:
                 return "the event never got onto the hardware in this time: other users of the counters hold them";
+        case ECANCELED:
+                return "not counted: the kernel stores and loads the counters at each context switch, and these are "
+                       "what is measured here";
         case EBUSY:
                 return "the counters are held by another user";
         default:
@@ -183,9 +182,11 @@ struct named_count {
         char name[32];
         struct perf_count count;
 };
+#define NAMED_MAX ((size_t) PERF_EVENT_COUNT * 3)
 
 /* Both modes as one: known when both are. */
-static struct perf_count both_modes(const struct perf_count *user, const struct perf_count *kernel) {
+static struct perf_count both_modes(const struct perf_count c[PERF_MODE_COUNT]) {
+        const struct perf_count *user = &c[PERF_USER], *kernel = &c[PERF_KERNEL];
         if (!user->known)
                 return *user;
         if (!kernel->known)
@@ -195,24 +196,55 @@ static struct perf_count both_modes(const struct perf_count *user, const struct 
                                    .fraction = user->fraction < kernel->fraction ? user->fraction : kernel->fraction};
 }
 
-static size_t name_counts(const struct perf_totals *t, struct named_count *ret) {
+static size_t name_counts(const struct perf_totals *t, struct named_count ret[NAMED_MAX]) {
+        static const char *const suffixes[PERF_MODE_COUNT] = {"user", "kernel"};
         size_t n = 0;
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++) {
                 const struct perf_count *c = t->counts[event];
-                snprintf(ret[n].name, sizeof(ret[n].name), "%s", terms[event].name);
-                ret[n++].count = is_hardware(event) ? both_modes(&c[PERF_USER], &c[PERF_KERNEL]) : c[PERF_USER];
-                if (!is_hardware(event))
+                (void) snprintf(ret[n].name, sizeof(ret[n].name), "%s", terms[event].name);
+                ret[n++].count = both_modes(c);
+                if (!c[PERF_USER].known && !c[PERF_KERNEL].known)
                         continue;
-                snprintf(ret[n].name, sizeof(ret[n].name), "%s_user", terms[event].name);
-                ret[n++].count = c[PERF_USER];
-                snprintf(ret[n].name, sizeof(ret[n].name), "%s_kernel", terms[event].name);
-                ret[n++].count = c[PERF_KERNEL];
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
+                        (void) snprintf(ret[n].name, sizeof(ret[n].name), "%s_%s", terms[event].name, suffixes[mode]);
+                        ret[n++].count = c[mode];
+                }
         }
         return n;
 }
 
+bool perf_totals_are_none(const struct perf_totals *t) {
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
+                        const struct perf_count *c = &t->counts[event][mode];
+                        if (c->known || c->error != t->counts[0][0].error)
+                                return false;
+                }
+        return true;
+}
+
+static void put_fractions(struct json_writer *w, const struct named_count *named, size_t n) {
+        json_put_key(w, "multiplexed");
+        json_object_begin(w);
+        for (size_t i = 0; i < n; i++)
+                if (named[i].count.known && named[i].count.fraction < 1)
+                        json_member_double(w, named[i].name, named[i].count.fraction);
+        json_object_end(w);
+}
+
+static void put_reasons(struct json_writer *w, const struct named_count *named, size_t n, bool none) {
+        json_put_key(w, "reasons");
+        json_object_begin(w);
+        if (none)
+                json_member_string(w, "hardware", reason_of(named[0].count.error));
+        for (size_t i = 0; !none && i < n; i++)
+                if (!named[i].count.known)
+                        json_member_string(w, named[i].name, reason_of(named[i].count.error));
+        json_object_end(w);
+}
+
 void perf_totals_to_json(const struct perf_totals *t, struct json_writer *w) {
-        struct named_count named[PERF_HARDWARE_COUNT * 3 + PERF_EVENT_COUNT - PERF_HARDWARE_COUNT];
+        struct named_count named[NAMED_MAX];
         size_t n = name_counts(t, named);
         bool scaled = false, unknown = false;
 
@@ -225,20 +257,8 @@ void perf_totals_to_json(const struct perf_totals *t, struct json_writer *w) {
                 scaled |= c->known && c->fraction < 1;
                 unknown |= !c->known;
         }
-        if (scaled) {
-                json_put_key(w, "multiplexed");
-                json_object_begin(w);
-                for (size_t i = 0; i < n; i++)
-                        if (named[i].count.known && named[i].count.fraction < 1)
-                                json_member_double(w, named[i].name, named[i].count.fraction);
-                json_object_end(w);
-        }
-        if (unknown) {
-                json_put_key(w, "reasons");
-                json_object_begin(w);
-                for (size_t i = 0; i < n; i++)
-                        if (!named[i].count.known)
-                                json_member_string(w, named[i].name, reason_of(named[i].count.error));
-                json_object_end(w);
-        }
+        if (scaled)
+                put_fractions(w, named, n);
+        if (unknown)
+                put_reasons(w, named, n, perf_totals_are_none(t));
 }

@@ -3,13 +3,18 @@
 #define IPCLAB_AGENT_PERF_H
 
 /*
- * Performance counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. Hardware
- * events are opened twice, for user and for kernel mode, so that the two are known apart; what the machine or its
- * settings do not give stays null with the reason beside it. An event that the kernel multiplexed is scaled by
- * enabled/running time, and the fraction is told.
+ * Hardware counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. Events are
+ * opened twice, for user and for kernel mode, so that the two are known apart; what the machine or its settings do not
+ * give stays null with the reason beside it. An event that the kernel multiplexed is scaled by enabled/running time,
+ * and the fraction is told. What the kernel does for a thread in threads of its own (io_uring's workers, softirqs that
+ * hit another CPU) is not counted.
  *
- * The leader opens the set for each worker's thread before the loop, reads it at each snapshot and subtracts: a read
- * costs the measured thread nothing but the interrupt when the kernel has to ask another CPU for the count.
+ * The kernel's software events are left alone: as long as a thread has one, each of its context switches takes it off
+ * and puts it on again (15 % of a round trip between two processes on one CPU), while the same figures stand in /proc
+ * for nothing (usage.h). Hardware counters cost that much too, which cannot be helped where they are wanted.
+ *
+ * Opened for each worker's thread before the loop, read at each snapshot and subtracted (counters.h): a read costs the
+ * measured thread the interrupt with which the kernel asks its CPU for the count.
  *
  * Source: man 2 perf_event_open.
  */
@@ -23,21 +28,14 @@ struct json_writer;
 struct perf_event_attr;
 
 enum perf_event {
-        /* hardware, user and kernel apart */
         PERF_CYCLES,
         PERF_INSTRUCTIONS,
         PERF_L1D_READ_MISSES,
         PERF_LLC_MISSES,
         PERF_DTLB_MISSES,
         PERF_BRANCH_MISSES,
-        /* the kernel's own */
-        PERF_CONTEXT_SWITCHES,
-        PERF_MIGRATIONS,
-        PERF_PAGE_FAULTS,
-        PERF_TASK_CLOCK,
         PERF_EVENT_COUNT,
 };
-#define PERF_HARDWARE_COUNT ((size_t) PERF_CONTEXT_SWITCHES)
 
 enum perf_mode { PERF_USER, PERF_KERNEL, PERF_MODE_COUNT };
 
@@ -54,8 +52,10 @@ struct perf_source {
         void *userdata;
 };
 extern const struct perf_source perf_source_kernel;
+/* Has nothing: where counting would change what is measured. */
+extern const struct perf_source perf_source_none;
 
-/* One thread's events. A software event counts both modes in [PERF_USER]. */
+/* One thread's events. */
 struct perf_set {
         const struct perf_source *source;
         int handles[PERF_EVENT_COUNT][PERF_MODE_COUNT]; /* >= 0, or the negative errno of the open */
@@ -87,9 +87,12 @@ void perf_subtract(const struct perf_snapshot *later, const struct perf_snapshot
 /* Adds a thread's totals; a count that is unknown in either is unknown in the sum. */
 void perf_totals_add(struct perf_totals *into, const struct perf_totals *t);
 
-/* Members of a counters object under construction: "cycles", "cycles_user", "cycles_kernel", …, "context_switches",
- * "migrations", "page_faults", "task_clock_ns"; null where unknown, and then "reasons": {name: sentence};
- * "multiplexed": {name: fraction} where scaled. */
+/* Whether nothing at all is known, for one and the same reason. */
+bool perf_totals_are_none(const struct perf_totals *t);
+/* Members of a counters object under construction: "cycles", "instructions", "l1d_read_misses", "llc_misses",
+ * "dtlb_misses", "branch_misses", and beside each NAME_user and NAME_kernel where one of the two is known; null where
+ * unknown, and then "reasons": {NAME: sentence}, which is {"hardware": sentence} when perf_totals_are_none();
+ * "multiplexed": {NAME: fraction} where scaled. */
 void perf_totals_to_json(const struct perf_totals *t, struct json_writer *w);
 
 #endif

@@ -2,7 +2,7 @@
 
 /*
  * Snapshots and their differences. All counters are read first, in a few nanoseconds per thread, behind one reading of
- * the clock; histograms and whatever takes longer come after.
+ * the clock; the kernel's and the hardware's counters, histograms and whatever takes longer come after.
  */
 
 #include "agent/sampler.h"
@@ -20,8 +20,8 @@ struct sampler {
         uint64_t opened_ns, taken_ns; /* window begin, last snapshot */
         uint64_t total;               /* messages between the two, all threads */
         uint32_t second;
-        struct usage usage;        /* at the window's begin */
-        uint64_t *messages, *now;  /* per thread: at the last snapshot, at this one */
+        uint64_t *messages, *now;                         /* per thread: at the last snapshot, at this one */
+        struct counters_reading *opened, *before, *after; /* per thread: at the window's begin, and as messages, now */
         struct histogram *latency; /* per thread: at the last snapshot; NULL when nothing is timed */
         struct histogram later, difference;
 };
@@ -32,10 +32,14 @@ int sampler_new(struct agent *a, struct sampler **ret) {
                 s->agent = a;
                 s->messages = calloc(a->n_workers, sizeof *s->messages);
                 s->now = calloc(a->n_workers, sizeof *s->now);
+                s->opened = calloc(a->n_workers, sizeof *s->opened);
+                s->before = calloc(a->n_workers, sizeof *s->before);
+                s->after = calloc(a->n_workers, sizeof *s->after);
                 if (a->workers[0].latency)
                         s->latency = calloc(a->n_workers, sizeof *s->latency);
         }
-        if (!s || !s->messages || !s->now || (a->workers[0].latency && !s->latency)) {
+        if (!s || !s->messages || !s->now || !s->opened || !s->before || !s->after ||
+            (a->workers[0].latency && !s->latency)) {
                 sampler_free(s);
                 return failure_set(&a->failure, ENOMEM, "no memory for the samples of %" PRIu32 " threads",
                                    a->n_workers);
@@ -47,6 +51,9 @@ int sampler_new(struct agent *a, struct sampler **ret) {
 void sampler_free(struct sampler *s) {
         if (!s)
                 return;
+        free(s->opened);
+        free(s->before);
+        free(s->after);
         free(s->messages);
         free(s->now);
         free(s->latency);
@@ -60,6 +67,13 @@ static uint64_t snapshot(struct sampler *s, uint64_t at_ns) {
         return now_ns;
 }
 
+static int read_counters(struct sampler *s, struct counters_reading *ret) {
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++)
+                r = counters_read(s->agent->counters, i, &ret[i]);
+        return r;
+}
+
 int sampler_open(struct sampler *s, uint64_t at_ns) {
         struct agent *a = s->agent;
         s->opened_ns = s->taken_ns = snapshot(s, at_ns);
@@ -70,7 +84,10 @@ int sampler_open(struct sampler *s, uint64_t at_ns) {
         }
         s->total = 0;
         s->second = 0;
-        return usage_take(a, &s->usage);
+        int r = read_counters(s, s->opened);
+        if (r == 0)
+                memcpy(s->before, s->opened, a->n_workers * sizeof *s->before);
+        return r;
 }
 
 static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) {
@@ -88,21 +105,29 @@ static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) 
                 s->latency[thread] = s->later;
                 m.sample.latency = &s->difference; /* only lent: no message_deinit() */
         }
-        return leader_say(s->agent, &m);
+        struct counters_totals difference = {};
+        counters_add(&difference, &s->after[thread], &s->before[thread]);
+        int r = counters_to_json(&difference, &m.sample.counters);
+        if (r < 0)
+                return failure_set(&s->agent->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
+        r = leader_say(s->agent, &m);
+        free(m.sample.counters);
+        return r;
 }
 
 static int take(struct sampler *s, uint64_t at_ns) {
         struct agent *a = s->agent;
         uint64_t now_ns = snapshot(s, at_ns);
-        for (uint32_t i = 0; i < a->n_workers; i++) {
+        int r = read_counters(s, s->after);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 s->total += s->now[i] - s->messages[i];
-                if (a->setup.interval_ns) {
-                        int r = say_sample(s, i, now_ns - s->taken_ns);
-                        if (r < 0)
-                                return r;
-                }
+                if (a->setup.interval_ns)
+                        r = say_sample(s, i, now_ns - s->taken_ns);
                 s->messages[i] = s->now[i];
+                s->before[i] = s->after[i];
         }
+        if (r < 0)
+                return r;
         s->taken_ns = now_ns;
         s->second++;
         proof_look(a);
@@ -114,14 +139,14 @@ int sampler_take(struct sampler *s) {
 }
 
 int sampler_close(struct sampler *s, uint64_t at_ns) {
-        struct usage usage;
+        struct window *window = &s->agent->window;
         int r = take(s, at_ns);
-        if (r == 0)
-                r = usage_take(s->agent, &usage);
         if (r < 0)
                 return r;
-        s->agent->window.window_ns = s->taken_ns - s->opened_ns;
-        s->agent->window.messages = s->total;
-        usage_subtract(&s->agent->window.usage, &usage, &s->usage);
+        window->window_ns = s->taken_ns - s->opened_ns;
+        window->messages = s->total;
+        window->counters = (struct counters_totals){};
+        for (uint32_t i = 0; i < s->agent->n_workers; i++)
+                counters_add(&window->counters, &s->after[i], &s->opened[i]);
         return 0;
 }

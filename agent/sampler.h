@@ -4,10 +4,11 @@
 
 /*
  * The window seen from the leader: snapshots of the workers' counters, and their differences as samples. A sample's
- * interval is what really lay between two snapshots, so the samples' sums are the window's totals, exactly.
+ * interval is what really lay between two snapshots, so the samples' sums are the window's totals, exactly; but for a
+ * hardware counter that had to be scaled, each time by what is known of that time.
  */
 
-#include "agent/usage.h"
+#include "agent/counters.h"
 
 #include <stdint.h>
 
@@ -17,7 +18,7 @@ struct sampler;
 /* What a run comes to. */
 struct window {
         uint64_t window_ns, messages; /* all threads */
-        struct usage usage;
+        struct counters_totals counters;
 };
 
 /* Memory for the snapshots. 0; negative errno with a->failure. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Sums over the workers. CPU time is exact to the nanosecond from each thread's clock; how much of it was in the
+ * Reading the accounts. CPU time is exact to the nanosecond from each thread's clock; how much of it was in the
  * kernel is known by the tick only, so the exact figure is divided as the ticks of the window are, and not divided at
  * all when there were none.
  */
@@ -41,28 +41,33 @@ static int add_stat(struct usage *u, const char *text) {
         return 0;
 }
 
-static int add_status(struct usage *u, const char *text) {
-        uint64_t voluntary, involuntary;
-        int r = procfs_line_number(text, "voluntary_ctxt_switches", &voluntary);
+static int add_switches(struct usage *u, const char *text, const char *voluntary, const char *involuntary) {
+        uint64_t v, i;
+        int r = procfs_line_number(text, voluntary, &v);
         if (r == 0)
-                r = procfs_line_number(text, "nonvoluntary_ctxt_switches", &involuntary);
+                r = procfs_line_number(text, involuntary, &i);
         if (r < 0)
                 return r;
-        u->voluntary_switches += voluntary;
-        u->involuntary_switches += involuntary;
+        u->voluntary_switches += v;
+        u->involuntary_switches += i;
         return 0;
 }
 
-/* task/TID/sched exists only where the scheduler's debugging is compiled in. */
-static void add_migrations(struct usage *u, pid_t tid, char *text, size_t size) {
-        uint64_t v;
-        int r = u->migrations_error ? 0 : procfs_read_task(tid, "sched", text, size);
+/* task/TID/sched has all that is wanted, but exists only where the scheduler's debugging is compiled in. */
+static int add_scheduling(struct usage *u, pid_t tid, char *text, size_t size) {
+        uint64_t migrations;
+        int r = procfs_read_task(tid, "sched", text, size);
         if (r == 0)
-                r = procfs_line_number(text, "se.nr_migrations", &v);
-        if (r < 0 && !u->migrations_error)
-                u->migrations_error = -r;
-        if (!u->migrations_error)
-                u->migrations += v;
+                r = procfs_line_number(text, "se.nr_migrations", &migrations);
+        if (r == 0)
+                r = add_switches(u, text, "nr_voluntary_switches", "nr_involuntary_switches");
+        if (r == 0) {
+                u->migrations += migrations;
+                return 0;
+        }
+        u->migrations_error = -r;
+        r = procfs_read_task(tid, "status", text, size);
+        return r < 0 ? r : add_switches(u, text, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches");
 }
 
 static int add_cpu_time(struct usage *u, pthread_t thread) {
@@ -89,42 +94,31 @@ static int add_worker(struct usage *u, const struct worker *w) {
         if (r == 0)
                 r = add_stat(u, text);
         if (r == 0)
-                r = procfs_read_task(w->tid, "status", text, sizeof text);
-        if (r == 0)
-                r = add_status(u, text);
-        if (r == 0)
-                add_migrations(u, w->tid, text, sizeof text);
+                r = add_scheduling(u, w->tid, text, sizeof text);
         return r;
 }
 
-int usage_take(struct agent *a, struct usage *ret) {
+int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
         struct usage u = {};
-        for (uint32_t i = 0; i < a->n_workers; i++) {
-                int r = add_worker(&u, &a->workers[i]);
-                if (r < 0)
-                        return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", i,
-                                           strerrordesc_np(-r));
-        }
+        int r = add_worker(&u, &a->workers[thread]);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", thread,
+                                   strerrordesc_np(-r));
         *ret = u;
         return 0;
 }
 
-void usage_subtract(struct usage *ret, const struct usage *later, const struct usage *earlier) {
-        *ret = (struct usage){
-                .partial_sends = later->partial_sends - earlier->partial_sends,
-                .partial_receives = later->partial_receives - earlier->partial_receives,
-                .eagain = later->eagain - earlier->eagain,
-                .eintr = later->eintr - earlier->eintr,
-                .voluntary_switches = later->voluntary_switches - earlier->voluntary_switches,
-                .involuntary_switches = later->involuntary_switches - earlier->involuntary_switches,
-                .minor_faults = later->minor_faults - earlier->minor_faults,
-                .major_faults = later->major_faults - earlier->major_faults,
-                .cpu_ns = later->cpu_ns - earlier->cpu_ns,
-                .user_ticks = later->user_ticks - earlier->user_ticks,
-                .system_ticks = later->system_ticks - earlier->system_ticks,
-                .migrations = later->migrations - earlier->migrations,
-                .migrations_error = later->migrations_error ? later->migrations_error : earlier->migrations_error,
-        };
+void usage_add(struct usage *into, const struct usage *later, const struct usage *earlier) {
+        /* all members up to the error are counters */
+        uint64_t *sum = (uint64_t *) (void *) into;
+        const uint64_t *now = (const uint64_t *) (const void *) later,
+                       *then = (const uint64_t *) (const void *) earlier;
+        for (size_t i = 0; i < offsetof(struct usage, migrations_error) / sizeof(uint64_t); i++)
+                sum[i] += now[i] - then[i];
+        if (later->migrations_error)
+                into->migrations_error = later->migrations_error;
+        else if (earlier->migrations_error)
+                into->migrations_error = earlier->migrations_error;
 }
 
 static void put_unknown(struct json_writer *w, const char *name, const char *reason) {
@@ -136,6 +130,7 @@ static void put_unknown(struct json_writer *w, const char *name, const char *rea
 
 static void put_cpu_time(struct json_writer *w, const struct usage *u) {
         uint64_t ticks = u->user_ticks + u->system_ticks;
+        json_member_u64(w, "task_clock_ns", u->cpu_ns); /* the name of the perf event that counts it too */
         json_member_u64(w, "cpu_ns", u->cpu_ns);
         if (ticks == 0) {
                 put_unknown(w, "user_ns", "the window was shorter than a clock tick of CPU time");
@@ -147,14 +142,15 @@ static void put_cpu_time(struct json_writer *w, const struct usage *u) {
         json_member_u64(w, "system_ns", u->cpu_ns - user_ns);
 }
 
-void usage_put(struct json_writer *w, const struct usage *u) {
-        json_object_begin(w);
+void usage_to_json(const struct usage *u, struct json_writer *w) {
         json_member_u64(w, "partial_sends", u->partial_sends);
         json_member_u64(w, "partial_receives", u->partial_receives);
         json_member_u64(w, "eagain", u->eagain);
         json_member_u64(w, "eintr", u->eintr);
+        json_member_u64(w, "context_switches", u->voluntary_switches + u->involuntary_switches);
         json_member_u64(w, "voluntary_switches", u->voluntary_switches);
         json_member_u64(w, "involuntary_switches", u->involuntary_switches);
+        json_member_u64(w, "page_faults", u->minor_faults + u->major_faults);
         json_member_u64(w, "minor_faults", u->minor_faults);
         json_member_u64(w, "major_faults", u->major_faults);
         put_cpu_time(w, u);
@@ -166,17 +162,4 @@ void usage_put(struct json_writer *w, const struct usage *u) {
         } else {
                 json_member_u64(w, "migrations", u->migrations);
         }
-        json_object_end(w);
-}
-
-int usage_to_json(struct agent *a, char **ret) {
-        struct json_writer w;
-        size_t length;
-        json_writer_init(&w);
-        usage_put(&w, &a->window.usage);
-        int r = json_writer_steal(&w, ret, &length);
-        json_writer_deinit(&w);
-        if (r < 0)
-                return failure_set(&a->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
-        return 0;
 }

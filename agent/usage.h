@@ -3,9 +3,9 @@
 #define IPCLAB_AGENT_USAGE_H
 
 /*
- * What the workers did and cost during the window, beside their messages: parts, interruptions, context switches,
- * faults, CPU time, migrations. Read from outside, so that the loop is not disturbed, right after the snapshots that
- * begin and end the window.
+ * What a worker did and cost, beside its messages: parts, interruptions, context switches, faults, CPU time,
+ * migrations. These are the kernel's own accounts, kept for every thread anyway and read from outside, so that the loop
+ * is not disturbed; the perf events of the same names would count the same, at a price (perf.h).
  *
  * Source: man 5 proc (task/TID/stat, status, sched), man 3 pthread_getcpuclockid.
  */
@@ -25,14 +25,14 @@ struct usage {
         int migrations_error; /* errno; 0 = known */
 };
 
-/* All workers' counters since their threads began, summed. 0; negative errno with a->failure. */
-int usage_take(struct agent *a, struct usage *ret);
-/* *ret = later - earlier. */
-void usage_subtract(struct usage *ret, const struct usage *later, const struct usage *earlier);
+/* The counters of a worker since its thread began. 0; negative errno with a->failure. */
+int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
+/* *into += later - earlier. */
+void usage_add(struct usage *into, const struct usage *later, const struct usage *earlier);
 
-/* report.counters, a JSON object: integers; cpu_ns = user_ns + system_ns. What cannot be told is null, with the reason
- * in NAME_reason. */
-void usage_put(struct json_writer *w, const struct usage *u);
-int usage_to_json(struct agent *a, char **ret); /* of the window; malloc()ed. 0; negative errno with a->failure */
+/* Members of a counters object under construction: integers; context_switches = voluntary_switches +
+ * involuntary_switches, page_faults = minor_faults + major_faults, task_clock_ns = cpu_ns = user_ns + system_ns. What
+ * cannot be told is null, with the reason in NAME_reason. */
+void usage_to_json(const struct usage *u, struct json_writer *w);
 
 #endif

@@ -23,7 +23,8 @@ struct driver_end {
         struct message_error error;
         uint32_t samples; /* how many came */
         uint64_t sampled_messages, sampled_bytes;
-        uint64_t sampled_ns; /* of thread 0 */
+        uint64_t sampled_ns;     /* of thread 0 */
+        uint64_t sampled_cpu_ns; /* by the samples' counters */
         uint32_t alive;
         struct histogram latency; /* all samples' */
 };

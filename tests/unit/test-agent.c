@@ -225,7 +225,10 @@ static void test_counters(void) {
                 CHECK(number_in(d.ends[END_FIRST].report.counters, "system_ns", &system) && user + system == n);
         else
                 CHECK(strstr(d.ends[END_FIRST].report.counters, "user_ns_reason"));
+        CHECK_INT(n, (int64_t) d.ends[END_FIRST].sampled_cpu_ns);
         CHECK(strstr(d.ends[END_FIRST].report.counters, "\"migrations\""));
+        CHECK(number_in(d.ends[END_FIRST].report.counters, "cycles", &n) ||
+              strstr(d.ends[END_FIRST].report.counters, "\"reasons\":{"));
         driver_deinit(&d);
 }
 

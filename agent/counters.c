@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * A set of hardware events per worker. They are opened by the leader, after it has left the workers' descriptor table
+ * (leader.c), so that theirs stays as it was. A capability that an administrator may want the daemon to have for this,
+ * CAP_PERFMON, would have to reach the leader through the run's user namespace, which it cannot: what an unprivileged
+ * process may count is set by kernel.perf_event_paranoid, and the reason says so.
+ */
+
+#include "agent/counters.h"
+
+#include "agent/agent.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define SPARE 4u /* descriptors that counting leaves to the leader, who opens files below /proc */
+
+struct counters {
+        struct agent *agent;
+        uint32_t n;
+        struct perf_set sets[];
+};
+
+const struct perf_source *counters_source(const struct agent *a) {
+        return a->setup.point.workload == WORKLOAD_CONTEXT_SWITCH ? &perf_source_none : &perf_source_kernel;
+}
+
+int counters_new(struct agent *a, const struct perf_source *source, struct counters **ret) {
+        struct counters *c = calloc(1, sizeof *c + a->n_workers * sizeof c->sets[0]);
+        int spare[SPARE];
+
+        if (!c)
+                return failure_set(&a->failure, ENOMEM, "no memory for the counters of %" PRIu32 " threads",
+                                   a->n_workers);
+        c->agent = a;
+        c->n = a->n_workers;
+        for (uint32_t i = 0; i < SPARE; i++)
+                spare[i] = fcntl(a->event_fd, F_DUPFD_CLOEXEC, 0);
+        for (uint32_t i = 0; i < c->n; i++)
+                perf_set_init(&c->sets[i], source, a->workers[i].tid);
+        for (uint32_t i = 0; i < SPARE; i++)
+                (void) util_close(spare[i]);
+        *ret = c;
+        return 0;
+}
+
+void counters_free(struct counters *c) {
+        if (!c)
+                return;
+        for (uint32_t i = 0; i < c->n; i++)
+                perf_set_deinit(&c->sets[i]);
+        free(c);
+}
+
+int counters_read(struct counters *c, uint32_t thread, struct counters_reading *ret) {
+        perf_set_read(&c->sets[thread], &ret->perf);
+        return usage_take(c->agent, thread, &ret->usage);
+}
+
+void counters_add(struct counters_totals *into, const struct counters_reading *later,
+                  const struct counters_reading *earlier) {
+        struct perf_totals perf;
+        usage_add(&into->usage, &later->usage, &earlier->usage);
+        perf_subtract(&later->perf, &earlier->perf, &perf);
+        perf_totals_add(&into->perf, &perf);
+}
+
+int counters_to_json(const struct counters_totals *t, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        usage_to_json(&t->usage, &w);
+        perf_totals_to_json(&t->perf, &w);
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+
+/* All counters of an agent's threads, from recorded hardware events and the kernel's accounts of this process. */
+
+#include "agent/agent.h"
+#include "agent/counters.h"
+#include "check.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#define THREADS 2
+
+/* A thread's handles count up by `step` of the thread at each read; threads from `first_without` on have none. */
+struct recording {
+        uint64_t reads;
+        unsigned opened, closed, first_without;
+        int error;
+};
+
+static int recorded_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
+        struct recording *r = userdata;
+        (void) attr;
+        if (tid <= 0 || r->opened / (PERF_EVENT_COUNT * PERF_MODE_COUNT) >= r->first_without)
+                return r->error;
+        return (int) r->opened++;
+}
+
+static int recorded_read(void *userdata, int handle, struct perf_reading *ret) {
+        struct recording *r = userdata;
+        uint64_t turn = r->reads++ / r->opened;
+        uint64_t step = (uint64_t) handle / (PERF_EVENT_COUNT * PERF_MODE_COUNT) + 1;
+        *ret = (struct perf_reading){.value = 100 * step * turn, .enabled_ns = turn, .running_ns = turn};
+        return 0;
+}
+
+static void recorded_close(void *userdata, int handle) {
+        (void) handle;
+        ((struct recording *) userdata)->closed++;
+}
+
+struct fixture {
+        struct agent agent;
+        struct worker workers[THREADS];
+        struct counters *counters;
+};
+
+static void fixture_init(struct fixture *f, const struct perf_source *source) {
+        memset(f, 0, sizeof *f);
+        f->agent.workers = f->workers;
+        f->agent.n_workers = THREADS;
+        f->agent.event_fd = eventfd(0, EFD_CLOEXEC);
+        for (unsigned i = 0; i < THREADS; i++) {
+                f->workers[i].thread = pthread_self();
+                f->workers[i].tid = (pid_t) syscall(SYS_gettid);
+        }
+        CHECK(counters_new(&f->agent, source, &f->counters) == 0);
+}
+
+static void fixture_deinit(struct fixture *f) {
+        counters_free(f->counters);
+        util_close(f->agent.event_fd);
+}
+
+/* Something that the kernel accounts for: faults, and giving the CPU away. */
+static void work(void) {
+        size_t length = 64u * 4096u;
+        char *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(p != MAP_FAILED && madvise(p, length, MADV_NOHUGEPAGE) == 0);
+        memset(p, 1, length);
+        CHECK(munmap(p, length) == 0);
+        struct timespec pause = {.tv_nsec = 1000000};
+        for (int i = 0; i < 5; i++)
+                nanosleep(&pause, NULL);
+}
+
+/* Both threads between two readings, as parsed JSON; numbers that are none read as -1. */
+static void measure(struct fixture *f, struct json **ret) {
+        struct counters_reading before[THREADS], after[THREADS];
+        struct counters_totals totals = {};
+        _cleanup_free_ char *text = NULL;
+
+        for (uint32_t i = 0; i < THREADS; i++)
+                CHECK(counters_read(f->counters, i, &before[i]) == 0);
+        work();
+        for (uint32_t i = 0; i < THREADS; i++) {
+                CHECK(counters_read(f->counters, i, &after[i]) == 0);
+                counters_add(&totals, &after[i], &before[i]);
+        }
+        CHECK(counters_to_json(&totals, &text) == 0);
+        CHECK(text && json_parse(text, strlen(text), ret, NULL) == 0);
+}
+
+static int64_t number(const struct json *object, const char *name) {
+        int64_t v;
+        const struct json *member = json_get(object, name);
+        return member && json_as_i64(member, &v) == 0 ? v : -1;
+}
+
+static void test_recorded(void) {
+        struct recording r = {.first_without = THREADS};
+        struct perf_source source = {recorded_open, recorded_read, recorded_close, &r};
+        struct fixture f;
+        fixture_init(&f, &source);
+        struct json *counters = NULL;
+        measure(&f, &counters);
+        CHECK(counters);
+        CHECK_INT(number(counters, "cycles_user"), 300); /* 100 of the first thread, 200 of the second */
+        CHECK_INT(number(counters, "cycles"), 600);
+        CHECK_INT(number(counters, "branch_misses_kernel"), 300);
+        CHECK(!json_get(counters, "reasons"));
+        json_free(counters);
+        fixture_deinit(&f);
+        CHECK_UINT(r.closed, r.opened);
+}
+
+static void test_accounts(void) {
+        struct recording r = {.error = -ENOENT};
+        struct perf_source source = {recorded_open, recorded_read, recorded_close, &r};
+        struct fixture f;
+        fixture_init(&f, &source);
+        struct json *counters = NULL;
+        measure(&f, &counters);
+        CHECK(counters);
+        /* the fixture's threads are both this one */
+        CHECK(number(counters, "context_switches") >= 5 * THREADS);
+        CHECK_INT(number(counters, "context_switches"),
+                  number(counters, "voluntary_switches") + number(counters, "involuntary_switches"));
+        CHECK(number(counters, "page_faults") >= 64 * THREADS);
+        CHECK_INT(number(counters, "page_faults"), number(counters, "minor_faults") + number(counters, "major_faults"));
+        CHECK(number(counters, "task_clock_ns") > 0);
+        CHECK_INT(number(counters, "task_clock_ns"), number(counters, "cpu_ns"));
+        CHECK(json_get(counters, "migrations"));
+        CHECK(json_type(json_get(counters, "migrations")) != JSON_NULL || json_get(counters, "migrations_reason"));
+        CHECK(json_type(json_get(counters, "cycles")) == JSON_NULL);
+        CHECK_UINT(json_length(json_get(counters, "reasons")), 1);
+        CHECK(json_get(json_get(counters, "reasons"), "hardware"));
+        json_free(counters);
+        fixture_deinit(&f);
+}
+
+/* The second thread found no descriptor left: the sum is not known, and the first is not passed off as it. */
+static void test_short_of_descriptors(void) {
+        struct recording r = {.first_without = 1, .error = -EMFILE};
+        struct perf_source source = {recorded_open, recorded_read, recorded_close, &r};
+        struct fixture f;
+        const char *reason = "";
+        fixture_init(&f, &source);
+        struct json *counters = NULL;
+        measure(&f, &counters);
+        CHECK(counters);
+        CHECK(json_type(json_get(counters, "llc_misses")) == JSON_NULL);
+        CHECK(json_as_string(json_get(json_get(counters, "reasons"), "hardware"), &reason) == 0);
+        CHECK(strstr(reason, "RLIMIT_NOFILE"));
+        CHECK(number(counters, "context_switches") > 0);
+        json_free(counters);
+        fixture_deinit(&f);
+        CHECK_UINT(r.closed, r.opened);
+}
+
+static int dup_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
+        (void) attr;
+        (void) tid;
+        int fd = fcntl(*(int *) userdata, F_DUPFD_CLOEXEC, 0);
+        return fd < 0 ? -errno : fd;
+}
+
+static void dup_close(void *userdata, int handle) {
+        (void) userdata;
+        util_close(handle);
+}
+
+static int no_read(void *userdata, int handle, struct perf_reading *ret) {
+        (void) userdata;
+        (void) handle;
+        *ret = (struct perf_reading){0};
+        return 0;
+}
+
+/* Events may take every descriptor, but for the few that reading the accounts needs. */
+static void test_descriptors_left(void) {
+        struct rlimit old, few;
+        struct fixture f;
+        int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        struct perf_source source = {dup_open, no_read, dup_close, &fd};
+        CHECK(fd >= 0 && getrlimit(RLIMIT_NOFILE, &old) == 0);
+        few = (struct rlimit){.rlim_cur = 12, .rlim_max = old.rlim_max};
+        CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+        fixture_init(&f, &source);
+        struct json *counters = NULL;
+        measure(&f, &counters);
+        CHECK(counters);
+        CHECK(json_type(json_get(counters, "cycles")) == JSON_NULL);
+        CHECK(number(counters, "page_faults") > 0);
+        json_free(counters);
+        fixture_deinit(&f);
+        CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+        util_close(fd);
+}
+
+static void test_source(void) {
+        struct agent a = {.setup = {.point = {.workload = WORKLOAD_STREAM}}};
+        CHECK(counters_source(&a) == &perf_source_kernel);
+        a.setup.point.workload = WORKLOAD_CONTEXT_SWITCH;
+        CHECK(counters_source(&a) == &perf_source_none);
+}
+
+int main(void) {
+        RUN(test_recorded);
+        RUN(test_accounts);
+        RUN(test_short_of_descriptors);
+        RUN(test_descriptors_left);
+        RUN(test_source);
+        return check_end();
+}
