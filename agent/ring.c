@@ -20,6 +20,8 @@ void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *
                 .slot_bytes = layout->slot_bytes,
                 .message_at = layout->message_at,
                 .size = size,
+                .ahead = RING_AHEAD * layout->slot_bytes,
+                .length = layout->slots * layout->slot_bytes,
                 .slots = memory + RING_HEAD_BYTES,
                 .end = memory + RING_HEAD_BYTES + layout->slots * layout->slot_bytes,
                 .freed = (uint32_t *) (void *) memory,
@@ -31,14 +33,6 @@ void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *
 void ring_wake(struct ring *r, uint32_t *word) {
         r->wakes++;
         (void) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); /* fails for no word that could be slept on */
-}
-
-static inline void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#elif defined(__aarch64__)
-        __asm__ volatile("isb" ::: "memory");
-#endif
 }
 
 /* One wait: how often it has looked, and since when. */
@@ -63,7 +57,7 @@ static bool may_spin(struct patience *p, enum wait_mode wait) {
 static int pass_time(struct worker *w, struct ring *r, uint32_t *word, uint32_t seen, struct patience *p,
                      enum wait_mode wait) {
         if (may_spin(p, wait)) {
-                relax();
+                ring_relax();
                 return 0;
         }
         uint32_t asleep = seen | RING_SLEEPS;

@@ -13,6 +13,8 @@
  * quarter of the ring, and the writer looks at it only when the room that it knows of is used up. That is enough: a
  * reader that has read all there is has told of more than half of the ring.
  *
+ * The writer asks for the lines that it is about to write some messages ahead, as far as it knows them to be free.
+ *
  * A message is published at once, each by its own word; there is nothing that a writer which stops could leave behind.
  *
  *      state   2 * (number + 1) of the message in the slot, modulo 2^32, and the lowest bit: the reader sleeps here
@@ -32,6 +34,7 @@
 
 #define RING_SPIN_NS (50 * NSEC_PER_USEC) /* about what a sleep and a wake-up cost: at most twice the best choice */
 #define RING_SLEEPS 1u
+#define RING_AHEAD 16u /* slots whose first line the writer asks for before it needs it */
 
 /* One end's view of one ring; nobody else's. */
 struct ring {
@@ -41,6 +44,7 @@ struct ring {
         uint32_t held;                            /* reader: messages done with, and not told of */
         uint32_t tell_every;
         size_t slot_bytes, message_at, size;
+        size_t ahead, length; /* writer: bytes to the line to prepare; of all slots */
         unsigned char *slots, *end;
         uint32_t *freed;
         uint32_t n_slots;
@@ -60,6 +64,24 @@ void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *
 int ring_wait_room(struct worker *w, struct ring *r, enum wait_mode wait);
 int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait);
 void ring_wake(struct ring *r, uint32_t *word);
+
+LOOP_INLINE void ring_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+/* The line is going to be written: it leaves the reader's cache now and not when the store waits for it. An exchange
+ * waits for all stores before it, so without this a writer that blocks pays a hand-over for every message. */
+LOOP_INLINE void ring_prepare(const unsigned char *line) {
+#if defined(__x86_64__)
+        __asm__ volatile("prefetchw %0" ::"m"(*line));
+#else
+        __builtin_prefetch(line, 1);
+#endif
+}
 
 LOOP_INLINE uint32_t *ring_state(unsigned char *slot) {
         return (uint32_t *) (void *) slot;
@@ -91,12 +113,21 @@ LOOP_INLINE int ring_send(struct worker *w, struct ring *r, const unsigned char 
         memcpy(r->slot + r->message_at, message, r->size);
         ring_tell(r, ring_state(r->slot), r->due, wait);
         ring_advance(r);
-        r->room--;
+        if (--r->room > RING_AHEAD) { /* else the line may hold a message that is still to be read */
+                unsigned char *line = r->slot + r->ahead;
+                ring_prepare(line < r->end ? line : line - r->length);
+        }
         return 0;
 }
 
 LOOP_INLINE int ring_receive(struct worker *w, struct ring *r, unsigned char **ret, enum wait_mode wait) {
-        if (__atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) != r->due) {
+        if (wait == WAIT_SPIN) {
+                while (__atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) != r->due) {
+                        if (LOOP_UNLIKELY(r->may_stop && worker_over(w)))
+                                return WORKER_STOP;
+                        ring_relax();
+                }
+        } else if (__atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) != r->due) {
                 int e = ring_wait_message(w, r, wait);
                 if (LOOP_UNLIKELY(e))
                         return e;

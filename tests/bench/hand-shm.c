@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Rings, hand-overs and memcpy() by hand; see hand-shm.h. Slots are a line for the state and the message behind it, or
+ * in it when it is short, as any engineer would lay them out who has seen a cache line bounce. */
+
+#include "tests/bench/hand-shm.h"
+
+#include "agent/pattern.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define ALARM_SECONDS 60
+#define LINE 64u
+#define SPINS 2000u /* of hybrid, before it sleeps */
+
+static volatile uint64_t sink;
+
+struct plain_ring {
+        unsigned char *slots;
+        uint32_t *freed;
+        size_t slot_bytes, at;
+        uint32_t n_slots, number, room, held, quarter;
+};
+
+static inline void pause_briefly(void) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+}
+
+static void await_change(uint32_t *word, uint32_t seen, enum wait_mode wait, unsigned *spins) {
+        if (wait == WAIT_SPIN || (wait == WAIT_HYBRID && (*spins)++ < SPINS)) {
+                pause_briefly();
+                return;
+        }
+        if (seen & 1 || __atomic_compare_exchange_n(word, &seen, seen | 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                (void) syscall(SYS_futex, word, FUTEX_WAIT, seen | 1, NULL, NULL, 0);
+}
+
+static inline void store_and_wake(uint32_t *word, uint32_t value, enum wait_mode wait) {
+        if (wait == WAIT_SPIN)
+                __atomic_store_n(word, value, __ATOMIC_RELEASE);
+        else if (__atomic_exchange_n(word, value, __ATOMIC_RELEASE) & 1)
+                (void) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static inline unsigned char *slot_of(const struct plain_ring *r) {
+        return r->slots + (size_t) (r->number % r->n_slots) * r->slot_bytes;
+}
+
+static inline void put(struct plain_ring *r, const unsigned char *p, size_t size, enum wait_mode wait) {
+        unsigned spins = 0;
+        while (r->room == 0) {
+                uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
+                r->room = r->n_slots - (r->number - seen / 2);
+                if (r->room == 0)
+                        await_change(r->freed, seen, wait, &spins);
+        }
+        unsigned char *slot = slot_of(r);
+        memcpy(slot + r->at, p, size);
+        store_and_wake((uint32_t *) (void *) slot, 2 * (r->number + 1), wait);
+        r->number++;
+        r->room--;
+}
+
+static inline unsigned char *get(struct plain_ring *r, enum wait_mode wait) {
+        unsigned spins = 0;
+        unsigned char *slot = slot_of(r);
+        uint32_t *word = (uint32_t *) (void *) slot, seen;
+        while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != 2 * (r->number + 1))
+                await_change(word, seen, wait, &spins);
+        return slot + r->at;
+}
+
+static inline void done(struct plain_ring *r, enum wait_mode wait) {
+        r->number++;
+        if (++r->held < r->quarter)
+                return;
+        r->held = 0;
+        store_and_wake(r->freed, 2 * r->number, wait);
+}
+
+static void look(const struct hand_shm *h, const unsigned char *p, unsigned direction, uint64_t number) {
+        if (h->verify == VERIFY_TOUCH) {
+                uint64_t sum = 0;
+                for (size_t i = 0; i < h->size; i += LINE)
+                        sum += p[i];
+                sink = sum;
+        }
+        if (h->verify == VERIFY_CHECKSUM && !pattern_matches(p, h->size, pattern_key(0, direction, number)))
+                _exit(1);
+}
+
+static void fill(const struct hand_shm *h, unsigned char *p, unsigned direction, uint64_t number) {
+        if (h->verify == VERIFY_CHECKSUM)
+                pattern_fill(p, h->size, pattern_key(0, direction, number));
+}
+
+/* The two directions' rings and a private buffer. */
+struct ends {
+        struct plain_ring there, back;
+        unsigned char *buffer;
+};
+
+static inline __attribute__((always_inline)) void send_some(const struct hand_shm *h, struct ends *e, uint64_t from,
+                                                            uint64_t to, enum wait_mode wait) {
+        for (uint64_t i = from; i < to; i++) {
+                fill(h, e->buffer, 0, i);
+                put(&e->there, e->buffer, h->size, wait);
+        }
+}
+
+static inline __attribute__((always_inline)) void receive_some(const struct hand_shm *h, struct ends *e, uint64_t from,
+                                                               uint64_t to, enum wait_mode wait) {
+        for (uint64_t i = from; i < to; i++) {
+                look(h, get(&e->there, wait), 0, i);
+                done(&e->there, wait);
+        }
+}
+
+static inline __attribute__((always_inline)) void exchange(const struct hand_shm *h, struct ends *e, uint64_t from,
+                                                           uint64_t to, enum wait_mode wait) {
+        for (uint64_t i = from; i < to; i++) {
+                fill(h, e->buffer, 0, i);
+                put(&e->there, e->buffer, h->size, wait);
+                look(h, get(&e->back, wait), 1, i);
+                done(&e->back, wait);
+        }
+}
+
+static inline __attribute__((always_inline)) void answer(const struct hand_shm *h, struct ends *e, uint64_t n,
+                                                         enum wait_mode wait) {
+        for (uint64_t i = 0; i < n; i++) {
+                look(h, get(&e->there, wait), 0, i);
+                done(&e->there, wait);
+                fill(h, e->buffer, 1, i);
+                put(&e->back, e->buffer, h->size, wait);
+        }
+}
+
+static inline __attribute__((always_inline)) uint64_t be_end(const struct hand_shm *h, int end, struct ends *e,
+                                                             enum wait_mode wait) {
+        uint64_t last = h->warmup + h->messages, begin;
+        if (h->workload == WORKLOAD_STREAM && end == 0) {
+                send_some(h, e, 0, last + 2 * (uint64_t) h->slots, wait); /* the clock ends before the sender does */
+                return 1;
+        }
+        if (h->workload == WORKLOAD_STREAM) {
+                receive_some(h, e, 0, h->warmup, wait);
+                begin = util_now_ns();
+                receive_some(h, e, h->warmup, last, wait);
+                uint64_t ns = util_now_ns() - begin;
+                receive_some(h, e, last, last + 2 * (uint64_t) h->slots, wait);
+                return ns;
+        }
+        if (end == 1) {
+                answer(h, e, last, wait);
+                return 1;
+        }
+        exchange(h, e, 0, h->warmup, wait);
+        begin = util_now_ns();
+        exchange(h, e, h->warmup, last, wait);
+        return util_now_ns() - begin;
+}
+
+static uint64_t end_of_kind(const struct hand_shm *h, int end, struct ends *e) {
+        switch (h->wait) {
+        case WAIT_SPIN:
+                return be_end(h, end, e, WAIT_SPIN);
+        case WAIT_HYBRID:
+                return be_end(h, end, e, WAIT_HYBRID);
+        default:
+                return be_end(h, end, e, WAIT_BLOCK);
+        }
+}
+
+/* --- processes --- */
+
+static int pin(int cpu) {
+        cpu_set_t set;
+        if (cpu < 0)
+                return 0;
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        return sched_setaffinity(0, sizeof set, &set);
+}
+
+struct task {
+        uint64_t (*run)(void *userdata, int end); /* 0: it failed */
+        void *userdata;
+        const int *cpus;
+};
+
+static int run_two(const struct task *t, uint64_t result[2]) {
+        uint64_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        pid_t pids[2] = {-1, -1};
+        int r = 0;
+        if (shared == MAP_FAILED)
+                return -errno;
+        for (int end = 0; end < 2; end++) {
+                pids[end] = fork();
+                if (pids[end] == 0) {
+                        (void) alarm(ALARM_SECONDS);
+                        if (pin(t->cpus[end]) < 0)
+                                _exit(1);
+                        shared[end] = t->run(t->userdata, end);
+                        _exit(shared[end] ? 0 : 1);
+                }
+                if (pids[end] < 0)
+                        r = -errno;
+        }
+        for (int end = 0; end < 2; end++) {
+                int status;
+                if (pids[end] > 0 && (waitpid(pids[end], &status, 0) < 0 || status != 0))
+                        r = r ? r : -EIO;
+        }
+        memcpy(result, shared, 2 * sizeof *result);
+        (void) munmap(shared, 4096);
+        return r;
+}
+
+/* --- memory --- */
+
+static int open_nameless(enum transport t) {
+        char path[64];
+        (void) snprintf(path, sizeof path, t == TRANSPORT_MMAP_FILE ? "/tmp/ipclab-hand-%d" : "/ipclab-hand-%d",
+                        (int) getpid());
+        int fd = t == TRANSPORT_MMAP_FILE ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+                                          : shm_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0)
+                (void) (t == TRANSPORT_MMAP_FILE ? unlink(path) : shm_unlink(path));
+        return fd;
+}
+
+static void *make_memory(enum transport t, size_t bytes) {
+        if (t == TRANSPORT_SHM_SYSV) {
+                int id = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600);
+                void *p = id < 0 ? (void *) -1 : shmat(id, NULL, 0);
+                if (id >= 0)
+                        (void) shmctl(id, IPC_RMID, NULL);
+                return p == (void *) -1 ? NULL : p;
+        }
+        int fd = -1;
+        if (t != TRANSPORT_MMAP_ANONYMOUS) {
+                fd = open_nameless(t);
+                if (fd < 0 || ftruncate(fd, (off_t) bytes) < 0)
+                        return NULL;
+        }
+        void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+        (void) util_close(fd);
+        return p == MAP_FAILED ? NULL : p;
+}
+
+static void drop_memory(enum transport t, void *p, size_t bytes) {
+        (void) (t == TRANSPORT_SHM_SYSV ? shmdt(p) : munmap(p, bytes));
+}
+
+/* --- the ring --- */
+
+struct ring_task {
+        const struct hand_shm *h;
+        struct ends ends;
+};
+
+static uint64_t run_ring(void *userdata, int end) {
+        struct ring_task *t = userdata;
+        t->ends.buffer = mmap(NULL, t->h->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (t->ends.buffer == MAP_FAILED)
+                return 0;
+        memset(t->ends.buffer, 0x5a, t->h->size);
+        return end_of_kind(t->h, end, &t->ends);
+}
+
+static struct plain_ring ring_at(const struct hand_shm *h, unsigned char *memory) {
+        bool beside = h->size <= LINE - 8;
+        return (struct plain_ring){
+                .slots = memory + 2 * LINE,
+                .freed = (uint32_t *) (void *) memory,
+                .slot_bytes = beside ? LINE : LINE + (h->size + LINE - 1) / LINE * LINE,
+                .at = beside ? 8 : LINE,
+                .n_slots = h->slots,
+                .room = h->slots,
+                .quarter = h->slots < 4 ? 1 : h->slots / 4,
+        };
+}
+
+int hand_shm_run(const struct hand_shm *h, double *ret_rate) {
+        struct ring_task t = {.h = h};
+        t.ends.there = ring_at(h, NULL);
+        size_t one = (2 * LINE + h->slots * t.ends.there.slot_bytes + 4095) / 4096 * 4096;
+        unsigned char *memory = make_memory(h->transport, 2 * one);
+        uint64_t result[2];
+        if (!memory)
+                return -ENOMEM;
+        memset(memory, 0, 2 * one);
+        t.ends.there = ring_at(h, memory);
+        t.ends.back = ring_at(h, memory + one);
+        int r = run_two(&(struct task){run_ring, &t, h->cpus}, result);
+        drop_memory(h->transport, memory, 2 * one);
+        if (r == 0)
+                *ret_rate = (double) h->messages * 1e9 / (double) result[h->workload == WORKLOAD_STREAM ? 1 : 0];
+        return r;
+}
+
+/* --- the limits --- */
+
+struct handover_task {
+        uint64_t *lines, rounds;
+};
+
+static uint64_t run_handover(void *userdata, int end) {
+        const struct handover_task *t = userdata;
+        uint64_t *mine = t->lines + 16 * end, *theirs = t->lines + 16 * (1 - end), begin = util_now_ns();
+        for (uint64_t i = 1; i <= t->rounds; i++) {
+                if (end == 0)
+                        __atomic_store_n(mine, i, __ATOMIC_RELEASE);
+                while (__atomic_load_n(theirs, __ATOMIC_ACQUIRE) < i)
+                        pause_briefly();
+                if (end == 1)
+                        __atomic_store_n(mine, i, __ATOMIC_RELEASE);
+                if (i == t->rounds / 8)
+                        begin = util_now_ns();
+        }
+        return util_now_ns() - begin;
+}
+
+int hand_handover_run(const int cpus[2], uint64_t rounds, double *ret_rate) {
+        struct handover_task t = {.lines = make_memory(TRANSPORT_MMAP_ANONYMOUS, 4096), .rounds = rounds};
+        uint64_t result[2];
+        if (!t.lines)
+                return -ENOMEM;
+        int r = run_two(&(struct task){run_handover, &t, cpus}, result);
+        drop_memory(TRANSPORT_MMAP_ANONYMOUS, t.lines, 4096);
+        if (r == 0)
+                *ret_rate = (double) (rounds - rounds / 8) * 1e9 / (double) result[0];
+        return r;
+}
+
+struct memcpy_task {
+        unsigned char *area, *buffer;
+        uint32_t *turn;
+        size_t size, stride;
+        uint32_t slots;
+        uint64_t passes;
+        int read_back;
+};
+
+static uint64_t copy_all(const struct memcpy_task *t) {
+        uint64_t begin = util_now_ns();
+        for (uint32_t i = 0; i < t->slots; i++)
+                memcpy(t->area + i * t->stride, t->buffer, t->size);
+        return util_now_ns() - begin;
+}
+
+static void read_all(const struct memcpy_task *t) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < t->slots * t->stride; i += LINE)
+                sum += t->area[i];
+        sink = sum;
+}
+
+static void await_turn(const struct memcpy_task *t, uint32_t turn) {
+        while (__atomic_load_n(t->turn, __ATOMIC_ACQUIRE) != turn)
+                pause_briefly();
+}
+
+static uint64_t run_memcpy(void *userdata, int end) {
+        const struct memcpy_task *t = userdata;
+        uint64_t ns = 0;
+        memset(t->buffer, 0x5a, t->size);
+        for (uint32_t i = 0; i < t->passes; i++) {
+                if (end == 1 && t->read_back) {
+                        await_turn(t, 2 * i + 1);
+                        read_all(t);
+                        __atomic_store_n(t->turn, 2 * i + 2, __ATOMIC_RELEASE);
+                }
+                if (end == 1)
+                        continue;
+                uint64_t took = copy_all(t);
+                ns += i < t->passes / 8 ? 0 : took;
+                if (t->read_back) {
+                        __atomic_store_n(t->turn, 2 * i + 1, __ATOMIC_RELEASE);
+                        await_turn(t, 2 * i + 2);
+                }
+        }
+        return end == 1 ? 1 : ns;
+}
+
+int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t passes, int read_back, double *ret_rate) {
+        struct memcpy_task t = {.size = size,
+                                .stride = (size + LINE - 1) / LINE * LINE,
+                                .slots = slots,
+                                .passes = passes,
+                                .read_back = read_back};
+        uint64_t result[2];
+        size_t bytes = t.stride * slots + 4096;
+        unsigned char *shared = make_memory(TRANSPORT_MMAP_ANONYMOUS, bytes);
+        t.buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (!shared || t.buffer == MAP_FAILED)
+                return -ENOMEM;
+        memset(shared, 0, bytes);
+        t.turn = (uint32_t *) (void *) shared;
+        t.area = shared + 4096;
+        int r = run_two(&(struct task){run_memcpy, &t, cpus}, result);
+        drop_memory(TRANSPORT_MMAP_ANONYMOUS, shared, bytes);
+        (void) munmap(t.buffer, size);
+        if (r == 0)
+                *ret_rate = (double) (passes - passes / 8) * slots * (double) size * 1e9 / (double) result[0];
+        return r;
+}
