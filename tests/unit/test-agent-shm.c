@@ -113,7 +113,7 @@ static void test_every_combination_by_time(void) {
                                         s.point.threads = v == VERIFY_CHECKSUM ? 3 : 1;
                                         if (wait == WAIT_SPIN) { /* on one CPU they would take turns by time slices */
                                                 s.point.threads = 1;
-                                                s.duration_ns = 100 * NSEC_PER_MSEC;
+                                                s.duration_ns = 400 * NSEC_PER_MSEC;
                                                 if (allowed_cpus(s.cpus) < 2)
                                                         continue;
                                         }
@@ -338,8 +338,8 @@ static void test_killed_and_stopped_peers(void) {
                                         CHECK(WIFEXITED(witness->status) && WEXITSTATUS(witness->status) == 1);
                                         driver_deinit(&d);
                                 }
-        CHECK_UINT(objects(), objects_before);
-        CHECK_UINT(segments(), segments_before);
+        CHECK(objects() <= objects_before); /* others may come and go */
+        CHECK(segments() <= segments_before);
 }
 
 int main(void) {
