@@ -20,29 +20,29 @@ static unsigned char expected_byte(uint64_t key, size_t offset) {
 }
 
 /* A message that came at the wrong place matches another number's key; short ones match by chance and are not asked. */
-static bool find_number(const unsigned char *message, size_t size, uint32_t thread, unsigned direction, uint64_t number,
-                        uint64_t *ret) {
-        if (size < 8)
+static bool find_number(const unsigned char *message, size_t from, size_t size, uint32_t thread, unsigned direction,
+                        uint64_t number, uint64_t *ret) {
+        if (size - from < 8)
                 return false;
-        uint64_t from = number > SEARCH ? number - SEARCH : 0;
-        for (uint64_t n = from; n <= number + SEARCH; n++)
-                if (n != number && pattern_matches(message, size, pattern_key(thread, direction, n))) {
+        uint64_t first = number > SEARCH ? number - SEARCH : 0;
+        for (uint64_t n = first; n <= number + SEARCH; n++)
+                if (n != number && pattern_matches_from(message, from, size, pattern_key(thread, direction, n))) {
                         *ret = n;
                         return true;
                 }
         return false;
 }
 
-int pattern_explain(struct failure *f, const unsigned char *message, size_t size, uint32_t thread, unsigned direction,
-                    uint64_t number) {
+int pattern_explain_from(struct failure *f, const unsigned char *message, size_t from, size_t size, uint32_t thread,
+                         unsigned direction, uint64_t number) {
         uint64_t key = pattern_key(thread, direction, number), other;
         size_t offset = 0, wrong = 0;
-        for (size_t i = size; i-- > 0;)
+        for (size_t i = size; i-- > from;)
                 if (message[i] != expected_byte(key, i)) {
                         offset = i;
                         wrong++;
                 }
-        if (find_number(message, size, thread, direction, number, &other))
+        if (find_number(message, from, size, thread, direction, number, &other))
                 return failure_set(f, EBADMSG,
                                    "checksum: thread %" PRIu32 " got message %" PRIu64 " where message %" PRIu64
                                    " was due",

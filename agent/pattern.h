@@ -78,9 +78,18 @@ static inline uint64_t pattern_touch(const unsigned char *message, size_t size) 
         return sum;
 }
 
-/* Says where a message that does not match went wrong: thread, number, offset, byte expected and got, and whether it
- * is another message of the same stream. Returns -EBADMSG. */
-int pattern_explain(struct failure *f, const unsigned char *message, size_t size, uint32_t thread, unsigned direction,
-                    uint64_t number);
+/* A message whose first `from` bytes (whole words) are somebody else's is the pattern from there on. */
+static inline bool pattern_matches_from(const unsigned char *message, size_t from, size_t size, uint64_t key) {
+        return pattern_matches(message + from, size - from, key + from / 8 * PATTERN_GOLDEN);
+}
+
+/* Says where a message that does not match from byte `from` on went wrong: thread, number, offset, byte expected and
+ * got, and whether it is another message of the same stream. Returns -EBADMSG. */
+int pattern_explain_from(struct failure *f, const unsigned char *message, size_t from, size_t size, uint32_t thread,
+                         unsigned direction, uint64_t number);
+static inline int pattern_explain(struct failure *f, const unsigned char *message, size_t size, uint32_t thread,
+                                  unsigned direction, uint64_t number) {
+        return pattern_explain_from(f, message, 0, size, thread, direction, number);
+}
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The order of a run with two ends; both leaders go through this file in step. The first end is never interrupted: it
- * finishes the message under way, while the second still reads. The second is told how many messages there are, and
- * got out of its read when it waits for one more.
+ * The order of a run with two ends; both leaders go through this file in step. The end that sends is never interrupted:
+ * it finishes the message under way, while the other still reads. That one is told how many messages there are, and
+ * got out of its read when it waits for one more. Where both send, each is one and the other.
  */
 
 #include "agent/phases.h"
@@ -26,7 +26,22 @@ static uint64_t patience_ns(const struct agent *a) {
         return a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS + ms * NSEC_PER_MSEC;
 }
 
+bool phases_sends(const struct agent *a) {
+        bool up = a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_UP;
+        return a->end == (up ? END_SECOND : END_FIRST);
+}
+
+bool phases_duplex(const struct agent *a) {
+        return a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_BOTH;
+}
+
+static void set_send_limits(struct agent *a, uint64_t limit) {
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                __atomic_store_n(&a->workers[i].send_limit, limit, __ATOMIC_RELEASE);
+}
+
 static void set_limits(struct agent *a, uint64_t limit) {
+        set_send_limits(a, limit);
         for (uint32_t i = 0; i < a->n_workers; i++)
                 worker_set_limit(&a->workers[i], limit);
 }
@@ -39,7 +54,8 @@ static uint64_t progress(const struct agent *a) {
         uint64_t sum = 0;
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];
-                sum += worker_messages(w) + __atomic_load_n(&w->partial_sends, __ATOMIC_RELAXED) +
+                sum += worker_messages(w) + __atomic_load_n(&w->sent, __ATOMIC_RELAXED) +
+                       __atomic_load_n(&w->partial_sends, __ATOMIC_RELAXED) +
                        __atomic_load_n(&w->partial_receives, __ATOMIC_RELAXED);
         }
         return sum;
@@ -54,8 +70,8 @@ static const struct worker *slowest(const struct agent *a) {
         return w;
 }
 
-/* First end: every worker finishes its message, and the peer learns how many there were. */
-static int finish_first(struct agent *a) {
+/* Every worker finishes its message, and the peer learns how many there were. */
+static int finish_sending(struct agent *a) {
         uint64_t patience = patience_ns(a), deadline = util_now_ns() + patience;
         int r = peer_receive(a, PEER_CLOSED, 0, NULL, deadline);
         if (r < 0)
@@ -98,13 +114,13 @@ static int drain(struct agent *a) {
         }
 }
 
-/* Second end: receives what there is, exactly. */
-static int finish_second(struct agent *a) {
+/* Hears how much there is, and receives exactly that. */
+static int receive_rest(struct agent *a) {
         uint64_t patience = patience_ns(a);
-        int r = peer_send(a, PEER_CLOSED, 0, 0, util_now_ns() + patience);
+        int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 uint64_t sent;
-                /* the first has a patience for our word, and one for its workers */
+                /* the peer has a patience for our word, and one for its workers */
                 r = peer_receive(a, PEER_SENT, i, &sent, util_now_ns() + 2 * patience + NSEC_PER_SEC);
                 if (r == 0)
                         worker_set_limit(&a->workers[i], sent);
@@ -124,8 +140,69 @@ static int finish_second(struct agent *a) {
         return peer_send(a, PEER_DRAINED, 0, 0, util_now_ns() + patience);
 }
 
+static int finish_receiving(struct agent *a) {
+        int r = peer_send(a, PEER_CLOSED, 0, 0, util_now_ns() + patience_ns(a));
+        return r < 0 ? r : receive_rest(a);
+}
+
+/* The first worker that still sends; NULL: none. Those that wait are made to look at their limit. */
+static const struct worker *stop_sending(struct agent *a) {
+        const struct worker *busy = NULL;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                struct worker *w = &a->workers[i];
+                if (__atomic_load_n(&w->sent_last, __ATOMIC_ACQUIRE))
+                        continue;
+                busy = busy ? busy : w;
+                worker_kick(w);
+        }
+        return busy;
+}
+
+/* Each end goes on until the other's window has closed too, then only receives. */
+static int stop_duplex(struct agent *a) {
+        uint64_t patience = patience_ns(a);
+        int r = peer_send(a, PEER_CLOSED, 0, 0, util_now_ns() + patience);
+        if (r == 0)
+                r = peer_receive(a, PEER_CLOSED, 0, NULL, util_now_ns() + patience);
+        if (r < 0)
+                return r;
+        set_send_limits(a, 0);
+        uint64_t deadline = util_now_ns() + patience;
+        for (const struct worker *w; (w = stop_sending(a));) {
+                r = leader_wait(a, util_now_ns() + KICK_NS, 0);
+                if (r < 0)
+                        return r;
+                if (util_now_ns() >= deadline)
+                        return failure_set(&a->failure, ETIMEDOUT,
+                                           "peer %s does not take what thread %" PRIu32
+                                           " sends: a message was under way for %" PRIu64 " ms",
+                                           a->peer_role, w->index, patience / NSEC_PER_MSEC);
+        }
+        return 0;
+}
+
+/* The first speaks while the second listens, so that their packets find room. */
+static int finish_duplex(struct agent *a) {
+        uint64_t patience = patience_ns(a);
+        bool first = a->end == END_FIRST;
+        int r = stop_duplex(a);
+        for (unsigned turn = 0; r == 0 && turn < 2; turn++) {
+                if (first != (turn == 0)) {
+                        r = receive_rest(a);
+                        continue;
+                }
+                for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
+                        r = peer_send(a, PEER_SENT, i, a->workers[i].sent, util_now_ns() + patience);
+                if (r == 0)
+                        r = peer_receive(a, PEER_DRAINED, 0, NULL, util_now_ns() + 2 * patience);
+        }
+        return r;
+}
+
 static int finish(struct agent *a) {
-        return a->end == END_FIRST ? finish_first(a) : finish_second(a);
+        if (phases_duplex(a))
+                return finish_duplex(a);
+        return phases_sends(a) ? finish_sending(a) : finish_receiving(a);
 }
 
 /* When the next sample is due: at whole intervals from the window's begin, whatever was missed; never without an
@@ -238,6 +315,11 @@ static int agree(struct agent *a) {
         return r;
 }
 
+static void limit_to_count(struct worker *w, uint64_t messages) {
+        __atomic_store_n(&w->send_limit, w->sent + messages, __ATOMIC_RELEASE);
+        worker_set_limit(w, w->messages + messages);
+}
+
 static int run_counted(struct agent *a, struct sampler *s, uint64_t start_ns) {
         uint64_t go_ns = 0, last_ns = 0;
 
@@ -246,7 +328,7 @@ static int run_counted(struct agent *a, struct sampler *s, uint64_t start_ns) {
                 return r;
         a->phase = "window";
         for (uint32_t i = 0; i < a->n_workers; i++)
-                worker_set_limit(&a->workers[i], a->workers[i].messages + a->setup.messages);
+                limit_to_count(&a->workers[i], a->setup.messages);
         r = sampler_open(s, go_ns);
         if (r < 0)
                 return r;

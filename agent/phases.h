@@ -11,9 +11,16 @@
  * sent, and a difference is an error: nothing here loses messages.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct agent;
+
+/* Whether this end's messages are the run's: the first end's, but for a stream upwards. It stops first, and tells how
+ * many there were. */
+bool phases_sends(const struct agent *a);
+/* Whether streams go both ways at once: each worker sends and receives, and counts as messages what it received. */
+bool phases_duplex(const struct agent *a);
 
 /* A workload's run(): see workload.h. Fills a->window. */
 int phases_run(struct agent *a, uint64_t start_ns);

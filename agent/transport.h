@@ -27,6 +27,7 @@ struct page_list;
 struct transport_loops {
         worker_loop sender, receiver;
         worker_loop initiator, responder;
+        worker_loop duplex; /* either end of two streams at once: sends and receives */
 };
 
 struct transport_ops {

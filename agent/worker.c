@@ -8,7 +8,6 @@
 #include "agent/worker.h"
 
 #include "agent/agent.h"
-#include "agent/policy.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
@@ -115,12 +114,7 @@ static int make_buffer(struct worker *w) {
                                    w->index, strerrordesc_np(errno));
         w->buffer = p;
         w->buffer_length = length;
-        const struct agent_placement *given = &w->agent->setup.placement;
-        int r = policy_of_range(p, length, given->buffer, &given->buffer_nodes);
-        if (r < 0)
-                return failure_set(&w->failure, -r, "the buffer of thread %" PRIu32 " cannot be placed: %s", w->index,
-                                   strerrordesc_np(-r));
-        memset(p, 0x5a, length); /* the first touch puts the pages where the range's or this thread's policy says */
+        memset(p, 0x5a, length); /* the first touch puts the pages where this thread's policy says */
         return 0;
 }
 
@@ -226,6 +220,7 @@ void workers_go(struct agent *a, uint64_t start_ns) {
         __atomic_store_n(&a->busy, a->n_workers, __ATOMIC_RELEASE);
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 a->workers[i].resting = 0;
+                a->workers[i].sent_last = 0;
                 a->workers[i].start_ns = start_ns;
                 command(&a->workers[i], WORKER_RUN);
         }

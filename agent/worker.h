@@ -36,9 +36,13 @@ struct worker {
         /* Written by the worker, only ever growing, relaxed. */
         alignas(WORKER_LINE) uint64_t messages; /* completed since the agent began */
         uint64_t partial_sends, partial_receives, eagain, eintr;
+        uint64_t sent;      /* by a worker that sends and receives at once; messages are those received */
+        uint32_t sent_last; /* atomic: 1 = it has reached send_limit, and sends no more */
+        uint64_t zerocopy_sends, zerocopy_completions, zerocopy_copied, enobufs;
 
         /* Written by the leader. The loop ends when messages has reached it; 0 = after the message under way. */
         alignas(WORKER_LINE) uint64_t limit;
+        uint64_t send_limit; /* of a worker that sends and receives at once */
 
         /* Constant while a loop runs. */
         alignas(WORKER_LINE) size_t size; /* of a message */
@@ -102,8 +106,12 @@ static inline bool worker_over(const struct worker *w) {
 }
 
 /* One writer: a plain add, without a locked instruction, that the leader can read at any time. */
+static inline void worker_add(uint64_t *counter, uint64_t n) {
+        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
 static inline void worker_count(uint64_t *counter) {
-        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+        worker_add(counter, 1);
 }
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* One way: the first end sends as fast as the second takes. Nothing is timed per message; throughput is the receiver's.
+/*
+ * One way, or both: one end sends as fast as the other takes. Throughput is the receiver's. Nothing is timed per
+ * message, unless the transport lets messages carry the time of their sending.
  */
 
 #include "agent/agent.h"
@@ -11,7 +13,10 @@
 static int stream_prepare(struct worker *w) {
         const struct agent *a = w->agent;
         const struct transport_loops *loops = a->transport->loops(a);
-        w->loop = a->end == END_FIRST ? loops->sender : loops->receiver;
+        if (phases_duplex(a))
+                w->loop = loops->duplex;
+        else
+                w->loop = phases_sends(a) ? loops->sender : loops->receiver;
         if (!w->loop)
                 return failure_set(&w->failure, EOPNOTSUPP, "transport %s has no stream",
                                    transport_name(a->setup.point.transport));

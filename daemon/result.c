@@ -17,9 +17,18 @@
 #define ENDS_DIFFER 0.03   /* throughput of the two ends */
 #define STEADY_WITHIN 0.10 /* first against last third of the window */
 
-/* The end whose count and window make the figure: who receives, or the only one. */
-static enum end measured_end(const struct result *r) {
-        return r->roles[END_SECOND] ? END_SECOND : END_FIRST;
+static bool streams(const struct result *r, enum data_direction direction) {
+        const struct point *p = r->order->point;
+        return point_has_direction(p->workload, p->transport) && p->direction == direction;
+}
+
+/* Whether this end's count and window make the figure: who receives, or the only one. */
+static bool is_measured(const struct result *r, enum end end) {
+        if (!r->roles[END_SECOND])
+                return end == END_FIRST;
+        if (streams(r, DIRECTION_BOTH))
+                return true;
+        return end == (streams(r, DIRECTION_UP) ? END_FIRST : END_SECOND);
 }
 
 static int series_add(struct result_series *s, uint32_t second, double rate) {
@@ -47,7 +56,7 @@ int result_add_sample(struct result *r, enum end end, const struct message_sampl
                 r->has_latency = true;
         }
         /* the rest of a second at the window's end would weigh as much as a whole one */
-        if (end != measured_end(r) || s->interval_ns < NSEC_PER_SEC / 2)
+        if (!is_measured(r, end) || s->interval_ns < NSEC_PER_SEC / 2)
                 return 0;
         return series_add(&r->series, s->second, (double) s->messages * 1e9 / (double) s->interval_ns);
 }
@@ -105,9 +114,11 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
         struct latency_summary s;
         bool round_trip = r->order->point->workload == WORKLOAD_PINGPONG;
         if (!r->latency || histogram_summarize(r->latency, &s) < 0) {
+                bool tcp = r->order->point->transport == TRANSPORT_TCP && !round_trip;
                 json_member_null(w, "latency_ns");
                 json_member_string(w, "latency_reason",
-                                   "a closed-loop stream has no latency of its own; pingpong measures it");
+                                   tcp ? "a message shorter than 16 bytes does not carry the time of its sending"
+                                       : "a closed-loop stream has no latency of its own; pingpong measures it");
                 return;
         }
         put_latency(w, "latency_ns", &s, round_trip ? "rtt" : "one_way", 1);
@@ -126,18 +137,33 @@ static void put_report(struct json_writer *w, const char *role, const struct mes
         json_object_end(w);
 }
 
+/* What was received; at both ends, over the longer of their windows, which began together, where both receive. */
+static void put_figures(const struct result *r, struct json_writer *w) {
+        uint64_t messages = 0, bytes = 0, window_ns = 0;
+        const char *by = NULL;
+        for (int end = 0; end < END_COUNT; end++) {
+                const struct message_report *m = r->reports[end];
+                if (!is_measured(r, (enum end) end))
+                        continue;
+                messages += m->messages;
+                bytes += m->bytes;
+                window_ns = m->window_ns > window_ns ? m->window_ns : window_ns;
+                by = by ? "both" : r->roles[end];
+        }
+        json_member_double(w, "throughput_bytes_per_second", per_second(bytes, window_ns));
+        json_member_double(w, "messages_per_second", per_second(messages, window_ns));
+        json_member_u64(w, "messages", messages);
+        json_member_u64(w, "bytes", bytes);
+        json_member_u64(w, "window_ns", window_ns);
+        json_member_string(w, "measured_by", by);
+}
+
 int result_to_json(const struct result *r, char **ret) {
         struct json_writer w;
-        const struct message_report *m = r->reports[measured_end(r)];
         const struct spec *spec = r->order->spec;
         json_writer_init(&w);
         json_object_begin(&w);
-        json_member_double(&w, "throughput_bytes_per_second", per_second(m->bytes, m->window_ns));
-        json_member_double(&w, "messages_per_second", per_second(m->messages, m->window_ns));
-        json_member_u64(&w, "messages", m->messages);
-        json_member_u64(&w, "bytes", m->bytes);
-        json_member_u64(&w, "window_ns", m->window_ns);
-        json_member_string(&w, "measured_by", r->roles[measured_end(r)]);
+        put_figures(r, &w);
         put_latencies(r, &w);
         json_member_string(&w, "loop", spec->rate > 0 ? "open" : "closed");
         json_member_string(&w, "verify", verify_name(spec->verify));
@@ -163,7 +189,7 @@ static void add_flag(struct run_verdict *v, const char *flag) {
 
 void result_flags(const struct result *r, struct run_verdict *v) {
         const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
-        if (r->roles[END_SECOND]) {
+        if (r->roles[END_SECOND] && !streams(r, DIRECTION_BOTH)) { /* two streams need not be alike */
                 double first = per_second(a->bytes, a->window_ns), second = per_second(b->bytes, b->window_ns);
                 if (fabs(first - second) > ENDS_DIFFER * second)
                         add_flag(v, "ends_differ");
