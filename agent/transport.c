@@ -7,6 +7,7 @@
 #include "schema/util.h"
 
 static const struct transport_ops *const transports[] = {
+        &transport_tcp,
         &transport_pipe,
         &transport_fifo,
         &transport_file,

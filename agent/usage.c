@@ -88,6 +88,10 @@ static int add_worker(struct usage *u, const struct worker *w) {
         u->partial_receives += load(&w->partial_receives);
         u->eagain += load(&w->eagain);
         u->eintr += load(&w->eintr);
+        u->zerocopy_sends += load(&w->zerocopy_sends);
+        u->zerocopy_completions += load(&w->zerocopy_completions);
+        u->zerocopy_copied += load(&w->zerocopy_copied);
+        u->enobufs += load(&w->enobufs);
         int r = add_cpu_time(u, w->thread);
         if (r == 0)
                 r = procfs_read_task(w->tid, "stat", text, sizeof text);
@@ -142,11 +146,27 @@ static void put_cpu_time(struct json_writer *w, const struct usage *u) {
         json_member_u64(w, "system_ns", u->cpu_ns - user_ns);
 }
 
+/* Only of who sends without copying. Of the sends notified in the window, which some older ones may be. */
+static void put_zerocopy(struct json_writer *w, const struct usage *u) {
+        if (u->zerocopy_sends == 0)
+                return;
+        json_member_u64(w, "zerocopy_sends", u->zerocopy_sends);
+        json_member_u64(w, "zerocopy_completions", u->zerocopy_completions);
+        json_member_u64(w, "zerocopy_copied", u->zerocopy_copied);
+        json_member_u64(w, "enobufs", u->enobufs);
+        if (u->zerocopy_completions == 0)
+                put_unknown(w, "zerocopy_copied_fraction", "no send was notified in the window");
+        else
+                json_member_double(w, "zerocopy_copied_fraction",
+                                   (double) u->zerocopy_copied / (double) u->zerocopy_completions);
+}
+
 void usage_to_json(const struct usage *u, struct json_writer *w) {
         json_member_u64(w, "partial_sends", u->partial_sends);
         json_member_u64(w, "partial_receives", u->partial_receives);
         json_member_u64(w, "eagain", u->eagain);
         json_member_u64(w, "eintr", u->eintr);
+        put_zerocopy(w, u);
         json_member_u64(w, "context_switches", u->voluntary_switches + u->involuntary_switches);
         json_member_u64(w, "voluntary_switches", u->voluntary_switches);
         json_member_u64(w, "involuntary_switches", u->involuntary_switches);

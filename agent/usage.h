@@ -17,6 +17,7 @@ struct json_writer;
 
 struct usage {
         uint64_t partial_sends, partial_receives, eagain, eintr;
+        uint64_t zerocopy_sends, zerocopy_completions, zerocopy_copied, enobufs;
         uint64_t voluntary_switches, involuntary_switches;
         uint64_t minor_faults, major_faults;
         uint64_t cpu_ns;                   /* exact */
@@ -31,8 +32,8 @@ int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
 void usage_add(struct usage *into, const struct usage *later, const struct usage *earlier);
 
 /* Members of a counters object under construction: integers; context_switches = voluntary_switches +
- * involuntary_switches, page_faults = minor_faults + major_faults, task_clock_ns = cpu_ns = user_ns + system_ns. What
- * cannot be told is null, with the reason in NAME_reason. */
+ * involuntary_switches, page_faults = minor_faults + major_faults, task_clock_ns = cpu_ns = user_ns + system_ns;
+ * zerocopy_… only of who sends so. What cannot be told is null, with the reason in NAME_reason. */
 void usage_to_json(const struct usage *u, struct json_writer *w);
 
 #endif

@@ -105,12 +105,21 @@ static uint64_t descriptors_needed(const struct point *p) {
         return (uint64_t) p->threads * directions(p) + AGENT_DESCRIPTORS;
 }
 
+/* The messages that are assembled from fields, of the ends that send. */
+static uint64_t assembled_bytes(const struct point *p) {
+        if (p->transport != TRANSPORT_TCP || !workload_has_transport(p->workload))
+                return 0;
+        unsigned ends = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH ? 2 : 1;
+        return (uint64_t) ends * p->threads * point_sent_messages(p) * p->message_size;
+}
+
 /* A buffer of a message for each thread of each end, and what lies between them. */
 static uint64_t memory_needed(struct asked *a) {
         struct ring_layout rings;
         uint64_t need = tasks_needed(a->p) * (a->p->message_size + a->p->working_set + THREAD_OVERHEAD_BYTES);
         if (is_pipe(a->p) && a->spec->options.pipe_size)
                 need += round_pipe_size(a->spec->options.pipe_size) * a->p->threads * directions(a->p);
+        need += assembled_bytes(a->p);
         if (a->spec->options.huge_pages != TOGGLE_ON) /* which have been set apart */
                 need += asked_ring_bytes(a, &rings);
         return need;

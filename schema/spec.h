@@ -30,6 +30,8 @@
 #define SPEC_RATE_MAX 1e9
 #define SPEC_FIELDS_MAX 64u
 #define SPEC_FIELDS_STANDARD 8u
+#define SPEC_POOL_MESSAGES_MAX 16u /* that a thread keeps for sending without copying */
+#define SPEC_POOL_BYTES (UINT64_C(4) << 20)
 #define SPEC_PROCESSES_MIN 2u
 #define SPEC_PROCESSES_MAX 64u
 #define SPEC_WORKING_SET_MAX (UINT64_C(1) << 20)
@@ -195,14 +197,28 @@ void point_list_deinit(struct point_list *list);
  * entries. */
 void spec_shuffle(uint64_t seed, size_t n_points, uint32_t repetitions, uint32_t *order);
 
+/* Messages that a thread takes turns with when it sends over tcp without copying, as their bytes are the kernel's until
+ * it says otherwise: as many as a send buffer holds that has grown as far as tcp_wmem lets it by default, two at least.
+ */
+static inline uint32_t point_pool_messages(uint64_t message_size) {
+        uint64_t n = SPEC_POOL_BYTES / message_size;
+        return n < 2 ? 2 : n > SPEC_POOL_MESSAGES_MAX ? SPEC_POOL_MESSAGES_MAX : (uint32_t) n;
+}
+
+/* Messages that a thread of an end that sends over tcp holds beside its buffer: the fields, and what they are packed
+ * into where the buffer is needed for receiving. */
+static inline uint32_t point_sent_messages(const struct point *p) {
+        bool receives = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
+        if (p->copy_mode == COPY_ZERO)
+                return point_pool_messages(p->message_size);
+        return p->copy_mode == COPY_TWO && receives ? 2 : 1;
+}
+
 /* The point as the API shows it: only the fields that mean something for it. malloc()ed JSON object; NULL = no memory.
  */
 char *point_to_json(const struct point *p);
 /* Back from point_to_json(); -EINVAL when it is not one. */
 int point_from_json(const char *text, size_t length, struct point *ret);
-
-/* Names of the transport_options that mean something for a transport and that this build has; how many. */
-size_t transport_option_names(enum transport t, const char *ret[CAPABILITY_COUNT]);
 
 /* Messages of all threads together that end the window, from messages or bytes; 0 when time does. */
 uint64_t window_end_messages(const struct window_end *e, const struct point *p);

@@ -29,7 +29,11 @@ static int complain(struct driver *d, int error, const char *what) {
 struct driver_spec driver_spec_default(const char *agent) {
         return (struct driver_spec){
                 .agent = agent,
-                .point = {.workload = WORKLOAD_STREAM, .transport = TRANSPORT_PIPE, .message_size = 4096, .threads = 1},
+                .point = {.workload = WORKLOAD_STREAM,
+                          .transport = TRANSPORT_PIPE,
+                          .message_size = 4096,
+                          .threads = 1,
+                          .fields = SPEC_FIELDS_STANDARD},
                 .verify = VERIFY_TOUCH,
                 .interval_ns = NSEC_PER_SEC,
                 .cpus = {-1, -1},

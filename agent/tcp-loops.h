@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_TCP_LOOPS_H
+#define IPCLAB_AGENT_TCP_LOOPS_H
+
+/*
+ * The loops of streams over TCP. They are those of loops.h, and two things more.
+ *
+ * A message may carry the time of its sending in its first bytes, from which the receiver, who has the same clock,
+ * knows how long it took until all of it was there. Of short messages only every so manieth is stamped, by its number,
+ * which both ends know. The stamp is the only part of a message that is not as verify wants it.
+ *
+ * And a thread may serve both directions of its connection at once. It never waits for one of them alone: whichever
+ * way something can move, it does, and only when nothing can the thread sleeps.
+ */
+
+#include "agent/loops.h"
+#include "agent/tcp.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+
+#define TCP_LATEST_NS (100 * NSEC_PER_SEC) /* no message is older: what a histogram holds */
+#define TCP_POLL_MS 100
+
+/*
+ * A copy mode: a channel, and the same in steps that never wait. They return the bytes that moved, or a negative errno
+ * without words (-EAGAIN: not now), or what prepare returns.
+ *
+ *      prepare    makes the next message ready to be written; 1 = not yet
+ *      send_part  goes on with a message of which `sent` bytes have gone
+ *      sent       the whole message has gone
+ *      idle       before the thread sleeps; may be NULL
+ */
+struct tcp_mode {
+        struct channel channel;
+        int (*prepare)(struct worker *w);
+        ssize_t (*send_part)(struct worker *w, size_t sent);
+        void (*sent)(struct worker *w);
+        int (*idle)(struct worker *w);
+        ssize_t (*receive_part)(struct worker *w, size_t got);
+};
+
+/* Beyond the first field, where that is shorter than a stamp. */
+void tcp_stamp_parts(struct fields *f, uint64_t ns);
+/* A stamp that cannot be true. -EBADMSG with w->failure. */
+int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t now_ns);
+/* What a part that did not move means: 0 = nothing could move just now; negative errno with w->failure. */
+int tcp_part_failed(struct worker *w, const char *what, ssize_t error);
+int tcp_part_ended(struct worker *w, size_t got);
+
+LOOP_INLINE void tcp_stamp(struct fields *f, uint64_t ns) {
+        if (LOOP_UNLIKELY(f->iov[0].iov_len < TCP_STAMP))
+                tcp_stamp_parts(f, ns);
+        else
+                memcpy(f->iov[0].iov_base, &ns, TCP_STAMP);
+}
+
+/* The fields of the message are ready to be written: its bytes, and its stamp. */
+LOOP_INLINE void tcp_write(struct worker *w, enum verify verify, bool stamped, unsigned direction, uint64_t number) {
+        const struct tcp_channel *c = w->channel;
+        struct fields *f = tcp_fields(c);
+        if (verify == VERIFY_CHECKSUM)
+                fields_fill(f, pattern_key(w->index, direction, number));
+        if (stamped && (number & c->stamp_mask) == 0)
+                tcp_stamp(f, util_now_ns());
+}
+
+LOOP_INLINE int tcp_read(struct worker *w, const unsigned char *message, enum verify verify, bool stamped,
+                         unsigned direction, uint64_t number, uint64_t *sink) {
+        const struct tcp_channel *c = w->channel;
+        size_t from = 0;
+        if (stamped && (number & c->stamp_mask) == 0) {
+                uint64_t now_ns = util_now_ns(), sent_ns;
+                memcpy(&sent_ns, message, TCP_STAMP);
+                if (LOOP_UNLIKELY(now_ns - sent_ns > TCP_LATEST_NS)) /* or later than now */
+                        return tcp_bad_stamp(w, number, sent_ns, now_ns);
+                if (w->latency)
+                        histogram_record(w->latency, now_ns - sent_ns);
+                from = TCP_STAMP;
+        }
+        if (verify == VERIFY_TOUCH)
+                *sink += pattern_touch(message, w->size);
+        if (verify == VERIFY_CHECKSUM &&
+            LOOP_UNLIKELY(!pattern_matches_from(message, from, w->size, pattern_key(w->index, direction, number))))
+                return pattern_explain_from(&w->failure, message, from, w->size, w->index, direction, number);
+        return 0;
+}
+
+LOOP_INLINE int tcp_sender(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped) {
+        uint64_t n = w->messages;
+        while (n < worker_limit(w)) {
+                unsigned char *message;
+                int r = m->channel.acquire(w, &message);
+                if (LOOP_UNLIKELY(r))
+                        return r;
+                tcp_write(w, verify, stamped, 0, n);
+                r = m->channel.send(w, message);
+                if (LOOP_UNLIKELY(r))
+                        return r;
+                loop_completed(w, ++n);
+        }
+        return 0;
+}
+
+LOOP_INLINE int tcp_receiver(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped) {
+        uint64_t n = w->messages, sink = 0;
+        int r = 0;
+        while (n < worker_limit(w)) {
+                unsigned char *message;
+                r = m->channel.receive(w, &message);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                r = tcp_read(w, message, verify, stamped, 0, n, &sink);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                m->channel.release(w, message);
+                loop_completed(w, ++n);
+        }
+        w->sink = sink;
+        return r;
+}
+
+/* Where a worker's two streams are. */
+struct tcp_duplex {
+        uint64_t sent, received, sink;
+        size_t out, in; /* bytes of the message under way; out is w->size between two messages */
+        bool moved;
+};
+
+LOOP_INLINE int tcp_duplex_send(struct worker *w, const struct tcp_mode *m, struct tcp_duplex *d, enum verify verify,
+                                bool stamped) {
+        if (d->out == w->size) {
+                if (d->sent >= __atomic_load_n(&w->send_limit, __ATOMIC_RELAXED)) {
+                        __atomic_store_n(&w->sent_last, 1, __ATOMIC_RELEASE);
+                        return 0;
+                }
+                int r = m->prepare(w);
+                if (r)
+                        return r < 0 ? r : 0;
+                tcp_write(w, verify, stamped, w->agent->end == END_FIRST ? 0 : 1, d->sent);
+                d->out = 0;
+        }
+        ssize_t n = m->send_part(w, d->out);
+        if (n < 0)
+                return tcp_part_failed(w, "send", n);
+        d->moved = true;
+        d->out += (size_t) n;
+        if (d->out < w->size) {
+                worker_count(&w->partial_sends);
+                return 0;
+        }
+        m->sent(w);
+        __atomic_store_n(&w->sent, ++d->sent, __ATOMIC_RELAXED);
+        return 0;
+}
+
+LOOP_INLINE int tcp_duplex_receive(struct worker *w, const struct tcp_mode *m, struct tcp_duplex *d, enum verify verify,
+                                   bool stamped) {
+        if (d->received >= worker_limit(w))
+                return 0;
+        ssize_t n = m->receive_part(w, d->in);
+        if (n < 0)
+                return tcp_part_failed(w, "receive", n);
+        if (n == 0)
+                return tcp_part_ended(w, d->in);
+        d->moved = true;
+        d->in += (size_t) n;
+        if (d->in < w->size) {
+                worker_count(&w->partial_receives);
+                return 0;
+        }
+        d->in = 0;
+        int r = tcp_read(w, w->buffer, verify, stamped, w->agent->end == END_FIRST ? 1 : 0, d->received, &d->sink);
+        if (LOOP_UNLIKELY(r))
+                return r;
+        loop_completed(w, ++d->received);
+        return 0;
+}
+
+LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped) {
+        struct tcp_duplex d = {.sent = w->sent, .received = w->messages, .out = w->size};
+        int r = 0;
+        while (r == 0) {
+                d.moved = false;
+                r = tcp_duplex_send(w, m, &d, verify, stamped);
+                if (LOOP_UNLIKELY(r))
+                        break;
+                r = tcp_duplex_receive(w, m, &d, verify, stamped);
+                if (LOOP_UNLIKELY(r) || d.moved)
+                        continue;
+                if (__atomic_load_n(&w->sent_last, __ATOMIC_RELAXED) && d.received >= worker_limit(w))
+                        break;
+                if (m->idle && (r = m->idle(w)) < 0)
+                        break;
+                struct pollfd p = {.fd = w->send_fd, .events = (short) (POLLIN | (d.out < w->size ? POLLOUT : 0))};
+                (void) poll(&p, 1, TCP_POLL_MS); /* whatever it says, the next calls say it better */
+        }
+        w->sink = d.sink;
+        return r;
+}
+
+/* Returns the call, with `stamped` a constant in each of its copies. */
+#define TCP_STAMPED(w, call)                                                                                           \
+        do {                                                                                                           \
+                if (tcp_stamps((w)->agent)) {                                                                          \
+                        const bool stamped = true;                                                                     \
+                        LOOP_VERIFIED(w, call);                                                                        \
+                }                                                                                                      \
+                const bool stamped = false;                                                                            \
+                LOOP_VERIFIED(w, call);                                                                                \
+        } while (0)
+
+/* Defines `static const struct transport_loops prefix_loops` for a static const struct tcp_mode. */
+#define TCP_LOOPS(prefix, mode)                                                                                        \
+        static int prefix##_sender(struct worker *w) {                                                                 \
+                TCP_STAMPED(w, tcp_sender(w, &(mode), verify, stamped));                                               \
+        }                                                                                                              \
+        static int prefix##_receiver(struct worker *w) {                                                               \
+                TCP_STAMPED(w, tcp_receiver(w, &(mode), verify, stamped));                                             \
+        }                                                                                                              \
+        static int prefix##_duplex(struct worker *w) {                                                                 \
+                TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped));                                               \
+        }                                                                                                              \
+        static int prefix##_initiator(struct worker *w) {                                                              \
+                if (w->latency)                                                                                        \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, true));                            \
+                LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, false));                                   \
+        }                                                                                                              \
+        static int prefix##_responder(struct worker *w) {                                                              \
+                LOOP_VERIFIED(w, loop_responder(w, &(mode).channel, verify));                                          \
+        }                                                                                                              \
+        static const struct transport_loops prefix##_loops = {                                                         \
+                .sender = prefix##_sender,                                                                             \
+                .receiver = prefix##_receiver,                                                                         \
+                .initiator = prefix##_initiator,                                                                       \
+                .responder = prefix##_responder,                                                                       \
+                .duplex = prefix##_duplex,                                                                             \
+        }
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_TCP_H
+#define IPCLAB_AGENT_TCP_H
+
+/*
+ * TCP on loopback, as its files share it:
+ *
+ *      transport-tcp.c  the transport: what a worker owns, what was in force
+ *      tcp-connect.c    how the connections come to be
+ *      tcp-loops.h      streams whose messages carry the time of their sending, one way or both
+ *      tcp-modes.c      the three copy modes by system calls
+ *
+ * The server (first end) listens, the client connects; connection i belongs to thread i of both. A message is assembled
+ * from fields that lie apart:
+ *
+ *      two-copy   packed into one buffer, which is sent; the kernel copies that
+ *      one-copy   gathered by the kernel, which copies the fields (sendmsg)
+ *      zero-copy  sent from where it lies (MSG_ZEROCOPY), from a pool of messages (zerocopy.h)
+ */
+
+#include "agent/agent.h"
+#include "agent/fields.h"
+#include "agent/zerocopy.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json_writer;
+
+#define TCP_STAMP 8u /* bytes at a message's begin that hold the time of its sending */
+#define TCP_STAMPED_MIN 16u
+/* A clock is read, at each end, once for so many bytes: what it costs stays below a hundredth of what they do. */
+#define TCP_STAMP_BYTES 4096u
+
+/* A thread's own, at w->channel. */
+struct tcp_channel {
+        struct fields *fields;     /* the message to be sent, but for zero-copy; NULL where nothing is sent */
+        unsigned char *packed;     /* two-copy: the buffer that the fields are packed into */
+        size_t packed_length;      /* of a mapping of its own; 0: packed is the worker's buffer */
+        struct zerocopy *zerocopy; /* zero-copy: the messages */
+        uint64_t stamp_mask;       /* a message whose number has none of these bits is stamped */
+        uint64_t no_buffers_ns;    /* since when sends have failed with ENOBUFS; 0: they do not */
+};
+
+/* The agent's, at a->transport_data. */
+struct tcp {
+        int listener; /* -1: closed */
+        uint16_t port;
+        uint32_t strangers; /* connections that were refused as not the client's */
+        unsigned char token[12];
+};
+
+/* Makes every worker's connection. 0; negative errno with a->failure. */
+int tcp_connect_all(struct agent *a, struct tcp *t);
+/* Members of `effective` that the sockets can tell. */
+void tcp_sockets_effective(const struct agent *a, struct json_writer *w);
+
+/* The loops of the copy modes, by system calls. */
+const struct transport_loops *tcp_syscall_loops(const struct agent *a);
+
+/* Which way this agent's messages go. */
+bool tcp_agent_sends(const struct agent *a);
+bool tcp_agent_receives(const struct agent *a);
+/* Whether messages carry the time of their sending. */
+bool tcp_stamps(const struct agent *a);
+
+/* The message that is to be sent next. */
+static inline struct fields *tcp_fields(const struct tcp_channel *c) {
+        return c->zerocopy ? c->zerocopy->messages[c->zerocopy->current] : c->fields;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_ZEROCOPY_H
+#define IPCLAB_AGENT_ZEROCOPY_H
+
+/*
+ * Messages that a socket sends without copying them (MSG_ZEROCOPY): a pool of them, used in turn, and the account of
+ * which of the kernel's notifications are still due. A message's bytes are the kernel's until every send that took
+ * part of it has been notified; only then is it given out again.
+ *
+ * The kernel numbers the sends of a socket from 0 (those that took at least a byte) and notifies ranges of numbers,
+ * several sends at a time where it can, through the socket's error queue. Each range says whether the bytes were copied
+ * after all (SO_EE_CODE_ZEROCOPY_COPIED): on loopback they always are.
+ *
+ * Source: Linux Documentation/networking/msg_zerocopy.rst; net/core/skbuff.c (msg_zerocopy_realloc).
+ */
+
+#include "agent/fields.h"
+#include "schema/spec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker;
+
+#define ZEROCOPY_IDS 1024u /* sends that may await their notification at once; a power of two */
+#define ZEROCOPY_NOBODY 0xffu
+
+struct zerocopy {
+        uint32_t n; /* messages in the pool */
+        uint32_t current;
+        uint32_t next_id;                         /* number of the next send */
+        uint32_t pending[SPEC_POOL_MESSAGES_MAX]; /* sends of each message that are not notified */
+        struct fields *messages[SPEC_POOL_MESSAGES_MAX];
+        uint8_t owner[ZEROCOPY_IDS]; /* whose send number i (modulo) was; ZEROCOPY_NOBODY: notified */
+};
+
+/* What a notification amounts to. */
+struct zerocopy_news {
+        uint32_t completions; /* sends */
+        uint32_t copied;      /* of these */
+};
+
+/* A pool for messages of `size` bytes in n_fields fields, first touched by the caller. 0; -ENOMEM; -EINVAL. */
+int zerocopy_new(size_t size, unsigned n_fields, struct zerocopy **ret);
+struct zerocopy *zerocopy_free(struct zerocopy *z);
+
+/* Whether the next send can be accounted for. */
+static inline bool zerocopy_has_room(const struct zerocopy *z) {
+        return z->owner[z->next_id % ZEROCOPY_IDS] == ZEROCOPY_NOBODY;
+}
+
+/* Whether the current message is the sender's to write and to send. */
+static inline bool zerocopy_ready(const struct zerocopy *z) {
+        return z->pending[z->current] == 0 && zerocopy_has_room(z);
+}
+
+/* A send took bytes of the current message; there must be room. */
+void zerocopy_sent(struct zerocopy *z);
+
+/* The whole current message has been sent: on to the next one. */
+static inline void zerocopy_advance(struct zerocopy *z) {
+        z->current = z->current + 1 == z->n ? 0 : z->current + 1;
+}
+
+/* Sends low … high (inclusive, modulo 2^32) are notified. 0; -EPROTO when one of them was not due. */
+int zerocopy_notified(struct zerocopy *z, uint32_t low, uint32_t high);
+
+/* Reads all notifications that are there. 0; -EPROTO; the errno of recvmsg or of a notification. */
+int zerocopy_read(struct zerocopy *z, int fd, struct zerocopy_news *ret);
+
+/*
+ * In the worker's thread, for its socket w->send_fd; notifications are counted in w. 0; WORKER_STOP when worker_over()
+ * came true before a message has begun; negative errno with w->failure.
+ */
+int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun); /* until ready; of a message begun: until room */
+int zerocopy_collect(struct worker *w, struct zerocopy *z);          /* what there is, without waiting */
+/* After a send that failed with ENOBUFS: waits for notifications, at most until the limits that are to blame (they are
+ * named) have been in the way for too long. since_ns: 0 at the first failure in a row, kept by the caller. */
+int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Real pairs of agents over TCP: every copy mode, engine and direction with every byte checked; sizes that no field
+ * divides; many connections; what the sockets and the notifications of zero-copy sends tell. test-agent-tcp-faults.c
+ * breaks them.
+ */
+
+#include "check.h"
+#include "schema/json.h"
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+
+#include <stdlib.h>
+
+static const char *agent_path(void) {
+        static char path[512];
+        const char *root = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
+        return path;
+}
+
+static const enum engine engines[] = {ENGINE_SYSCALL};
+static const enum copy_mode modes[] = {COPY_TWO, COPY_ONE, COPY_ZERO};
+
+/* What a worker does: a stream's three directions, and a pingpong. */
+static const struct job {
+        enum workload workload;
+        enum data_direction direction;
+} jobs[] = {
+        {WORKLOAD_STREAM, DIRECTION_DOWN},
+        {WORKLOAD_STREAM, DIRECTION_UP},
+        {WORKLOAD_STREAM, DIRECTION_BOTH},
+        {WORKLOAD_PINGPONG, DIRECTION_DOWN},
+};
+
+static struct driver_spec tcp_spec(const struct job *job, enum engine engine, enum copy_mode mode) {
+        struct driver_spec s = driver_spec_default(agent_path());
+        s.point.transport = TRANSPORT_TCP;
+        s.point.workload = job->workload;
+        s.point.direction = job->direction;
+        s.point.engine = engine;
+        s.point.copy_mode = mode;
+        s.point.fields = SPEC_FIELDS_STANDARD;
+        s.point.message_size = 32768;
+        s.verify = VERIFY_CHECKSUM;
+        s.duration_ns = 150 * NSEC_PER_MSEC;
+        s.warmup_ns = 50 * NSEC_PER_MSEC;
+        s.interval_ns = 50 * NSEC_PER_MSEC;
+        return s;
+}
+
+static struct driver_spec counted_spec(const struct job *job, enum engine engine, enum copy_mode mode, uint64_t n) {
+        struct driver_spec s = tcp_spec(job, engine, mode);
+        s.duration_ns = 0;
+        s.messages = n;
+        return s;
+}
+
+static void explain(const struct driver_spec *s, const char *what) {
+        const struct point *p = &s->point;
+        fprintf(stderr, "%s %s, %s, engine %s, %" PRIu64 " bytes in %" PRIu32 " fields, %" PRIu32 " threads: %s\n",
+                workload_name(p->workload), direction_name(p->direction), copy_mode_name(p->copy_mode),
+                engine_name(p->engine), p->message_size, p->fields, p->threads, what);
+}
+
+static bool run_well(struct driver *d, const struct driver_spec *s) {
+        int r = driver_run(d, s);
+        if (r < 0)
+                explain(s, d->trouble);
+        return r == 0;
+}
+
+/* The figure of an agent's JSON object; -1: it is not there. */
+static double figure(const char *text, const char *key) {
+        struct json *root;
+        double v = -1;
+        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
+                return -1;
+        const struct json *member = json_get(root, key);
+        if (!member || json_as_double(member, &v) < 0)
+                v = -1;
+        json_free(root);
+        return v;
+}
+
+/* The ends whose messages were received in this job. */
+static bool receives(const struct job *job, enum end end) {
+        if (job->workload == WORKLOAD_PINGPONG || job->direction == DIRECTION_BOTH)
+                return true;
+        return (job->direction == DIRECTION_UP) == (end == END_FIRST);
+}
+
+static bool sends(const struct job *job, enum end end) {
+        if (job->workload == WORKLOAD_PINGPONG || job->direction == DIRECTION_BOTH)
+                return true;
+        return !receives(job, end);
+}
+
+static bool moved(const struct driver *d) {
+        return d->ends[END_FIRST].report.messages > 0 && d->ends[END_SECOND].report.messages > 0;
+}
+
+static const char *report_fault(const struct driver *d, const struct job *job) {
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                const struct driver_end *e = &d->ends[end];
+                if (e->report.window_ns == 0)
+                        return "no window";
+                if (e->sampled_messages != e->report.messages || e->sampled_bytes != e->report.bytes)
+                        return "the samples do not add up to the report";
+                bool timed = job->workload == WORKLOAD_PINGPONG ? end == END_FIRST : receives(job, end);
+                if (moved(d) && (histogram_total(&e->latency) > 0) != timed)
+                        return "latencies where nothing is timed, or none where it is";
+                double zerocopy = figure(e->report.counters, "zerocopy_sends");
+                bool expected = d->spec.point.copy_mode == COPY_ZERO && sends(job, end);
+                if (moved(d) && expected != (zerocopy > 0))
+                        return "zero-copy sends where there are none, or none where there are some";
+        }
+        return NULL;
+}
+
+/* On a busy machine eight threads need not all move a message in so short a window: most must. */
+static void test_every_mode_by_time(void) {
+        unsigned runs = 0, idle = 0;
+        static const uint32_t threads[] = {1, 2, 8};
+        for (size_t e = 0; e < ELEMENTS(engines); e++)
+                for (size_t m = 0; m < ELEMENTS(modes); m++)
+                        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(threads); k++) {
+                                const struct job *job = &jobs[k % ELEMENTS(jobs)];
+                                struct driver d;
+                                struct driver_spec s = tcp_spec(job, engines[e], modes[m]);
+                                s.point.threads = threads[k / ELEMENTS(jobs)];
+                                CHECK(run_well(&d, &s));
+                                const char *fault = report_fault(&d, job);
+                                if (fault)
+                                        explain(&s, fault);
+                                CHECK(!fault);
+                                runs++;
+                                idle += !moved(&d);
+                                driver_deinit(&d);
+                        }
+        CHECK(idle * 4 < runs);
+}
+
+/* Not divisible by the fields, fewer bytes than fields, longer than a socket's buffers; no stamp, some, each. */
+static void test_odd_sizes_by_count(void) {
+        static const struct {
+                uint64_t size;
+                uint32_t fields, threads;
+        } cases[] = {{1, 8, 1},    {7, 8, 2},     {15, 64, 1},   {16, 8, 1},      {17, 3, 2},      {63, 64, 1},
+                     {4095, 1, 1}, {4099, 64, 2}, {65537, 8, 1}, {1000003, 7, 2}, {9u << 20, 8, 1}};
+        for (size_t e = 0; e < ELEMENTS(engines); e++)
+                for (size_t m = 0; m < ELEMENTS(modes); m++)
+                        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(cases); k++) {
+                                size_t i = k / ELEMENTS(jobs);
+                                struct driver d;
+                                struct driver_spec s =
+                                        counted_spec(&jobs[k % ELEMENTS(jobs)], engines[e], modes[m], 40);
+                                s.point.message_size = cases[i].size;
+                                s.point.fields = cases[i].fields;
+                                s.point.threads = cases[i].threads;
+                                s.warmup_ns = i % 2 * 5 * NSEC_PER_MSEC;
+                                CHECK(run_well(&d, &s));
+                                for (enum end end = END_FIRST; end < END_COUNT; end++)
+                                        CHECK_UINT(d.ends[end].report.messages, 40 * cases[i].threads);
+                                driver_deinit(&d);
+                        }
+}
+
+/* A message has one latency, unless it is too short to carry its time; of short ones every so manieth has. */
+static void test_latency_of_messages(void) {
+        static const struct {
+                uint64_t size, every;
+        } cases[] = {{15, 0}, {16, 256}, {64, 64}, {4095, 2}, {4096, 1}, {100000, 1}};
+        for (size_t k = 0; k < ELEMENTS(jobs); k++)
+                for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                        struct driver d;
+                        struct driver_spec s = counted_spec(&jobs[k], ENGINE_SYSCALL, COPY_ONE, 512);
+                        bool pingpong = jobs[k].workload == WORKLOAD_PINGPONG;
+                        uint64_t stamped = cases[i].every ? 512 / cases[i].every : 0;
+                        s.point.message_size = cases[i].size;
+                        s.warmup_ns = 0;
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                const struct driver_end *e = &d.ends[end];
+                                uint64_t expected = pingpong ? (end == END_FIRST ? 512 : 0)
+                                                             : (receives(&jobs[k], end) ? stamped : 0);
+                                double every = figure(e->effective, "latency_every_messages");
+                                CHECK_UINT(histogram_total(&e->latency), expected);
+                                CHECK(histogram_total(&e->latency) == 0 || e->latency.sum_ns > 0);
+                                CHECK(pingpong || every == (cases[i].every ? (double) cases[i].every : -1));
+                                CHECK((strstr(e->effective, "latency_every_messages_reason") != NULL) ==
+                                      (!pingpong && stamped == 0));
+                        }
+                        driver_deinit(&d);
+                }
+}
+
+static void test_every_verification(void) {
+        for (size_t m = 0; m < ELEMENTS(modes); m++)
+                for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                        struct driver d;
+                        struct driver_spec s = tcp_spec(&jobs[m], ENGINE_SYSCALL, modes[m]);
+                        s.verify = v;
+                        s.point.message_size = 300;
+                        CHECK(run_well(&d, &s));
+                        driver_deinit(&d);
+                }
+}
+
+int main(void) {
+        RUN(test_every_mode_by_time);
+        RUN(test_odd_sizes_by_count);
+        RUN(test_latency_of_messages);
+        RUN(test_every_verification);
+        return check_end();
+}
