@@ -256,6 +256,15 @@ def show_table(rows):
         print(f"\nFlags of every row: {' '.join(sorted(common))}")
 
 
+def show_skipped(skipped):
+    """Points that this host or the mechanism cannot do, by reason."""
+    reasons = {}
+    for item in skipped:
+        reasons.setdefault(item["reason"], []).append(item["point"])
+    for reason, points in reasons.items():
+        print(f"\nLeft out, {len(points)} of the points: {reason}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--socket", required=True, help="ipclabd's unix socket")
@@ -265,7 +274,8 @@ def main():
     try:
         experiment = follow(client, arguments.id)
         print()
-        show_table(list(client.get(f"/experiments/{arguments.id}/results")["items"]))
+        show_table(list(client.items(f"/experiments/{arguments.id}/results")))
+        show_skipped(experiment.get("skipped") or [])
     except KeyboardInterrupt:
         print()
         return 130
