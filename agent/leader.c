@@ -7,6 +7,7 @@
 
 #include "agent/leader.h"
 
+#include "agent/peer.h"
 #include "agent/phases.h"
 #include "schema/json.h"
 
@@ -20,10 +21,17 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-/* Without a daemon there is nobody to run for. Names in the file system go; the rest ends with the process. */
-static __attribute__((noreturn)) void leader_orphaned(struct agent *a) {
+/* Whatever has a name, or a life of its own, goes. Once only: the second time finds nothing. */
+static void tidy(struct agent *a) {
         if (a->transport && a->transport->close)
                 a->transport->close(a);
+        if (a->workload && a->workload->close)
+                a->workload->close(a);
+}
+
+/* Without a daemon there is nobody to run for. Names in the file system go; the rest ends with the process. */
+static __attribute__((noreturn)) void leader_orphaned(struct agent *a) {
+        tidy(a);
         _exit(AGENT_EXIT_ORPHANED);
 }
 
@@ -151,14 +159,19 @@ static int check_setup(struct agent *a) {
                 return failure_set(&a->failure, EOPNOTSUPP, "rate: this agent has no open loop");
         if ((s->duration_ns == 0) == (s->messages == 0))
                 return failure_set(&a->failure, EINVAL, "exactly one of duration and messages must end the window");
-        if (p->message_size == 0 || p->threads == 0 || p->threads > SPEC_THREADS_MAX)
-                return failure_set(&a->failure, EINVAL,
-                                   "message size %" PRIu64 " with %" PRIu32 " threads cannot be run", p->message_size,
-                                   p->threads);
         a->workload = workload_find(p->workload);
         if (!a->workload)
                 return failure_set(&a->failure, EOPNOTSUPP, "this agent has no workload %s",
                                    workload_name(p->workload));
+        if ((p->message_size == 0) != a->workload->one_agent || p->threads == 0 || p->threads > SPEC_THREADS_MAX)
+                return failure_set(&a->failure, EINVAL,
+                                   "message size %" PRIu64 " with %" PRIu32 " threads cannot be run", p->message_size,
+                                   p->threads);
+        if (a->workload->one_agent != !peer_is_packet_socket(a->peer_fd))
+                return failure_set(&a->failure, EBADMSG, "descriptor %d does not fit workload %s: a peer is %s",
+                                   a->peer_fd, workload_name(p->workload),
+                                   a->workload->one_agent ? "not expected" : "missing");
+        a->peer_done = a->workload->one_agent;
         if (!a->workload->one_agent) {
                 a->transport = transport_find(p->transport, p->engine);
                 if (!a->transport)
@@ -208,6 +221,8 @@ static int effective_to_json(struct agent *a, char **ret) {
         json_object_begin(&w);
         if (a->transport && a->transport->effective)
                 a->transport->effective(a, &w);
+        if (a->workload && a->workload->effective)
+                a->workload->effective(a, &w);
         if (a->clock_cost_ns)
                 json_member_u64(&w, "clock_cost_ns", a->clock_cost_ns);
         json_object_end(&w);
@@ -330,8 +345,7 @@ static __attribute__((noreturn)) void give_up(struct agent *a) {
         (void) snprintf(m.error.detail, sizeof m.error.detail, "%s", a->failure.detail);
         /* best effort: the exit code says it too */
         (void) message_send(a->control_fd, &m, util_now_ns() + NSEC_PER_SEC);
-        if (a->transport && a->transport->close)
-                a->transport->close(a);
+        tidy(a);
         /* not exit(): workers may sit in a call that only the process's end gets them out of */
         _exit(AGENT_EXIT_FAILED);
 }
@@ -347,8 +361,7 @@ void *leader_main(void *userdata) {
 
         if (converse(a) < 0)
                 give_up(a);
-        if (a->transport && a->transport->close)
-                a->transport->close(a);
+        tidy(a);
         counters_free(a->counters);
         workers_quit(a);
         return NULL;

@@ -152,3 +152,9 @@ int peer_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t
 int peer_receive_fds(struct agent *a, uint32_t thread, int *ret_fds, unsigned n_fds, uint64_t deadline_ns) {
         return receive_expected(a, PEER_TRANSPORT, thread, NULL, ret_fds, n_fds, deadline_ns);
 }
+
+bool peer_is_packet_socket(int fd) {
+        int type;
+        socklen_t length = sizeof type;
+        return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}

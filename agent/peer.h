@@ -14,6 +14,7 @@
  *      PEER_DONE      both    after a count of messages: all of them have been sent, or received
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct agent;
@@ -27,6 +28,9 @@ struct peer_packet {
         uint32_t thread; /* PEER_TRANSPORT, PEER_SENT */
         uint64_t value;
 };
+
+/* Whether this is a socket such as agents talk over. */
+bool peer_is_packet_socket(int fd);
 
 /* 0; negative errno with a->failure (it names the peer when that is gone, silent or out of turn). */
 int peer_send(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t value, uint64_t deadline_ns);

@@ -199,7 +199,20 @@ static int finish_duplex(struct agent *a) {
         return r;
 }
 
+/* A workload of one agent: nobody to agree with. */
+static int finish_alone(struct agent *a) {
+        uint64_t patience = patience_ns(a);
+        set_limits(a, 0);
+        int r = leader_wait(a, util_now_ns() + patience, LEADER_WORKERS);
+        if (r == 0)
+                return failure_set(&a->failure, ETIMEDOUT, "the loop did not end within %" PRIu64 " ms",
+                                   patience / NSEC_PER_MSEC);
+        return r < 0 ? r : 0;
+}
+
 static int finish(struct agent *a) {
+        if (a->workload->one_agent)
+                return finish_alone(a);
         if (phases_duplex(a))
                 return finish_duplex(a);
         return phases_sends(a) ? finish_sending(a) : finish_receiving(a);
@@ -265,8 +278,9 @@ static int warm_up(struct agent *a, uint64_t start_ns, uint64_t *ret_go_ns) {
         if (r < 0)
                 return r;
         uint64_t patience = patience_ns(a), go_ns = util_now_ns() + GO_NS;
-        r = a->end == END_FIRST ? peer_send(a, PEER_GO, 0, go_ns, go_ns + patience)
-                                : peer_receive(a, PEER_GO, 0, &go_ns, go_ns + patience);
+        if (!a->workload->one_agent)
+                r = a->end == END_FIRST ? peer_send(a, PEER_GO, 0, go_ns, go_ns + patience)
+                                        : peer_receive(a, PEER_GO, 0, &go_ns, go_ns + patience);
         *ret_go_ns = go_ns;
         return r;
 }
@@ -306,6 +320,8 @@ static int sample_counted(struct agent *a, struct sampler *s, uint64_t go_ns) {
 /* Each end has counted to the same number; it only remains to hear that of the other. */
 static int agree(struct agent *a) {
         uint64_t theirs, patience = patience_ns(a);
+        if (a->workload->one_agent)
+                return 0;
         int r = peer_send(a, PEER_DONE, 0, a->window.messages, util_now_ns() + patience);
         if (r == 0)
                 r = peer_receive(a, PEER_DONE, 0, &theirs, util_now_ns() + patience);

@@ -8,6 +8,7 @@
 #include "agent/worker.h"
 
 #include "agent/agent.h"
+#include "schema/histogram.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
@@ -108,6 +109,8 @@ static int pin(struct worker *w) {
 
 static int make_buffer(struct worker *w) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE), length = (w->size + page - 1) / page * page;
+        if (length == 0)
+                return 0; /* nothing is moved */
         void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED)
                 return failure_set(&w->failure, errno, "no buffer of %zu bytes for thread %" PRIu32 ": %s", length,
@@ -115,6 +118,16 @@ static int make_buffer(struct worker *w) {
         w->buffer = p;
         w->buffer_length = length;
         memset(p, 0x5a, length); /* the first touch puts the pages where this thread's policy says */
+        return 0;
+}
+
+int worker_make_histogram(struct worker *w) {
+        if (w->agent->setup.interval_ns == 0)
+                return 0;
+        w->latency = malloc(sizeof *w->latency);
+        if (!w->latency)
+                return failure_set(&w->failure, ENOMEM, "no memory for a histogram");
+        memset(w->latency, 0, sizeof *w->latency); /* touched here: its pages are this thread's */
         return 0;
 }
 

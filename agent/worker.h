@@ -70,6 +70,8 @@ struct worker {
 
 /* Allocates the workers of the agent's set-up: no thread, no buffer yet. 0; negative errno with a->failure. */
 int workers_new(struct agent *a);
+/* In the worker's thread: w->latency, empty, where samples are taken at all. 0; negative errno with w->failure. */
+int worker_make_histogram(struct worker *w);
 /* Joins nothing: the threads have ended. */
 void workers_free(struct agent *a);
 

@@ -35,12 +35,11 @@ static int pingpong_prepare(struct worker *w) {
         if (!w->loop)
                 return failure_set(&w->failure, EOPNOTSUPP, "transport %s has no pingpong",
                                    transport_name(a->setup.point.transport));
-        if (a->end != END_FIRST || a->setup.interval_ns == 0)
+        if (a->end != END_FIRST)
                 return 0;
-        w->latency = malloc(sizeof *w->latency);
-        if (!w->latency)
-                return failure_set(&w->failure, ENOMEM, "no memory for a histogram");
-        memset(w->latency, 0, sizeof *w->latency); /* touched here: its pages are this thread's */
+        int r = worker_make_histogram(w);
+        if (r < 0 || !w->latency)
+                return r;
         if (w->index == 0)
                 a->clock_cost_ns = measure_clock_pair();
         return 0;

@@ -9,6 +9,8 @@
 static const struct workload_ops *const workloads[] = {
         &workload_stream,
         &workload_pingpong,
+        &workload_syscall,
+        &workload_context_switch,
 };
 
 const struct workload_ops *workload_find(enum workload w) {

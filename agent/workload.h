@@ -12,6 +12,7 @@
 #include "schema/terms.h"
 
 struct agent;
+struct json_writer;
 
 struct workload_ops {
         enum workload workload;
@@ -20,11 +21,15 @@ struct workload_ops {
         int (*prepare)(struct worker *w);
         /* Leader: everything from start_ns to the report's totals. 0; negative errno with a->failure. */
         int (*run)(struct agent *a, uint64_t start_ns);
+        /* Leader: ends what prepare began beside the worker, also after a failure at any point. May be NULL. */
+        void (*close)(struct agent *a);
+        /* Members of the `effective` object, as a transport's. May be NULL. */
+        void (*effective)(const struct agent *a, struct json_writer *w);
 };
 
 /* NULL when this build has none. */
 const struct workload_ops *workload_find(enum workload w);
 
-extern const struct workload_ops workload_stream, workload_pingpong;
+extern const struct workload_ops workload_stream, workload_pingpong, workload_syscall, workload_context_switch;
 
 #endif

@@ -194,6 +194,7 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         text_printf(t->text, "%u,%u,%u", row->runs, row->runs_planned, row->runs_failed);
         csv_statistic(t->text, &row->throughput_bytes_per_second);
         csv_statistic(t->text, &row->messages_per_second);
+        csv_statistic(t->text, &row->cost_ns);
         text_printf(t->text, ",%s", row->latency_kind ? row->latency_kind : "");
         for (size_t i = 0; i < n_latency_columns; i++)
                 csv_statistic(t->text, latency_statistic(row, i));
@@ -217,6 +218,7 @@ static void csv_header(struct table *t) {
         text_puts(t->text, "runs,runs_planned,runs_failed");
         csv_statistic_header(t->text, "throughput_bytes_per_second");
         csv_statistic_header(t->text, "messages_per_second");
+        csv_statistic_header(t->text, "cost_ns");
         text_puts(t->text, ",latency_kind");
         for (size_t i = 0; i < n_latency_columns; i++) {
                 char name[32];

@@ -77,6 +77,10 @@ void render_run(struct json_writer *w, const struct run_record *run) {
         json_object_end(w);
 }
 
+static const struct {
+        const char *workload, *kind;
+} kinds[] = {{"pingpong", "rtt"}, {"syscall", "call"}, {"context-switch", "switch"}};
+
 const char *render_latency_kind(const char *point_json) {
         struct json *point;
         if (!point_json || json_parse(point_json, strlen(point_json), &point, NULL) < 0)
@@ -85,9 +89,12 @@ const char *render_latency_kind(const char *point_json) {
         const struct json *member = json_get(point, "workload");
         if (member)
                 (void) json_as_string(member, &workload); /* stays NULL when it is none */
-        bool pingpong = workload && strcmp(workload, "pingpong") == 0;
+        const char *kind = "one_way";
+        for (size_t i = 0; workload && i < ELEMENTS(kinds); i++)
+                if (strcmp(workload, kinds[i].workload) == 0)
+                        kind = kinds[i].kind;
         json_free(point);
-        return pingpong ? "rtt" : "one_way";
+        return kind;
 }
 
 static void render_latency(struct json_writer *w, const struct histogram *h, const char *kind, bool histogram) {
@@ -173,6 +180,7 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         json_member_u64(w, "runs_failed", row->runs_failed);
         member_statistic(w, "throughput_bytes_per_second", &row->throughput_bytes_per_second);
         member_statistic(w, "messages_per_second", &row->messages_per_second);
+        member_statistic(w, "cost_ns", &row->cost_ns);
         json_put_key(w, "latency_ns");
         if (row->latency_kind && row->latency_p50.n > 0) {
                 json_object_begin(w);

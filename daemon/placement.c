@@ -266,8 +266,8 @@ static int keep_off(const struct topology *t, struct run_placement *p) {
 
 static int resolve_kind(const struct topology *t, const struct point *p, struct run_placement *ret, struct refusal *r) {
         switch (p->placement.kind) {
-        case PLACEMENT_DEFAULT:
-                return 0;
+        case PLACEMENT_DEFAULT: /* processes that wait for each other on many CPUs would measure wake-ups */
+                return p->workload == WORKLOAD_CONTEXT_SWITCH ? resolve_same_cpu(t, ret, r) : 0;
         case PLACEMENT_SAME_CPU:
                 return resolve_same_cpu(t, ret, r);
         case PLACEMENT_SAME_CORE:
@@ -293,6 +293,11 @@ int placement_resolve(const struct topology *t, const struct point *p, struct ru
                 free(found.ends[END_SECOND].cpus);
                 found.ends[END_SECOND] = (struct agent_placement){0};
         }
+        if (p->workload == WORKLOAD_CONTEXT_SWITCH && found.ends[END_FIRST].n_cpus != 1)
+                return refuse(r, 422, "wrong-combination", "/placement",
+                              "a context switch is measured on one CPU, and this placement has %zu: use same-cpu, or "
+                              "an object that names the initiator's cpu",
+                              found.ends[END_FIRST].n_cpus);
         x = keep_off(t, &found);
         if (x < 0)
                 return x;

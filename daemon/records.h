@@ -77,8 +77,9 @@ struct result_record {
         uint32_t runs; /* done ones, which the statistics are of */
         uint32_t runs_planned, runs_failed;
         struct statistic throughput_bytes_per_second, messages_per_second;
+        struct statistic cost_ns; /* per call or context switch; n = 0 for workloads that move data */
         /* percentiles of each run's whole window, then the statistic over the runs; n = 0 without latency */
-        const char *latency_kind; /* "rtt", "one_way" or NULL; static */
+        const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         struct statistic latency_min, latency_p50, latency_p90, latency_p99, latency_p99_9, latency_max, latency_mean;
         char *flags_json; /* union over the runs */
         char *error;      /* of the last failed run, or NULL */

@@ -7,6 +7,7 @@
 
 #include "daemon/result.h"
 
+#include "daemon/result-cost.h"
 #include "daemon/statistics.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -110,6 +111,19 @@ static void put_latency(struct json_writer *w, const char *key, const struct lat
         json_object_end(w);
 }
 
+static const char *latency_kind(enum workload w) {
+        switch (w) {
+        case WORKLOAD_PINGPONG:
+                return "rtt";
+        case WORKLOAD_SYSCALL:
+                return "call";
+        case WORKLOAD_CONTEXT_SWITCH:
+                return "switch"; /* a hop: the switch with the pipe's part */
+        default:
+                return "one_way";
+        }
+}
+
 static void put_latencies(const struct result *r, struct json_writer *w) {
         struct latency_summary s;
         bool round_trip = r->order->point->workload == WORKLOAD_PINGPONG;
@@ -121,15 +135,25 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
                                        : "a closed-loop stream has no latency of its own; pingpong measures it");
                 return;
         }
-        put_latency(w, "latency_ns", &s, round_trip ? "rtt" : "one_way", 1);
+        put_latency(w, "latency_ns", &s, latency_kind(r->order->point->workload), 1);
         if (round_trip)
                 put_latency(w, "latency_one_way_ns", &s, "one_way", 2);
+}
+
+/* A call or a switch moves nothing: there is no throughput, which is not a throughput of 0. */
+static void put_throughput(struct json_writer *w, uint64_t bytes, uint64_t window_ns) {
+        if (bytes) {
+                json_member_double(w, "throughput_bytes_per_second", per_second(bytes, window_ns));
+                return;
+        }
+        json_member_null(w, "throughput_bytes_per_second");
+        json_member_string(w, "throughput_reason", "no data was moved this way");
 }
 
 static void put_report(struct json_writer *w, const char *role, const struct message_report *m) {
         json_put_key(w, role);
         json_object_begin(w);
-        json_member_double(w, "throughput_bytes_per_second", per_second(m->bytes, m->window_ns));
+        put_throughput(w, m->bytes, m->window_ns);
         json_member_double(w, "messages_per_second", per_second(m->messages, m->window_ns));
         json_member_u64(w, "messages", m->messages);
         json_member_u64(w, "bytes", m->bytes);
@@ -150,7 +174,7 @@ static void put_figures(const struct result *r, struct json_writer *w) {
                 window_ns = m->window_ns > window_ns ? m->window_ns : window_ns;
                 by = by ? "both" : r->roles[end];
         }
-        json_member_double(w, "throughput_bytes_per_second", per_second(bytes, window_ns));
+        put_throughput(w, bytes, window_ns);
         json_member_double(w, "messages_per_second", per_second(messages, window_ns));
         json_member_u64(w, "messages", messages);
         json_member_u64(w, "bytes", bytes);
@@ -164,6 +188,7 @@ int result_to_json(const struct result *r, char **ret) {
         json_writer_init(&w);
         json_object_begin(&w);
         put_figures(r, &w);
+        int e = result_cost_to_json(r->order->point, r->reports[END_FIRST], &w);
         put_latencies(r, &w);
         json_member_string(&w, "loop", spec->rate > 0 ? "open" : "closed");
         json_member_string(&w, "verify", verify_name(spec->verify));
@@ -177,7 +202,8 @@ int result_to_json(const struct result *r, char **ret) {
                         json_member_raw(&w, r->roles[end], r->reports[end]->counters);
         json_object_end(&w);
         json_object_end(&w);
-        int e = json_writer_steal(&w, ret, NULL);
+        if (e == 0)
+                e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }

@@ -24,6 +24,7 @@ static const struct figure {
 } figures[] = {
         {NULL, "throughput_bytes_per_second", offsetof(struct result_record, throughput_bytes_per_second)},
         {NULL, "messages_per_second", offsetof(struct result_record, messages_per_second)},
+        {NULL, "cost_ns", offsetof(struct result_record, cost_ns)},
         {"latency_ns", "min", offsetof(struct result_record, latency_min)},
         {"latency_ns", "p50", offsetof(struct result_record, latency_p50)},
         {"latency_ns", "p90", offsetof(struct result_record, latency_p90)},
@@ -57,12 +58,17 @@ static const struct json *object_member(const struct json *object, const char *k
         return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
 }
 
+static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch"};
+
 static const char *known_latency_kind(const struct json *result) {
         const struct json *kind = object_member(object_member(result, "latency_ns"), "kind");
         const char *name;
         if (!kind || json_as_string(kind, &name) < 0)
                 return NULL;
-        return strcmp(name, "rtt") == 0 ? "rtt" : strcmp(name, "one_way") == 0 ? "one_way" : NULL;
+        for (size_t i = 0; i < ELEMENTS(latency_kinds); i++)
+                if (strcmp(name, latency_kinds[i]) == 0)
+                        return latency_kinds[i];
+        return NULL;
 }
 
 static int collect_run(const char *result_json, struct columns *c, const char **latency_kind) {

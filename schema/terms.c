@@ -102,10 +102,7 @@ static const char *const workloads[WORKLOAD_COUNT] = {
         [WORKLOAD_SYSCALL] = "syscall",
         [WORKLOAD_CONTEXT_SWITCH] = "context-switch",
 };
-static const char *const workloads_unavailable[WORKLOAD_COUNT] = {
-        [WORKLOAD_SYSCALL] = "this build does not measure system calls yet",
-        [WORKLOAD_CONTEXT_SWITCH] = "this build does not measure context switches yet",
-};
+static const char *const workloads_unavailable[WORKLOAD_COUNT] = {0};
 static const char *const copy_modes[COPY_COUNT] = {
         [COPY_TWO] = "two-copy", [COPY_ONE] = "one-copy", [COPY_ZERO] = "zero-copy"};
 static const char *const engines[ENGINE_COUNT] = {[ENGINE_SYSCALL] = "syscall", [ENGINE_IO_URING] = "io_uring"};

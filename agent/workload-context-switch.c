@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Processes on one CPU that pass a byte round a ring of pipes, after lmbench's lat_ctx: a hop is a write, a switch, a
+ * read, and a walk over the working set of the process that was woken. A message is one round of the ring. What the
+ * pipes and the walk cost without a switch is measured beforehand, in one process that passes the byte to itself
+ * through the same pipes; the daemon subtracts it.
+ *
+ * The agent's own process is the ring's first member and keeps the time; the others are forked from it once it is
+ * pinned, share nothing with it but the pipes, die with it, and are killed when the run is over.
+ *
+ * Source: L. McVoy, C. Staelin, "lmbench: Portable Tools for Performance Analysis", USENIX 1996, section 6.6.
+ */
+
+#include "agent/agent.h"
+#include "agent/phases.h"
+#include "schema/histogram.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define PROCESSES_MAX 64u
+#define OVERHEAD_ROUNDS 201u /* of which the median counts */
+#define OVERHEAD_HOPS 200u   /* at least, in each of them */
+
+struct ring {
+        uint32_t n;
+        int pipes[PROCESSES_MAX][2];  /* pipes[i] leads from member i to the next */
+        pid_t members[PROCESSES_MAX]; /* [0] stays 0: this process */
+        unsigned char *set;           /* the working set of this process; NULL without one */
+        size_t set_bytes;
+        double overhead_ns; /* of a hop without a switch */
+};
+
+static inline uint64_t walk(const unsigned char *set, size_t bytes) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i + sizeof(uint64_t) <= bytes; i += sizeof(uint64_t))
+                sum += *(const volatile uint64_t *) (const void *) (set + i);
+        return sum;
+}
+
+/* One byte; an interruption before it came is told apart from a failure. */
+static inline long pass(int fd, char *byte) {
+        return syscall(SYS_write, fd, byte, 1);
+}
+
+static inline long take(int fd, char *byte) {
+        return syscall(SYS_read, fd, byte, 1);
+}
+
+static int make_set(struct ring *ring) {
+        if (ring->set_bytes == 0)
+                return 0;
+        void *p = mmap(NULL, ring->set_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
+                return -errno;
+        memset(p, 1, ring->set_bytes); /* pages of its own, not the shared page of zeros */
+        ring->set = p;
+        return 0;
+}
+
+/* A member's whole life. Only async-signal-safe calls: it was forked from a process with threads. */
+static __attribute__((noreturn)) void member_main(struct ring *ring, uint32_t i, pid_t parent) {
+        uint64_t sink = 0;
+        char byte;
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+                _exit(1);
+        /* nothing of the agent's but the two ends: no control socket that outlives it here */
+        int in = STDIN_FILENO, out = STDOUT_FILENO;
+        if (dup2(ring->pipes[i - 1][0], in) < 0 || dup2(ring->pipes[i][1], out) < 0 ||
+            syscall(SYS_close_range, STDERR_FILENO, ~0U, 0) < 0 || make_set(ring) < 0)
+                _exit(2);
+        for (;;) {
+                if (take(in, &byte) != 1)
+                        _exit(errno == EINTR ? 3 : 0);
+                sink += walk(ring->set, ring->set_bytes);
+                if (pass(out, &byte) != 1)
+                        _exit((int) (sink & 3));
+        }
+}
+
+static int fork_members(struct worker *w, struct ring *ring) {
+        pid_t parent = getpid();
+        for (uint32_t i = 1; i < ring->n; i++) {
+                pid_t pid = fork();
+                if (pid < 0)
+                        return failure_set(&w->failure, errno, "process %" PRIu32 " of %" PRIu32 " cannot be made: %s",
+                                           i + 1, ring->n, strerrordesc_np(errno));
+                if (pid == 0)
+                        member_main(ring, i, parent);
+                ring->members[i] = pid;
+        }
+        return 0;
+}
+
+static int make_pipes(struct worker *w, struct ring *ring) {
+        for (uint32_t i = 0; i < ring->n; i++)
+                if (pipe2(ring->pipes[i], O_CLOEXEC) < 0)
+                        return failure_set(&w->failure, errno, "pipe %" PRIu32 " of %" PRIu32 ": %s", i + 1, ring->n,
+                                           strerrordesc_np(errno));
+        return 0;
+}
+
+static int by_value(const void *a, const void *b) {
+        double x = *(const double *) a, y = *(const double *) b;
+        return (x > y) - (x < y);
+}
+
+/* What a hop costs in one process: through all the pipes in turn, as the byte will go. */
+static int measure_overhead(struct worker *w, struct ring *ring) {
+        uint32_t rounds_each = (OVERHEAD_HOPS + ring->n - 1) / ring->n;
+        double values[OVERHEAD_ROUNDS];
+        char byte = 0;
+        for (unsigned v = 0; v < OVERHEAD_ROUNDS; v++) {
+                uint64_t begin = util_now_ns();
+                for (uint32_t i = 0; i < rounds_each * ring->n; i++) {
+                        const int *p = ring->pipes[i % ring->n];
+                        if (pass(p[1], &byte) != 1 || take(p[0], &byte) != 1)
+                                return failure_set(&w->failure, errno, "the pipes cannot be tried: %s",
+                                                   strerrordesc_np(errno));
+                        w->sink += walk(ring->set, ring->set_bytes);
+                }
+                values[v] = (double) (util_now_ns() - begin) / (rounds_each * ring->n);
+        }
+        qsort(values, OVERHEAD_ROUNDS, sizeof(values[0]), by_value);
+        ring->overhead_ns = values[OVERHEAD_ROUNDS / 2];
+        return 0;
+}
+
+/* A round that has begun is ended whatever comes: the byte must not stay behind in the ring. */
+static long take_back(struct worker *w, int fd, char *byte) {
+        for (;;) {
+                long r = take(fd, byte);
+                if (r == 1 || (r < 0 && errno != EINTR))
+                        return r;
+                if (r == 0)
+                        return -1;
+                worker_count(&w->eintr);
+        }
+}
+
+static int ring_loop(struct worker *w) {
+        struct ring *ring = w->channel;
+        int out = ring->pipes[0][1], in = ring->pipes[ring->n - 1][0];
+        uint64_t n = w->messages, sink = 0, began = util_now_ns();
+        char byte = 0;
+        while (n < worker_limit(w)) {
+                if (pass(out, &byte) != 1 || take_back(w, in, &byte) != 1)
+                        return failure_set(&w->failure, errno ? errno : EPIPE,
+                                           "the ring of %" PRIu32 " processes broke in round %" PRIu64, ring->n, n);
+                sink += walk(ring->set, ring->set_bytes);
+                if (w->latency) { /* nothing lies between two rounds: the end of one is the start of the next */
+                        uint64_t now = util_now_ns();
+                        histogram_record(w->latency, (now - began + ring->n / 2) / ring->n);
+                        began = now;
+                }
+                __atomic_store_n(&w->messages, ++n, __ATOMIC_RELAXED);
+        }
+        w->sink += sink;
+        return 0;
+}
+
+static int check_one_cpu(struct worker *w) {
+        const struct agent_placement *p = &w->agent->setup.placement;
+        if (p->n_cpus == 1)
+                return 0;
+        return failure_set(&w->failure, EINVAL,
+                           "a context switch is measured on one CPU, and the placement has %zu (0: not pinned)",
+                           p->n_cpus);
+}
+
+static int switch_prepare(struct worker *w) {
+        const struct point *p = &w->agent->setup.point;
+        struct ring *ring = calloc(1, sizeof(*ring));
+        if (!ring)
+                return failure_set(&w->failure, ENOMEM, "no memory for a ring of processes");
+        memset(ring->pipes, 0xff, sizeof(ring->pipes));
+        ring->n = p->processes;
+        ring->set_bytes = (size_t) p->working_set;
+        w->channel = ring; /* from here on switch_close() sees to it */
+        if (ring->n < 2 || ring->n > PROCESSES_MAX)
+                return failure_set(&w->failure, EINVAL, "%" PRIu32 " processes; 2 to %u can be run", ring->n,
+                                   PROCESSES_MAX);
+        int r = check_one_cpu(w);
+        if (r == 0)
+                r = make_pipes(w, ring);
+        if (r == 0 && make_set(ring) < 0)
+                r = failure_set(&w->failure, ENOMEM, "no memory for a working set of %zu bytes", ring->set_bytes);
+        if (r == 0)
+                r = measure_overhead(w, ring);
+        if (r == 0)
+                r = fork_members(w, ring);
+        w->loop = ring_loop;
+        return r < 0 ? r : worker_make_histogram(w);
+}
+
+/* In the leader's thread; the workers rest or are past caring. */
+static void switch_close(struct agent *a) {
+        struct ring *ring = a->n_workers ? a->workers[0].channel : NULL;
+        if (!ring)
+                return;
+        for (uint32_t i = 1; i < ring->n; i++) {
+                if (ring->members[i] <= 0)
+                        continue;
+                (void) kill(ring->members[i], SIGKILL); /* a child not waited for: the number is still its own */
+                while (waitpid(ring->members[i], NULL, 0) < 0 && errno == EINTR)
+                        ;
+                ring->members[i] = 0;
+        }
+}
+
+static void switch_effective(const struct agent *a, struct json_writer *w) {
+        const struct ring *ring = a->workers[0].channel;
+        json_member_u64(w, "processes", ring->n);
+        json_member_u64(w, "working_set_bytes", ring->set_bytes);
+        json_member_double(w, "pipe_overhead_ns", ring->overhead_ns);
+}
+
+const struct workload_ops workload_context_switch = {
+        .workload = WORKLOAD_CONTEXT_SWITCH,
+        .one_agent = true,
+        .prepare = switch_prepare,
+        .run = phases_run,
+        .close = switch_close,
+        .effective = switch_effective,
+};

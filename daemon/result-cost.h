@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_RESULT_COST_H
+#define IPCLAB_DAEMON_RESULT_COST_H
+
+/*
+ * What one call or one context switch costs: the figure of the workloads that move no data, from a report's exact count
+ * and window.
+ */
+
+#include "schema/protocol.h"
+
+struct json_writer;
+
+/* Members of a run's result under construction: "cost_ns" and "cost_of" ("call", "context switch"), both null for
+ * workloads that move data; for a switch also "hop_ns", from which "pipe_overhead_ns" has been subtracted. 0; -EBADMSG
+ * when the agent did not tell the overhead; -ENOMEM. */
+int result_cost_to_json(const struct point *p, const struct message_report *m, struct json_writer *w);
+
+#endif
