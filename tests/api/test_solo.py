@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Workloads of one agent: system calls and context switches."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+CALLS = ["getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall", "read-zero"]
+
+
+def finish(unix, spec):
+    """Posts it and waits until it is done."""
+    experiment = client.wait_final(client.post(spec)["id"], 60)
+    assert experiment["state"] == "done", experiment
+    return experiment
+
+
+def runs_of(client, experiment):
+    return client.items(f"/experiments/{experiment['id']}/runs")
+
+
+def stat_of(pid):
+    """State and parent of a process, or None when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return fields[0], int(fields[1])
+
+
+def children_of(pid):
+    stats = {int(path.name): stat_of(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()}
+    return [child for child, stat in stats.items() if stat and stat[1] == pid]
+
+
+def test_system_calls(unix):
+    experiment = finish(unix, {"workload": "syscall", "call": CALLS, "messages": 50000, "warmup_seconds": 0})
+    for run in runs_of(unix, experiment):
+        result = run["result"]
+        assert [agent["role"] for agent in run["agents"]] == ["initiator"]
+        assert result["messages"] == 50000 and result["bytes"] == 0
+        assert result["throughput_bytes_per_second"] is None and result["throughput_reason"]
+        assert result["cost_of"] == "call"
+        assert result["cost_ns"] == result["window_ns"] / 50000
+        assert result["latency_ns"]["kind"] == "call"
+        assert "message_size" not in run["point"] and "transport" not in run["point"]
+    rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
+    assert [row["point"]["call"] for row in rows] == CALLS
+    assert all(row["cost_ns"]["median"] > 0 and row["throughput_bytes_per_second"] is None for row in rows)
+
+
+def test_context_switches(unix):
+    spec = {"workload": "context-switch", "processes": [2, 5], "working_set": [0, 65536], "messages": 2000}
+    experiment = finish(unix, spec | {"warmup_seconds": 0.05})
+    for run in runs_of(unix, experiment):
+        result, point = run["result"], run["point"]
+        assert result["cost_of"] == "context switch"
+        assert result["hop_ns"] == result["window_ns"] / result["messages"] / point["processes"]
+        assert result["pipe_overhead_ns"] > 0
+        assert abs(result["hop_ns"] - result["pipe_overhead_ns"] - result["cost_ns"]) < 1e-6 * result["hop_ns"]
+        # on one CPU, whatever was asked for: two of them would measure wake-ups
+        assert len(run["agents"][0]["placement"]["cpus"]) == 1
+        assert run["agents"][0]["effective"]["working_set_bytes"] == point["working_set"]
+
+
+def test_by_time(unix):
+    spec = {"workload": ["syscall", "context-switch"], "duration_seconds": 0.3, "warmup_seconds": 0.1}
+    experiment = finish(unix, spec)
+    samples = unix.items(f"/experiments/{experiment['id']}/samples")
+    for run in runs_of(unix, experiment):
+        mine = [sample for sample in samples if sample["run_id"] == run["id"]]
+        assert sum(sample["messages"] for sample in mine) == run["result"]["messages"] > 0
+        assert sum(sample["interval_ns"] for sample in mine) == run["result"]["window_ns"]
+
+
+def test_a_roaming_ring_is_refused(unix):
+    spec = {"workload": "context-switch", "placement": {"initiator": {"node": 0}}}
+    if len(os.sched_getaffinity(0)) > 1:
+        unix.refused("POST", "/experiments", 422, "wrong-combination", body=spec)
+
+
+def test_a_killed_ring_leaves_no_process(unix, daemon):
+    spec = {"workload": "context-switch", "processes": 8, "duration_seconds": 30, "warmup_seconds": 0}
+    experiment = unix.post(spec)
+    deadline = time.monotonic() + 20
+    while True:
+        agents = children_of(daemon.process.pid)
+        members = [pid for agent in agents for pid in children_of(agent)]
+        if len(members) == 7:
+            break
+        assert time.monotonic() < deadline, "the ring was never made"
+        time.sleep(0.02)
+    os.kill(agents[0], signal.SIGKILL)
+    ended = unix.wait_final(experiment["id"])
+    assert ended["state"] == "failed" and "SIGKILL" in ended["error"]
+    deadline = time.monotonic() + 5
+    while any((stat_of(pid) or "Z")[0] != "Z" for pid in members):
+        assert time.monotonic() < deadline, "a member of the ring outlived its agent"
+        time.sleep(0.02)
