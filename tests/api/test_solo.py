@@ -9,7 +9,7 @@ from pathlib import Path
 CALLS = ["getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall", "read-zero"]
 
 
-def finish(unix, spec):
+def finish(client, spec):
     """Posts it and waits until it is done."""
     experiment = client.wait_final(client.post(spec)["id"], 60)
     assert experiment["state"] == "done", experiment
