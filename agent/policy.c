@@ -32,6 +32,15 @@ int policy_set(enum memory_policy policy, const struct node_set *nodes) {
         return r < 0 ? -errno : 0;
 }
 
+int policy_of_range(void *start, size_t length, enum memory_policy policy, const struct node_set *nodes) {
+        int mode = mode_of(policy);
+        bool some = mode != MPOL_DEFAULT && mode != MPOL_LOCAL;
+        if (policy == MEMORY_DEFAULT)
+                return 0;
+        long r = syscall(SYS_mbind, start, length, mode, some ? nodes->bits : NULL, some ? SPEC_NODES_MAX + 1 : 0, 0);
+        return r < 0 ? -errno : 0;
+}
+
 int policy_enter(enum memory_policy policy, const struct node_set *nodes, struct policy_saved *ret) {
         memset(ret, 0, sizeof *ret);
         if (policy == MEMORY_DEFAULT)

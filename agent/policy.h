@@ -9,6 +9,8 @@
 
 #include "schema/spec.h"
 
+#include <stddef.h>
+
 struct policy_saved {
         bool changed;
         int mode;
@@ -18,6 +20,10 @@ struct policy_saved {
 /* MEMORY_DEFAULT: nothing is changed. 0 or negative errno. */
 int policy_enter(enum memory_policy policy, const struct node_set *nodes, struct policy_saved *ret);
 int policy_leave(const struct policy_saved *saved);
+
+/* For pages of this range, not touched yet, for good: mbind(2). MEMORY_DEFAULT: as the thread's. 0 or negative errno.
+ */
+int policy_of_range(void *start, size_t length, enum memory_policy policy, const struct node_set *nodes);
 
 /* For the calling thread from now on. 0 or negative errno. */
 int policy_set(enum memory_policy policy, const struct node_set *nodes);

@@ -74,6 +74,20 @@ static void take_policy(struct thread_proof *p) {
                         node_set_add(&p->policy_nodes, n);
 }
 
+/* The file exists only where the scheduler's debugging is compiled in. */
+static void take_migrations(struct worker *w) {
+        struct thread_proof *p = &w->proof;
+        char text[8192];
+        int r = procfs_read_task(w->tid, "sched", text, sizeof text);
+        if (r == 0)
+                r = procfs_line_number(text, "se.nr_migrations", &p->migrations);
+        p->migrations_error = -r;
+        if (!p->has_base) {
+                p->migrations_base = p->migrations;
+                p->has_base = true;
+        }
+}
+
 int proof_take(struct worker *w) {
         struct thread_proof *p = &w->proof;
         int r = cpumask_get_affinity(0, &p->affinity);
@@ -83,6 +97,7 @@ int proof_take(struct worker *w) {
                 return failure_set(&w->failure, -r, "thread %" PRIu32 " cannot tell where it is: %s", w->index,
                                    strerrordesc_np(-r));
         cpumask_add(&p->seen, p->cpu);
+        take_migrations(w);
         take_policy(p);
         take_stack(p);
         return 0;
@@ -231,6 +246,17 @@ static void put_policy(struct json_writer *w, const struct thread_proof *p) {
         json_array_end(w);
 }
 
+static void put_migrations(struct json_writer *w, const struct thread_proof *p) {
+        if (p->migrations_error == 0) {
+                json_member_u64(w, "migrations", p->migrations - p->migrations_base);
+                return;
+        }
+        char reason[128];
+        (void) snprintf(reason, sizeof reason, "/proc/PID/sched: %s", strerrordesc_np(p->migrations_error));
+        json_member_null(w, "migrations");
+        json_member_string(w, "migrations_reason", reason);
+}
+
 static void put_thread(struct json_writer *w, const struct worker *worker) {
         const struct thread_proof *p = &worker->proof;
         struct cpumask seen = p->seen;
@@ -244,6 +270,7 @@ static void put_thread(struct json_writer *w, const struct worker *worker) {
         json_member_u64(w, "node", p->node);
         json_put_key(w, "cpus_seen");
         cpumask_put(w, &seen);
+        put_migrations(w, p);
         json_object_end(w);
 }
 

@@ -10,12 +10,14 @@
  * With more than 64 threads the pages are summed per kind ("threads": how many, instead of "thread"), and of threads
  * that nobody pinned only the first 64 are listed; "threads_total" says how many there are.
  *
- * Source: man 2 sched_getaffinity, getcpu, get_mempolicy, move_pages; man 5 proc (task/TID/stat, field processor).
+ * Source: man 2 sched_getaffinity, getcpu, get_mempolicy, move_pages; man 5 proc (task/TID/stat, field processor;
+ * task/TID/sched, se.nr_migrations).
  */
 
 #include "agent/cpumask.h"
 #include "schema/spec.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,10 +33,15 @@ struct thread_proof {
         int policy_error;      /* errno of get_mempolicy, 0 = the two below hold */
         enum memory_policy policy;
         struct node_set policy_nodes;
-        uintptr_t stack_low, stack_high; /* pages of the stack that the loop runs on */
+        bool has_base;
+        int migrations_error;                 /* errno of task/TID/sched, 0 = the two below hold */
+        uint64_t migrations_base, migrations; /* the kernel's count at the first look, and at the last */
+        uintptr_t stack_low, stack_high;      /* pages of the stack that the loop runs on */
 };
 
-/* In the worker's thread, at rest: affinity, CPU, node, policy, stack. 0; negative errno with w->failure. */
+/* In the worker's thread, at rest: affinity, CPU, node, migrations, policy, stack. The first call is the base that
+ * migrations are counted from: one that was away and came back between two looks at its CPU is found out. 0; negative
+ * errno with w->failure. */
 int proof_take(struct worker *w);
 
 /* The leader, now and then while loops run: which CPU each worker is on. Costs the workers nothing. */

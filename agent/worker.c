@@ -8,6 +8,7 @@
 #include "agent/worker.h"
 
 #include "agent/agent.h"
+#include "agent/policy.h"
 #include "schema/histogram.h"
 #include "schema/util.h"
 
@@ -117,7 +118,12 @@ static int make_buffer(struct worker *w) {
                                    w->index, strerrordesc_np(errno));
         w->buffer = p;
         w->buffer_length = length;
-        memset(p, 0x5a, length); /* the first touch puts the pages where this thread's policy says */
+        const struct agent_placement *given = &w->agent->setup.placement;
+        int r = policy_of_range(p, length, given->buffer, &given->buffer_nodes);
+        if (r < 0)
+                return failure_set(&w->failure, -r, "the buffer of thread %" PRIu32 " cannot be placed: %s", w->index,
+                                   strerrordesc_np(-r));
+        memset(p, 0x5a, length); /* the first touch puts the pages where the range's or this thread's policy says */
         return 0;
 }
 

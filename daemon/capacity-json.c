@@ -25,6 +25,16 @@ static void put_set(struct json_writer *w, const char *key, unsigned set, unsign
         json_array_end(w);
 }
 
+static void put_options(struct json_writer *w, enum transport transport) {
+        const char *names[CAPABILITY_COUNT];
+        size_t n = transport_option_names(transport, names);
+        json_put_key(w, "options");
+        json_array_begin(w);
+        for (size_t i = 0; i < n; i++)
+                json_put_string(w, names[i]);
+        json_array_end(w);
+}
+
 static const char *name_of_workload(unsigned v) {
         return workload_name((enum workload) v);
 }
@@ -114,6 +124,7 @@ static int put_transport(struct json_writer *w, struct hostfs *h, const struct c
         put_engines(w, term, uring);
         put_set(w, "copy_modes", term->copy_modes, COPY_COUNT, name_of_copy_mode);
         put_set(w, "waits", term->waits, WAIT_COUNT, name_of_wait);
+        put_options(w, q->transport);
         json_member_bool(w, "message_bound", term->message_bound);
         put_capacity(w, &c);
         json_object_end(w);

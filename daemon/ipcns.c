@@ -8,6 +8,7 @@
 
 #include "daemon/ipcns.h"
 
+#include "daemon/process.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -41,18 +42,17 @@ static int helper_start(uint64_t namespaces, struct helper *ret) {
         int hold[2], pidfd = -1;
         if (pipe2(hold, O_CLOEXEC) < 0)
                 return -errno;
-        struct clone_args args = {
-                .flags = CLONE_PIDFD | namespaces, .pidfd = (uintptr_t) &pidfd, .exit_signal = SIGCHLD};
-        long pid = syscall(SYS_clone3, &args, sizeof(args));
+        int joins;
+        pid_t pid = process_clone(namespaces, -1, &pidfd, &joins);
         if (pid == 0)
                 helper_main(hold[0], hold[1]);
-        int r = pid < 0 ? -errno : 0;
+        int r = pid < 0 ? pid : 0;
         util_close(hold[0]);
         if (r < 0) {
                 util_close(hold[1]);
                 return r;
         }
-        *ret = (struct helper){.pid = (pid_t) pid, .pidfd = pidfd, .hold = hold[1]};
+        *ret = (struct helper){.pid = pid, .pidfd = pidfd, .hold = hold[1]};
         return 0;
 }
 

@@ -132,30 +132,44 @@ static int take_node(const struct end_context *c, const struct topology_node *no
         return placement_set_cpus(c->given, node->cpus, node->n_cpus);
 }
 
-static int check_memory_node(const struct end_context *c, int id) {
+static int check_memory_node(const struct end_context *c, const char *member, int id) {
         const struct topology_node *node = topology_find_node(c->t, id);
+        char field[32];
+        (void) snprintf(field, sizeof(field), "%s/nodes", member);
         if (!node)
-                return refuse_node(c, "memory/nodes", id, "nodes online", node_is_online, "does not exist");
+                return refuse_node(c, field, id, "nodes online", node_is_online, "does not exist");
         if (!node->has_memory)
-                return refuse_node(c, "memory/nodes", id, "nodes with memory", node_has_memory, "has no memory");
+                return refuse_node(c, field, id, "nodes with memory", node_has_memory, "has no memory");
         if (!node->memory_allowed)
-                return refuse_node(c, "memory/nodes", id, "memory nodes allowed", node_is_allowed,
+                return refuse_node(c, field, id, "memory nodes allowed", node_is_allowed,
                                    "is outside the cpuset of ipclabd");
         return 0;
 }
 
-static int take_memory(const struct end_context *c) {
+static int check_memory(const struct end_context *c, const char *member, enum memory_policy policy,
+                        const struct node_set *nodes) {
         char pointer[128];
-        (void) snprintf(pointer, sizeof(pointer), "/placement/%s/memory", c->role);
-        if (c->asked->memory != MEMORY_DEFAULT && !c->t->numa)
-                return refuse_limit(c->r, pointer, "kernel NUMA support", "none", memory_policy_name(c->asked->memory),
+        (void) snprintf(pointer, sizeof(pointer), "/placement/%s/%s", c->role, member);
+        if (policy != MEMORY_DEFAULT && !c->t->numa)
+                return refuse_limit(c->r, pointer, "kernel NUMA support", "none", memory_policy_name(policy),
                                     "this kernel has no NUMA support, so it knows no memory policy but default");
         for (unsigned id = 0; id < SPEC_NODES_MAX; id++)
-                if (node_set_has(&c->asked->memory_nodes, id)) {
-                        int x = check_memory_node(c, (int) id);
+                if (node_set_has(nodes, id)) {
+                        int x = check_memory_node(c, member, (int) id);
                         if (x < 0)
                                 return x;
                 }
+        return 0;
+}
+
+static int take_memory(const struct end_context *c) {
+        int x = check_memory(c, "memory", c->asked->memory, &c->asked->memory_nodes);
+        if (x == 0)
+                x = check_memory(c, "buffer", c->asked->buffer, &c->asked->buffer_nodes);
+        if (x < 0)
+                return x;
+        c->given->buffer = c->asked->buffer;
+        c->given->buffer_nodes = c->asked->buffer_nodes;
         c->given->memory = c->asked->memory;
         c->given->memory_nodes = c->asked->memory_nodes;
         return 0;

@@ -98,6 +98,20 @@ static int check_affinity(const struct verdict *v, const struct json *list, cons
         return 0;
 }
 
+/* A thread that may use one CPU and was moved has been elsewhere, even if nobody saw it there. */
+static int check_migrations(const struct verdict *v, const struct json *proof, const struct share *s, int64_t thread) {
+        const struct json *count = json_get(proof, "migrations");
+        int64_t n = 0;
+        if (!count || json_type(count) == JSON_NULL)
+                return 0;
+        if (json_as_i64(count, &n) < 0 || n < 0)
+                return bad(v, "migrations");
+        if (s->n == 1 && n > 0)
+                return verdict_say(v, -EPERM, "thread %" PRId64 " was moved %" PRId64 " times, asked to stay on CPU %s",
+                                   thread, n, s->text);
+        return 0;
+}
+
 static int check_thread(const struct verdict *v, const struct json *proof, int64_t index) {
         int64_t thread = -1, cpu = -1;
 
@@ -112,7 +126,8 @@ static int check_thread(const struct verdict *v, const struct json *proof, int64
         if (s.n && !has_cpu(s.cpus, s.n, cpu))
                 return verdict_say(v, -EPERM, "thread %" PRId64 " was on CPU %" PRId64 ", asked %s", thread, cpu,
                                    s.text);
-        return check_within(v, json_get(proof, "cpus_seen"), &s, "cpus_seen", "ran on", thread);
+        r = check_within(v, json_get(proof, "cpus_seen"), &s, "cpus_seen", "ran on", thread);
+        return r < 0 ? r : check_migrations(v, proof, &s, thread);
 }
 
 static int check_threads(const struct verdict *v, const struct json *root) {
@@ -209,8 +224,14 @@ static int node_from_key(const char *key, unsigned *ret) {
         return 0;
 }
 
-static bool promises_nodes(enum memory_policy policy) {
-        return policy == MEMORY_BIND || policy == MEMORY_INTERLEAVE;
+/* The nodes that pages of a kind were promised to, NULL where the policy promises none. The stack is the thread's own;
+ * all else carries messages. */
+static const struct node_set *promised(const struct agent_placement *given, const char *what) {
+        bool apart = given->buffer != MEMORY_DEFAULT && strcmp(what, "stack") != 0;
+        enum memory_policy policy = apart ? given->buffer : given->memory;
+        if (policy != MEMORY_BIND && policy != MEMORY_INTERLEAVE)
+                return NULL;
+        return apart ? &given->buffer_nodes : &given->memory_nodes;
 }
 
 static int check_unknown_pages(const struct verdict *v, const struct json *range, const char *what) {
@@ -218,7 +239,7 @@ static int check_unknown_pages(const struct verdict *v, const struct json *range
         const char *text = NULL;
         if (!reason || json_as_string(reason, &text) < 0 || !text[0])
                 return bad(v, "pages without nodes and without a reason");
-        if (promises_nodes(v->given->memory))
+        if (promised(v->given, what))
                 return verdict_say(v, -EPERM, "where the %s's pages are cannot be proven: %.200s", what, text);
         return 0;
 }
@@ -226,6 +247,7 @@ static int check_unknown_pages(const struct verdict *v, const struct json *range
 static int check_counted_pages(const struct verdict *v, const struct json *range, const struct json *nodes,
                                const char *what) {
         int64_t total = 0, absent = 0, sum = 0;
+        const struct node_set *nodes_promised = promised(v->given, what);
 
         if (get_number(range, "total", &total) < 0 || get_number(range, "absent", &absent) < 0 || absent < 0)
                 return bad(v, "total and absent pages");
@@ -235,7 +257,7 @@ static int check_counted_pages(const struct verdict *v, const struct json *range
                 if (node_from_key(json_key(node), &id) < 0 || json_as_i64(node, &count) < 0 || count < 0)
                         return bad(v, "pages by node");
                 sum += count;
-                if (count > 0 && promises_nodes(v->given->memory) && !node_set_has(&v->given->memory_nodes, id))
+                if (count > 0 && nodes_promised && !node_set_has(nodes_promised, id))
                         return verdict_say(v, -EPERM,
                                            "%" PRId64 " of %" PRId64 " pages of the %s were on node %u, "
                                            "which was not asked",

@@ -68,7 +68,7 @@ static const struct topology_node *memory_for(const struct topology *t, const st
         return best;
 }
 
-static void bind_memory(const struct topology *t, const struct topology_node *node, struct agent_placement *a) {
+void placement_bind_memory(const struct topology *t, const struct topology_node *node, struct agent_placement *a) {
         const struct topology_node *from = memory_for(t, node);
         if (!t->numa || !from) /* one node and no policies: nothing to bind, nothing to go wrong */
                 return;
@@ -98,7 +98,7 @@ static int both_ends(const struct topology *t, const struct topology_node *node,
         if (r == 0)
                 r = placement_set_cpus(&ret->ends[END_SECOND], &second, 1);
         for (unsigned e = 0; r == 0 && e < END_COUNT; e++)
-                bind_memory(t, node, &ret->ends[e]);
+                placement_bind_memory(t, node, &ret->ends[e]);
         return r;
 }
 
@@ -181,7 +181,7 @@ static int resolve_same_node(const struct topology *t, uint32_t threads, struct 
         if (x == 0)
                 x = placement_set_cpus(&ret->ends[END_SECOND], second, n);
         for (unsigned e = 0; x == 0 && e < END_COUNT; e++)
-                bind_memory(t, node, &ret->ends[e]);
+                placement_bind_memory(t, node, &ret->ends[e]);
         return x;
 }
 
@@ -210,7 +210,7 @@ static int resolve_cross_node(const struct topology *t, uint32_t threads, struct
                 int x = placement_set_cpus(&ret->ends[e], nodes[e]->cpus, smaller(threads, nodes[e]->n_cpus));
                 if (x < 0)
                         return x;
-                bind_memory(t, nodes[e], &ret->ends[e]);
+                placement_bind_memory(t, nodes[e], &ret->ends[e]);
                 ret->shares_cpus |= threads > nodes[e]->n_cpus;
         }
         return 0;
@@ -326,6 +326,20 @@ static void put_cpus(struct json_writer *w, const char *key, const int32_t *cpus
         json_array_end(w);
 }
 
+static void put_memory(struct json_writer *w, const char *key, enum memory_policy policy,
+                       const struct node_set *nodes) {
+        json_put_key(w, key);
+        json_object_begin(w);
+        json_member_string(w, "policy", memory_policy_name(policy));
+        json_put_key(w, "nodes");
+        json_array_begin(w);
+        for (unsigned i = 0; i < SPEC_NODES_MAX; i++)
+                if (node_set_has(nodes, i))
+                        json_put_u64(w, i);
+        json_array_end(w);
+        json_object_end(w);
+}
+
 int placement_to_json(const struct topology *t, const struct agent_placement *a, char **ret) {
         struct json_writer w;
         int node = common_node(t, a);
@@ -338,16 +352,9 @@ int placement_to_json(const struct topology *t, const struct agent_placement *a,
                 json_member_i64(&w, "node", node);
         else
                 json_member_null(&w, "node");
-        json_put_key(&w, "memory");
-        json_object_begin(&w);
-        json_member_string(&w, "policy", memory_policy_name(a->memory));
-        json_put_key(&w, "nodes");
-        json_array_begin(&w);
-        for (unsigned i = 0; i < SPEC_NODES_MAX; i++)
-                if (node_set_has(&a->memory_nodes, i))
-                        json_put_u64(&w, i);
-        json_array_end(&w);
-        json_object_end(&w);
+        put_memory(&w, "memory", a->memory, &a->memory_nodes);
+        if (a->buffer != MEMORY_DEFAULT)
+                put_memory(&w, "buffer", a->buffer, &a->buffer_nodes);
         put_cpus(&w, "leader_cpus", a->leader_cpus, a->n_leader_cpus);
         json_object_end(&w);
 

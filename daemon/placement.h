@@ -40,8 +40,15 @@ struct run_placement {
  */
 int placement_resolve(const struct topology *t, const struct point *p, struct run_placement *ret, struct refusal *r);
 void run_placement_deinit(struct run_placement *p);
+
+/* Replaces "all-node-pairs" by each ordered pair of nodes with CPUs, roaming on the node, and "all-cpu-pairs" by each
+ * ordered pair of CPUs that may be used; memory bound to the node, or to the nearest that has some. 0; -EINVAL with
+ * *r; -ENOMEM. */
+int placement_expand_pairs(const struct topology *t, struct spec *spec, struct refusal *r);
+
 /* {"cpus": […], "roam": false, "node": …, "memory": {"policy", "nodes"}, "leader_cpus": […]}: what was given to an
- * agent; node is null when nothing is pinned or the CPUs are of several nodes. malloc()ed. */
+ * agent, with "buffer" as "memory" where the spec places buffers apart; node is null when nothing is pinned or the CPUs
+ * are of several nodes. malloc()ed. */
 int placement_to_json(const struct topology *t, const struct agent_placement *p, char **ret);
 
 /* Checks an agent's proof (JSON text, see struct message_ready) against what it was given: 0 when it holds; -EPERM with

@@ -26,11 +26,28 @@ struct rundir_root {
         int parent_fd, fd;
 };
 
+/* What openat2(2) does below, by hand: systemd's RestrictSUIDSGID= answers that with ENOSYS. */
+static int open_below_by_hand(int dir, const char *name, int flags) {
+        struct stat above, st;
+        if (strchr(name, '/') || strcmp(name, "..") == 0)
+                return -EXDEV;
+        _cleanup_close_ int fd = openat(dir, name, flags);
+        if (fd < 0 || fstat(dir, &above) < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISLNK(st.st_mode)) /* O_PATH opens the link itself */
+                return -ELOOP;
+        if (above.st_dev != st.st_dev)
+                return -EXDEV;
+        return util_steal_fd(&fd);
+}
+
 /* One component below `dir`; a symbolic link or a mount is an error, whoever put it there. */
 static int open_below(int dir, const char *name, uint64_t flags) {
         struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
                                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
         long fd = syscall(SYS_openat2, dir, name, &how, sizeof(how));
+        if (fd < 0 && errno == ENOSYS)
+                return open_below_by_hand(dir, name, (int) how.flags);
         return fd < 0 ? -errno : (int) fd;
 }
 

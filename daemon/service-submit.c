@@ -6,6 +6,7 @@
  */
 
 #include "daemon/admission.h"
+#include "daemon/placement.h"
 #include "daemon/service-internal.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -205,6 +206,8 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
 
 static int prepare_submission(struct service *s, struct submission *sub, struct refusal *r) {
         int error = spec_parse(sub->body, sub->length, &sub->spec, r);
+        if (error == 0)
+                error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
         if (error == 0)
                 error = spec_points(sub->spec, &sub->points, r);
         if (error == -ENOMEM)

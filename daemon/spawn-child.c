@@ -10,6 +10,7 @@
 
 #include "daemon/spawn-child.h"
 
+#include "daemon/process.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -29,10 +30,10 @@
 #define FIRST_FREE_FD 8
 #define SAFE_FD 64 /* below: about to be overwritten */
 
-#define NICE_ANY 40u       /* 20 - (-20) */
 #define AGENT_FILES 65536u /* 1024 threads with a channel both ways, and room */
 
 static const char *const step_names[STEP_COUNT] = {
+        [STEP_CGROUP] = "enter cgroup",
         [STEP_DESCRIPTORS] = "descriptors",
         [STEP_SIGNALS] = "signals",
         [STEP_LIMITS] = "resource limits",
@@ -102,17 +103,19 @@ static int raise_limit(int resource, rlim_t want) {
 }
 
 static int set_limits(void) {
-        struct rlimit no_core = {0, 0};
+        struct rlimit none = {0, 0};
         int e = raise_limit(RLIMIT_NOFILE, AGENT_FILES);
         if (e == 0)
                 e = raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
         if (e == 0)
                 e = raise_limit(RLIMIT_MSGQUEUE, RLIM_INFINITY);
-        if (e == 0 && setrlimit(RLIMIT_CORE, &no_core) < 0)
+        if (e == 0 && setrlimit(RLIMIT_CORE, &none) < 0)
                 e = errno;
-        /* For the thread that speaks with the daemon; agent/main.c takes it from the others. An unprivileged daemon
-         * cannot give it, and its agents do without. */
+        /* For the thread that speaks with the daemon; agent/main.c takes it from the others. A daemon that may not
+         * give it has agents that do without. The right to take it ends here. */
         (void) setpriority(PRIO_PROCESS, 0, PRIO_MIN);
+        if (e == 0 && setrlimit(RLIMIT_NICE, &none) < 0)
+                e = errno;
         return e;
 }
 
@@ -207,6 +210,9 @@ static int give_up_privilege(const struct spawn_child *c, int *step) {
 
 static int prepare(const struct spawn_child *c, int *step, int *report) {
         int e;
+        *step = STEP_CGROUP;
+        if (c->cgroup_fd >= 0 && (e = process_join(c->cgroup_fd)) != 0)
+                return e;
         *step = STEP_DESCRIPTORS;
         if ((e = place_descriptors(c, report)) != 0)
                 return e;

@@ -11,9 +11,11 @@ struct spawn_child {
         pid_t parent;
         int report_fd; /* takes a struct spawn_failure; closed by exec */
         int null_fd;
+        int cgroup_fd; /* to be joined; -1: it is there already */
 };
 
 enum spawn_step {
+        STEP_CGROUP,
         STEP_DESCRIPTORS,
         STEP_SIGNALS,
         STEP_LIMITS,

@@ -9,11 +9,11 @@
 #include "daemon/spawn.h"
 
 #include "daemon/log.h"
+#include "daemon/process.h"
 #include "daemon/spawn-child.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -85,24 +85,19 @@ static int wait_exec(int fd, struct spawn_error *e) {
 }
 
 /* All signals wait until the child has reset its own: nothing of the daemon's runs in it. */
-static int clone_child(const struct spawn_child *child, int cgroup_fd, struct spawned *ret) {
+static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned *ret) {
         sigset_t all, old;
         int pidfd = -1;
-        struct clone_args args = {.flags = CLONE_PIDFD, .pidfd = (uintptr_t) &pidfd, .exit_signal = SIGCHLD};
-        if (cgroup_fd >= 0) {
-                args.flags |= CLONE_INTO_CGROUP;
-                args.cgroup = (uint64_t) cgroup_fd;
-        }
         sigfillset(&all);
         if (pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
                 return -EINVAL;
-        long pid = syscall(SYS_clone3, &args, sizeof(args));
+        pid_t pid = process_clone(0, cgroup_fd, &pidfd, &child->cgroup_fd);
         if (pid == 0)
                 spawn_child_main(child);
-        int r = pid < 0 ? -errno : 0;
+        int r = pid < 0 ? pid : 0;
         (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
         if (r == 0)
-                *ret = (struct spawned){.pid = (pid_t) pid, .pidfd = pidfd};
+                *ret = (struct spawned){.pid = pid, .pidfd = pidfd};
         return r;
 }
 

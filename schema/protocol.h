@@ -87,12 +87,12 @@ struct message_setup {
  * proof, taken after set-up (ready) and again at the end (report); "affinity" on top is what the process was started
  * with, "policy" a memory_policy word, "policy_nodes" its nodes (none for default and local):
  *      {"affinity": [0], "policy": "bind", "policy_nodes": [0],
- *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0]}],
- *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 16}, "absent": 0}]}
- *      "threads_total" counts them all: of threads that are not pinned some may be left out, of pinned ones none;
- *      what is "buffer", "stack", "ring"; nodes counts pages by node (move_pages(2)); a machine whose kernel cannot
- *      tell has "nodes": null and "reason".
- * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
+ *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0], "migrations":
+ * 0}], "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 16}, "absent": 0}]} "threads_total" counts
+ * them all: of threads that are not pinned some may be left out, of pinned ones none; migrations are since the thread
+ * was ready, null with migrations_reason on a kernel that does not tell; what is "buffer", "stack", "ring"; nodes
+ * counts pages by node (move_pages(2)); a machine whose kernel cannot tell has "nodes": null and "reason". effective,
+ * what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
  */
 struct message_ready {
         char *proof;

@@ -224,3 +224,11 @@ int options_check_point(const struct transport_options *t, const struct point *p
         }
         return 0;
 }
+
+size_t transport_option_names(enum transport t, const char *ret[CAPABILITY_COUNT]) {
+        size_t n = 0;
+        for (size_t i = 0; i < ELEMENTS(options); i++)
+                if (options[i].transports & 1u << t && !capability_terms[options[i].capability].unavailable)
+                        ret[n++] = name_of(&options[i]);
+        return n;
+}

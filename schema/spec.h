@@ -220,6 +220,9 @@ char *point_to_json(const struct point *p);
 /* Back from point_to_json(); -EINVAL when it is not one. */
 int point_from_json(const char *text, size_t length, struct point *ret);
 
+/* Names of the transport_options that mean something for a transport and that this build has; how many. */
+size_t transport_option_names(enum transport t, const char *ret[CAPABILITY_COUNT]);
+
 /* Messages of all threads together that end the window, from messages or bytes; 0 when time does. */
 uint64_t window_end_messages(const struct window_end *e, const struct point *p);
 

@@ -189,6 +189,8 @@ static void json_has_a_row_for_every_transport(void) {
         limit = json_get(json_get(row_of(root, "msgq-sysv"), "capacity"), "limit");
         CHECK_INT(json_as_i64(json_get(limit, "value"), &v), 0);
         CHECK_INT(v, 8192);
+        _cleanup_free_ char *options = json_print(json_get(row_of(root, "fifo"), "options"));
+        CHECK_STRING(options, "[\"pipe_size\"]");
         const struct json *uring = json_get(json_get(row_of(root, "pipe"), "engines"), "io_uring");
         bool available = true;
         CHECK_INT(json_as_bool(json_get(uring, "available"), &available), 0);

@@ -280,6 +280,9 @@ static void json_of_a_placement(void) {
         "}"
 #define PAGES(total, nodes, absent)                                                                                    \
         "{\"what\":\"buffer\",\"thread\":0,\"total\":" total ",\"nodes\":" nodes ",\"absent\":" absent "}"
+#define MOVED(index, affinity, cpu, seen, times)                                                                       \
+        "{\"thread\":" index ",\"tid\":4711,\"affinity\":" affinity ",\"cpu\":" cpu ",\"node\":0,\"cpus_seen\":" seen  \
+        ",\"migrations\":" times "}"
 #define GOOD_THREADS THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[3]", "3", "[3]")
 #define GOOD_PAGES PAGES("16", "{\"2\":14}", "2")
 
@@ -302,6 +305,14 @@ static const struct proof_case {
          "thread 0 was on CPU 3, asked 1"},
         {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1,3]"), GOOD_PAGES), -EPERM,
          "thread 0 ran on CPU 3, asked 1"},
+        {PROOF("[1]", "\"bind\"", "[2]", MOVED("0", "[1]", "1", "[1]", "0") "," MOVED("1", "[3]", "3", "[3]", "null"),
+               GOOD_PAGES),
+         0, ""},
+        {PROOF("[1]", "\"bind\"", "[2]", MOVED("0", "[1]", "1", "[1]", "0") "," MOVED("1", "[3]", "3", "[3]", "2"),
+               GOOD_PAGES),
+         -EPERM, "thread 1 was moved 2 times, asked to stay on CPU 3"},
+        {PROOF("[1]", "\"bind\"", "[2]", MOVED("0", "[1]", "1", "[1]", "-1"), GOOD_PAGES), -EBADMSG,
+         "the agent's proof"},
         {PROOF("[1]", "\"default\"", "[]", GOOD_THREADS, GOOD_PAGES), -EPERM, "memory policy was default, asked bind"},
         {PROOF("[1]", "null", "[]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
         {PROOF("[1]", "\"bind\"", "[0,2]", GOOD_THREADS, GOOD_PAGES), -EPERM,
@@ -358,6 +369,7 @@ static void proofs_of_roaming_threads(void) {
                 {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "3", "[1,3]"), PAGES("2", "{\"0\":2}", "0")),
                  0, ""},
                 {PROOF1("[1,3]", "\"preferred\"", "[]", THREAD("0", "[1,3]", "3", "[1]"), ""), 0, ""},
+                {PROOF1("[1,3]", "\"local\"", "[]", MOVED("0", "[1,3]", "3", "[1,3]", "7"), ""), 0, ""},
                 {PROOF1("[1,3]", "\"preferred\"", "[1]", THREAD("0", "[1,3]", "3", "[1]"), ""), -EPERM,
                  "memory policy was preferred, asked local"},
                 {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1]", "1", "[1]"), ""), -EPERM,
@@ -367,6 +379,25 @@ static void proofs_of_roaming_threads(void) {
         };
         int32_t cpus[] = {1, 3};
         const struct agent_placement given = {.cpus = cpus, .n_cpus = 2, .roam = true, .memory = MEMORY_LOCAL};
+        check_proofs(&given, cases, ELEMENTS(cases));
+}
+
+static void proofs_of_buffers_apart(void) {
+        static const struct proof_case cases[] = {
+                {PROOF1("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"),
+                        PAGES("2", "{\"4\":2}",
+                              "0") ",{\"what\":\"stack\",\"total\":4,\"nodes\":{\"2\":4},\"absent\":0}"),
+                 0, ""},
+                {PROOF1("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"), PAGES("2", "{\"2\":2}", "0")), -EPERM,
+                 "2 of 2 pages of the buffer were on node 2, which was not asked"},
+                {PROOF1("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"),
+                        "{\"what\":\"stack\",\"total\":4,\"nodes\":{\"4\":4},\"absent\":0}"),
+                 -EPERM, "4 of 4 pages of the stack were on node 4, which was not asked"},
+        };
+        int32_t cpus[] = {1};
+        struct agent_placement given = {.cpus = cpus, .n_cpus = 1, .memory = MEMORY_BIND, .buffer = MEMORY_BIND};
+        node_set_add(&given.memory_nodes, 2);
+        node_set_add(&given.buffer_nodes, 4);
         check_proofs(&given, cases, ELEMENTS(cases));
 }
 
@@ -386,6 +417,77 @@ static void proofs_without_pinning(void) {
         check_proofs(&given, cases, ELEMENTS(cases));
 }
 
+/* "0 bind 0 | 0 bind 0; …": what each pair resolves to. */
+static void describe_pairs(const char *machine, const char *word, struct text *d) {
+        struct topology *t = NULL;
+        struct spec *spec = NULL;
+        struct refusal r = {0};
+        char body[100];
+        (void) snprintf(body, sizeof(body), "{\"placement\": \"%s\"}", word);
+        CHECK_INT(read_machine(machine, &t), 0);
+        CHECK_INT(spec_parse(body, strlen(body), &spec, &r), 0);
+        CHECK_INT(placement_expand_pairs(t, spec, &r), 0);
+        for (size_t i = 0; i < spec->n_placements; i++) {
+                struct point p = make_point(PLACEMENT_DEFAULT, 1);
+                struct run_placement got = {0};
+                p.placement = spec->placements[i];
+                CHECK_INT(placement_resolve(t, &p, &got, &r), 0);
+                free(got.daemon_cpus);
+                got.daemon_cpus = NULL;
+                got.n_daemon_cpus = 0;
+                describe(&got, d);
+                add(d, "; ");
+                run_placement_deinit(&got);
+        }
+        spec_free(spec);
+        topology_free(t);
+}
+
+static void pairs_are_of_what_can_be_used(void) {
+        static const struct {
+                const char *machine, *word, *expected;
+        } cases[] = {
+                {"no-numa", "all-node-pairs", "0,1* default | 0,1* default | rest ; "},
+                {"one-node", "all-cpu-pairs",
+                 "0 bind 0 | 0 bind 0 | rest ; 0 bind 0 | 1 bind 0 | rest ; 1 bind 0 | 0 bind 0 | rest ; "
+                 "1 bind 0 | 1 bind 0 | rest ; "},
+                {"memory-only-node", "all-node-pairs", "0,1,2,3* bind 0 | 0,1,2,3* bind 0 | rest ; "},
+                {"two-sockets-smt", "all-node-pairs",
+                 "0,2,1,3* bind 0 | 0,2,1,3* bind 0 | rest ; 0,2,1,3* bind 0 | 4,6,5,7* bind 1 | rest ; "
+                 "4,6,5,7* bind 1 | 0,2,1,3* bind 0 | rest ; 4,6,5,7* bind 1 | 4,6,5,7* bind 1 | rest ; "},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct text got = {.length = 0};
+                describe_pairs(cases[i].machine, cases[i].word, &got);
+                CHECK_STRING(got.at, cases[i].expected);
+        }
+}
+
+static void buffers_are_placed_apart(void) {
+        struct topology *t = NULL;
+        struct run_placement got = {0};
+        struct refusal r = {0};
+        char *text = NULL;
+        struct point p = make_point(PLACEMENT_EXPLICIT, 1);
+        p.placement.ends[END_FIRST].cpu = 1;
+        p.placement.ends[END_FIRST].buffer = MEMORY_BIND;
+        node_set_add(&p.placement.ends[END_FIRST].buffer_nodes, 1);
+        CHECK_INT(read_machine("two-sockets-smt", &t), 0);
+        CHECK_INT(placement_resolve(t, &p, &got, &r), 0);
+        CHECK_INT(placement_to_json(t, &got.ends[END_FIRST], &text), 0);
+        CHECK(strstr(text, "\"memory\":{\"policy\":\"default\",\"nodes\":[]},"
+                           "\"buffer\":{\"policy\":\"bind\",\"nodes\":[1]}"));
+        free(text);
+        run_placement_deinit(&got);
+
+        struct text refused = {.length = 0};
+        node_set_add(&p.placement.ends[END_FIRST].buffer_nodes, 2);
+        resolve_to_text(t, &p, &refused);
+        CHECK_STRING(refused.at, REFUSED("/sender/buffer/nodes", "node 2 does not exist; nodes online: 0-1",
+                                         "nodes online", "0-1", "2"));
+        topology_free(t);
+}
+
 int main(void) {
         RUN(names_are_resolved_on_every_machine);
         RUN(objects_are_held_against_the_machine);
@@ -395,6 +497,9 @@ int main(void) {
         RUN(json_of_a_placement);
         RUN(proofs_of_pinned_threads);
         RUN(proofs_of_roaming_threads);
+        RUN(proofs_of_buffers_apart);
         RUN(proofs_without_pinning);
+        RUN(pairs_are_of_what_can_be_used);
+        RUN(buffers_are_placed_apart);
         return check_end();
 }

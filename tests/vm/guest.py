@@ -6,8 +6,9 @@ that make-root builds, with further files appended as a second archive; the shel
 the guest's second serial line. Killing the guest is a power cut: what it had not written to its disk is lost.
 """
 
+import base64
+import gzip
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -77,7 +78,7 @@ class Guest:
         self.dir = Path(tempfile.mkdtemp(prefix="ipclab-vm-"))
         self.process: subprocess.Popen[bytes] | None = None
         self.shell: socket.socket | None = None
-        self.count = 0
+        self.pending = b""
         self.initrd = self._initrd(files or {})
 
     def _initrd(self, files: dict[str, Path]) -> Path:
@@ -101,6 +102,7 @@ class Guest:
     def start(self, timeout: float = 120) -> None:
         line = self.dir / "shell.sock"
         line.unlink(missing_ok=True)
+        self.pending = b""
         command = [
             QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", *self.machine.arguments(),
             "-kernel", str(self.root / "vmlinuz"), "-initrd", str(self.initrd),
@@ -140,34 +142,31 @@ class Guest:
             raise GuestError(f"{what} in time; the console's end: {console}")
 
     def _wait_for_shell(self, deadline: float) -> None:
-        assert self.shell
-        self.shell.sendall(b"stty -echo -onlcr cols 1000; echo shell-$((40+2))\n")
-        self._read_until(rb"shell-42\r?\n", deadline)
+        """The loop says `ready` when the line is raw; a command that comes earlier would be lost."""
+        self._read_line(deadline)
 
-    def _read_until(self, pattern: bytes, deadline: float) -> bytes:
+    def _read_line(self, deadline: float) -> bytes:
         assert self.shell
-        data = b""
-        while not (match := re.search(pattern, data)):
-            self._check(deadline, f"the guest's shell did not answer (so far: {data[-500:]!r})")
+        while b"\n" not in self.pending:
+            self._check(deadline, f"the guest's shell did not answer (so far: {self.pending[-500:]!r})")
             self.shell.settimeout(1)
             try:
-                part = self.shell.recv(65536)
+                part = self.shell.recv(1 << 16)
             except TimeoutError:
                 continue
             if not part:
                 raise GuestError("the guest closed its serial line")
-            data += part
-        return data[: match.end()]
+            self.pending += part
+        line, _, self.pending = self.pending.partition(b"\n")
+        return line
 
     def run(self, command: str, timeout: float = 60, check: bool = True) -> str:
         """Runs a shell command in the guest and returns its output (both streams); with check it must exit 0."""
         assert self.shell
-        self.count += 1
-        mark = f"done-{self.count}"
-        # The mark is put together by the shell, so that an echo of the command could not be taken for it.
-        self.shell.sendall(f"{{ {command}\n}} </dev/null 2>&1; echo \"done\"-{self.count}=$?\n".encode())
-        data = self._read_until(rb"%s=\d+\r?\n" % mark.encode(), time.monotonic() + timeout)
-        output, _, status = data.decode(errors="replace").rpartition(f"{mark}=")
+        self.shell.settimeout(timeout)
+        self.shell.sendall(base64.b64encode(command.encode()) + b"\n")
+        answer, _, status = self._read_line(time.monotonic() + timeout).rpartition(b" ")
+        output = gzip.decompress(base64.b64decode(answer)).decode(errors="replace")
         if check and int(status) != 0:
             raise GuestError(f"`{command}` exited {int(status)} in the guest:\n{output}")
         return output

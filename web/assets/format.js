@@ -104,8 +104,16 @@ export const fieldTitle = (field) => FIELD_TITLES[field] ?? field.replaceAll('_'
 /** One field of a point: sizes with their unit, objects as JSON. */
 export function fieldValue(field, value) {
     if (value === null || value === undefined) return DASH;
-    if (field === 'message_size') return size(value);
+    if (field === 'message_size' || field === 'working_set') return size(value);
+    if (value.kind) return [value.kind, ...requirements(value.require)].join(', ');
     return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** {numa_balancing: true} → "numa_balancing on": what a placement's runs need of the host. */
+function requirements(require = {}) {
+    return Object.entries(require).map(
+        ([name, wanted]) => `${name} ${typeof wanted === 'boolean' ? (wanted ? 'on' : 'off') : wanted}`,
+    );
 }
 
 /** The fields that differ between the points (those to show), and those that all share. */
