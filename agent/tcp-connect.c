@@ -32,8 +32,8 @@
 #include <sys/socket.h>
 
 #define LOOK_NS NSEC_PER_MSEC
-#define GREETING_NS NSEC_PER_SEC /* that a caller has to say who he is */
-#define CALLERS_MAX 128u         /* that may be about to say it */
+#define GREETING_NS (200 * NSEC_PER_MSEC) /* that a caller has to say who he is */
+#define CALLERS_MAX 128u                  /* that may be about to say it; more wait outside */
 
 /* What the client says on each connection; both are of the same build. */
 struct greeting {
@@ -130,8 +130,7 @@ static int listen_somewhere(struct agent *a, struct tcp *t) {
                                    "no port of 127.0.0.1 is free for the server: %s (net.ipv4.ip_local_port_range says "
                                    "which there are)",
                                    strerrordesc_np(errno));
-        if (listen(t->listener, (int) a->n_workers) < 0 ||
-            getsockname(t->listener, (struct sockaddr *) &address, &length) < 0)
+        if (listen(t->listener, SOMAXCONN) < 0 || getsockname(t->listener, (struct sockaddr *) &address, &length) < 0)
                 return failure_set(&a->failure, errno, "listen: %s", strerrordesc_np(errno));
         t->port = ntohs(address.sin_port);
         return 0;
@@ -175,9 +174,11 @@ static void dismiss(struct door *d, uint32_t i) {
         d->tcp->strangers++;
 }
 
-/* Lets in who waits at the door; of too many silent ones the first is sent away. 1 when somebody came. */
+/* Lets in who waits at the door, as far as there is room. 1 when somebody came. */
 static int let_in(struct door *d) {
         struct agent *a = d->agent;
+        if (d->n_callers == CALLERS_MAX)
+                return 0;
         int fd = accept4(d->tcp->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) {
                 if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO)
@@ -185,8 +186,6 @@ static int let_in(struct door *d) {
                 return failure_set(&a->failure, errno, "accept, connection %" PRIu32 " of %" PRIu32 ": %s",
                                    d->n_bound + d->n_callers + 1, a->n_workers, strerrordesc_np(errno));
         }
-        if (d->n_callers == CALLERS_MAX)
-                dismiss(d, 0);
         d->callers[d->n_callers++] = (struct caller){.fd = fd, .deadline_ns = util_now_ns() + GREETING_NS};
         return 1;
 }
@@ -222,8 +221,7 @@ static int listen_to(struct door *d, uint32_t i) {
 static int attend(struct door *d) {
         int happened = 0, r;
         while ((r = let_in(d)) > 0)
-                if (++happened == (int) CALLERS_MAX)
-                        break;
+                happened++;
         for (uint32_t i = 0; r >= 0 && i < d->n_callers;) {
                 r = listen_to(d, i);
                 happened += r > 0;

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What the agents do when TCP goes wrong: ends that die or stop, connections that are reset, bytes that change,
+ * strangers at the port, ports and buffers that run out, and a thousand connections. A relay stands between the two
+ * agents' peer channels; where it is told to, it puts a port of its own in the place of the server's.
+ */
+
+#include "agent/peer.h"
+#include "check.h"
+#include "schema/json.h"
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define STALL_NS (300 * NSEC_PER_MSEC)
+#define ALLOWED_NS (STALL_NS + 2 * NSEC_PER_SEC)
+#define CONNECTIONS_MAX 4
+#define GREETING 16u /* bytes that the client says first on each connection */
+#define NEVER SIZE_MAX
+
+static const enum engine engines[] = {ENGINE_SYSCALL};
+
+static const char *agent_path(void) {
+        static char path[512];
+        const char *root = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
+        return path;
+}
+
+static struct driver_spec fault_spec(enum engine engine, enum copy_mode mode) {
+        struct driver_spec s = driver_spec_default(agent_path());
+        s.point.transport = TRANSPORT_TCP;
+        s.point.engine = engine;
+        s.point.copy_mode = mode;
+        s.point.threads = 2;
+        s.point.message_size = 20000;
+        s.verify = VERIFY_CHECKSUM;
+        s.duration_ns = 300 * NSEC_PER_MSEC;
+        s.interval_ns = 50 * NSEC_PER_MSEC;
+        s.stall_ns = STALL_NS;
+        return s;
+}
+
+static double figure(const char *text, const char *key) {
+        struct json *root;
+        double v = -1;
+        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
+                return -1;
+        const struct json *member = json_get(root, key);
+        if (!member || json_as_double(member, &v) < 0)
+                v = -1;
+        json_free(root);
+        return v;
+}
+
+/* Sends a signal to one end in the middle of a run and waits for what the other says. */
+static int run_with_signal(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        int r = driver_open(d, s);
+        if (r == 0)
+                r = driver_start(d);
+        if (r)
+                return r;
+        (void) poll(NULL, 0, 100);
+        (void) kill(d->ends[victim].pid, signal);
+        enum end witness = victim == END_FIRST ? END_SECOND : END_FIRST;
+        if (signal == SIGSTOP)
+                d->ends[victim].gone = true; /* it says nothing any more */
+        r = driver_collect(d, util_now_ns() + s->duration_ns + 3 * ALLOWED_NS);
+        return d->ends[witness].failed ? 0 : r ? r : -EPROTO;
+}
+
+/* The ways in which an end can sit in the kernel when the other goes. */
+static const struct {
+        enum workload workload;
+        enum data_direction direction;
+        enum copy_mode mode;
+} jobs[] = {
+        {WORKLOAD_STREAM, DIRECTION_DOWN, COPY_TWO},    {WORKLOAD_STREAM, DIRECTION_UP, COPY_ZERO},
+        {WORKLOAD_STREAM, DIRECTION_BOTH, COPY_ONE},    {WORKLOAD_STREAM, DIRECTION_BOTH, COPY_ZERO},
+        {WORKLOAD_PINGPONG, DIRECTION_DOWN, COPY_ZERO}, {WORKLOAD_PINGPONG, DIRECTION_DOWN, COPY_TWO},
+};
+
+static struct driver_spec job_spec(size_t k) {
+        struct driver_spec s = fault_spec(engines[k % ELEMENTS(engines)], jobs[k / ELEMENTS(engines)].mode);
+        s.point.workload = jobs[k / ELEMENTS(engines)].workload;
+        s.point.direction = jobs[k / ELEMENTS(engines)].direction;
+        return s;
+}
+
+static void test_killed_end(void) {
+        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(engines); k++)
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        struct driver d;
+                        struct driver_spec s = job_spec(k);
+                        const struct driver_end *witness = &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+                        uint64_t begin = util_now_ns();
+                        s.duration_ns = 20 * NSEC_PER_SEC;
+                        CHECK_INT(run_with_signal(&d, &s, victim, SIGKILL), 0);
+                        CHECK(util_now_ns() - begin < 3 * NSEC_PER_SEC);
+                        CHECK(strncmp(witness->error.detail, "peer ", 5) == 0);
+                        CHECK(strstr(witness->error.detail, d.ends[victim].role));
+                        CHECK_INT(driver_close(&d), 0);
+                        CHECK(WIFEXITED(witness->status) && WEXITSTATUS(witness->status) == 1);
+                        driver_deinit(&d);
+                }
+}
+
+static void test_stopped_end(void) {
+        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(engines); k++)
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        struct driver d;
+                        struct driver_spec s = job_spec(k);
+                        const struct driver_end *witness = &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+                        uint64_t begin = util_now_ns();
+                        CHECK_INT(run_with_signal(&d, &s, victim, SIGSTOP), 0);
+                        CHECK(util_now_ns() - begin < s.duration_ns + 2 * ALLOWED_NS);
+                        CHECK_INT(witness->error.error, ETIMEDOUT);
+                        CHECK(strncmp(witness->error.detail, "peer ", 5) == 0);
+                        (void) kill(d.ends[victim].pid, SIGKILL);
+                        CHECK_INT(driver_close(&d), 0);
+                        driver_deinit(&d);
+                }
+}
+
+/* One direction of a connection through the relay. */
+struct pump {
+        struct relay *relay;
+        int from, to, thread_number;
+        bool down; /* server to client: where faults are */
+        pthread_t thread;
+        bool started;
+};
+
+struct relay {
+        int sides[END_COUNT]; /* ours, of the server's channel and of the client's */
+        bool proxy;           /* connections go through us */
+        bool strangers;       /* some come before the client does */
+        int victim;           /* the connection that has the fault */
+        size_t flip, reset;   /* at this byte of what the server sends, or NEVER */
+        size_t n_silent;
+        int silent[200]; /* strangers that say nothing */
+        uint16_t port;   /* of the server */
+        int listener;
+        pthread_t packets, door;
+        struct pump pumps[2 * CONNECTIONS_MAX];
+};
+
+static int connect_to(uint16_t port) {
+        struct sockaddr_in a = {
+                .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && connect(fd, (struct sockaddr *) &a, sizeof a) < 0)
+                fd = util_close(fd);
+        return fd;
+}
+
+static void reset(int fd) {
+        struct linger hard = {.l_onoff = 1};
+        (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+}
+
+static int write_all(int fd, const unsigned char *data, size_t n) {
+        while (n) {
+                ssize_t w = send(fd, data, n, MSG_NOSIGNAL);
+                if (w <= 0)
+                        return -1;
+                data += w;
+                n -= (size_t) w;
+        }
+        return 0;
+}
+
+static void *pump_bytes(void *userdata) {
+        struct pump *p = userdata;
+        const struct relay *relay = p->relay;
+        bool faulty = p->down && p->thread_number == relay->victim;
+        unsigned char data[8192];
+        for (size_t at = 0;;) {
+                ssize_t n = recv(p->from, data, sizeof data, 0);
+                if (n <= 0)
+                        break;
+                if (faulty && relay->flip >= at && relay->flip < at + (size_t) n)
+                        data[relay->flip - at] ^= 0x10;
+                at += (size_t) n;
+                if (faulty && at > relay->reset) {
+                        reset(p->from);
+                        reset(p->to);
+                        break;
+                }
+                if (write_all(p->to, data, (size_t) n) < 0)
+                        break;
+        }
+        /* wakes the pump of the other direction; the descriptors are closed when both are done */
+        (void) shutdown(p->from, SHUT_RDWR);
+        (void) shutdown(p->to, SHUT_RDWR);
+        return NULL;
+}
+
+static void start_pump(struct relay *r, int i, int thread_number, bool down, int from, int to) {
+        struct pump *p = &r->pumps[i];
+        *p = (struct pump){.relay = r, .from = from, .to = to, .thread_number = thread_number, .down = down};
+        p->started = pthread_create(&p->thread, NULL, pump_bytes, p) == 0;
+}
+
+/* The client's connections come in the order of its threads. */
+static void *take_connections(void *userdata) {
+        struct relay *r = userdata;
+        for (int i = 0; i < CONNECTIONS_MAX; i++) {
+                int client = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC);
+                if (client < 0)
+                        break;
+                int server = connect_to(r->port);
+                start_pump(r, 2 * i, i, true, server, client);
+                start_pump(r, 2 * i + 1, i, false, client, server);
+        }
+        return NULL;
+}
+
+static uint16_t open_door(struct relay *r) {
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t length = sizeof a;
+        r->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (r->listener < 0 || bind(r->listener, (struct sockaddr *) &a, sizeof a) < 0 || listen(r->listener, 8) < 0 ||
+            getsockname(r->listener, (struct sockaddr *) &a, &length) < 0 ||
+            pthread_create(&r->door, NULL, take_connections, r))
+                abort();
+        return ntohs(a.sin_port);
+}
+
+/* Who calls without being the client: with wrong words, with too few, without any. */
+static void send_strangers(struct relay *r) {
+        static const unsigned char words[GREETING] = "GET / HTTP/1.1\r\n";
+        int talker = connect_to(r->port), stammerer = connect_to(r->port);
+        (void) write_all(talker, words, sizeof words);
+        (void) write_all(stammerer, words, 5);
+        (void) util_close(talker);
+        (void) util_close(stammerer);
+        for (r->n_silent = 0; r->n_silent < ELEMENTS(r->silent); r->n_silent++)
+                r->silent[r->n_silent] = connect_to(r->port);
+}
+
+static void look_at(struct relay *r, struct peer_packet *packet) {
+        if (packet->kind != PEER_TRANSPORT || packet->thread != 0 || r->port)
+                return;
+        r->port = (uint16_t) packet->value;
+        if (r->proxy)
+                packet->value = open_door(r);
+        if (r->strangers)
+                send_strangers(r);
+}
+
+static void *relay_packets(void *userdata) {
+        struct relay *r = userdata;
+        for (bool open = true; open;) {
+                struct pollfd fds[2] = {{.fd = r->sides[0], .events = POLLIN}, {.fd = r->sides[1], .events = POLLIN}};
+                if (poll(fds, 2, 60000) <= 0)
+                        break;
+                for (int i = 0; i < 2; i++) {
+                        struct peer_packet packet;
+                        if (!open || !fds[i].revents)
+                                continue;
+                        open = recv(r->sides[i], &packet, sizeof packet, 0) == sizeof packet;
+                        if (open)
+                                look_at(r, &packet);
+                        if (open)
+                                open = send(r->sides[1 - i], &packet, sizeof packet, MSG_NOSIGNAL) == sizeof packet;
+                }
+        }
+        (void) close(r->sides[0]);
+        (void) close(r->sides[1]);
+        return NULL;
+}
+
+static void relay_end(struct relay *r) {
+        (void) pthread_join(r->packets, NULL);
+        if (r->proxy && r->port) {
+                (void) shutdown(r->listener, SHUT_RDWR);
+                (void) pthread_join(r->door, NULL);
+                (void) close(r->listener);
+        }
+        for (size_t i = 0; i < ELEMENTS(r->pumps); i++)
+                if (r->pumps[i].started)
+                        (void) pthread_join(r->pumps[i].thread, NULL);
+        for (size_t i = 0; i < ELEMENTS(r->pumps); i += 2)
+                if (r->pumps[i].started) {
+                        (void) close(r->pumps[i].from);
+                        (void) close(r->pumps[i].to);
+                }
+        for (size_t i = 0; i < r->n_silent; i++)
+                (void) util_close(r->silent[i]);
+}
+
+static int run_relayed(struct driver *d, struct relay *r, struct driver_spec *s) {
+        for (int end = 0; end < END_COUNT; end++) {
+                int pair[2];
+                if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                        return -errno;
+                r->sides[end] = pair[0];
+                s->peer_fds[end] = pair[1];
+        }
+        if (pthread_create(&r->packets, NULL, relay_packets, r))
+                abort();
+        int result = driver_run(d, s);
+        relay_end(r);
+        return result;
+}
+
+/* That the relay itself does no harm. */
+static void test_relay(void) {
+        struct driver d = {};
+        struct relay r = {.proxy = true, .flip = NEVER, .reset = NEVER};
+        struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
+        CHECK_INT(run_relayed(&d, &r, &s), 0);
+        CHECK(d.ends[END_SECOND].report.messages > 0);
+        driver_deinit(&d);
+}
+
+/* Of several threads one has its connection reset: the run fails for that, and everything ends. */
+static void test_reset_connection(void) {
+        for (size_t e = 0; e < ELEMENTS(engines); e++)
+                for (enum copy_mode mode = 0; mode < COPY_COUNT; mode++) {
+                        struct driver d = {};
+                        struct relay r = {.proxy = true, .flip = NEVER, .reset = 300000, .victim = 1};
+                        struct driver_spec s = fault_spec(engines[e], mode);
+                        uint64_t begin = util_now_ns();
+                        s.duration_ns = 20 * NSEC_PER_SEC;
+                        s.point.threads = 3;
+                        CHECK(run_relayed(&d, &r, &s) < 0);
+                        CHECK(util_now_ns() - begin < 5 * NSEC_PER_SEC);
+                        CHECK(strstr(d.trouble, "closed the channel of thread 1"));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++)
+                                CHECK(WIFEXITED(d.ends[end].status) && WEXITSTATUS(d.ends[end].status) == 1);
+                        driver_deinit(&d);
+                }
+}
+
+static void test_changed_byte(void) {
+        for (size_t e = 0; e < ELEMENTS(engines); e++)
+                for (enum copy_mode mode = 0; mode < COPY_COUNT; mode++) {
+                        struct driver d = {};
+                        struct relay r = {.proxy = true, .flip = 3 * 20000 + 777, .reset = NEVER, .victim = 2};
+                        struct driver_spec s = fault_spec(engines[e], mode);
+                        s.duration_ns = 20 * NSEC_PER_SEC;
+                        s.point.threads = 3;
+                        CHECK_INT(run_relayed(&d, &r, &s), -EBADMSG);
+                        CHECK(strstr(d.trouble, "thread 2, message 3, offset 777"));
+                        CHECK(strstr(d.trouble, "(1 of 20000 bytes differ)"));
+                        driver_deinit(&d);
+                }
+}
+
+/* The time in a message is no part of the pattern; one that cannot be is found all the same. */
+static void test_changed_stamp(void) {
+        struct driver d = {};
+        struct relay r = {.proxy = true, .flip = 5 * 20000 + 7, .reset = NEVER};
+        struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_ONE);
+        s.verify = VERIFY_NONE;
+        CHECK_INT(run_relayed(&d, &r, &s), -EBADMSG);
+        CHECK(strstr(d.trouble, "thread 0, message 5 says that it was sent at "));
+        driver_deinit(&d);
+}
+
+/* More of them than are listened to at once, before the client's first connection. */
+static void test_strangers(void) {
+        struct driver d = {};
+        struct relay r = {.strangers = true, .flip = NEVER, .reset = NEVER};
+        struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
+        CHECK_INT(run_relayed(&d, &r, &s), 0);
+        /* all but those whom the server, having what it waits for, never let in */
+        double refused = figure(d.ends[END_FIRST].report.effective, "strangers_refused");
+        CHECK(refused >= 2 && refused <= 2 + (double) ELEMENTS(r.silent));
+        driver_deinit(&d);
+}
+
+/* Runs f in a network of its own, where settings are nobody else's. 0; 77 where there can be none; else a failure. */
+static int in_own_network(int (*f)(void)) {
+        (void) fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0) {
+                struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+                int fd = -1;
+                if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWNET | CLONE_NEWUSER) == 0)
+                        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+                _exit(fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0 ? 77 : f());
+        }
+        int status;
+        if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
+                return 1;
+        return WEXITSTATUS(status);
+}
+
+static bool set(const char *path, const char *value) {
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+        return fd >= 0 && write(fd, value, strlen(value)) == (ssize_t) strlen(value);
+}
+
+static bool fails_with(struct driver_spec *s, const char *words) {
+        struct driver d;
+        int r = driver_run(&d, s);
+        bool as_expected = r < 0 && strstr(d.trouble, words);
+        if (!as_expected)
+                fprintf(stderr, "r %d, \"%s\"; expected: %s\n", r, d.trouble, words);
+        driver_deinit(&d);
+        return as_expected;
+}
+
+#define PORT 40000
+
+/* The one port that there is is taken; then it is the server's, and the client has none. */
+static int one_port(void) {
+        struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
+        struct sockaddr_in a = {
+                .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(PORT)};
+        if (!set("/proc/sys/net/ipv4/ip_local_port_range", "40000 40000"))
+                return 77;
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || bind(fd, (struct sockaddr *) &a, sizeof a) < 0 || listen(fd, 1) < 0)
+                return 1;
+        if (!fails_with(&s, "no port of 127.0.0.1 is free for the server: Address already in use"))
+                return 1;
+        (void) close(fd);
+        return fails_with(&s, "cannot connect to 127.0.0.1:40000: Cannot assign requested address (no port is free")
+                       ? 0
+                       : 1;
+}
+
+/* Fewer buffers for notifications than messages in the pool: sends fail, are counted and made again. */
+static int few_buffers(void) {
+        struct driver d;
+        struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_ZERO);
+        if (!set("/proc/sys/net/core/optmem_max", "4000"))
+                return 77;
+        s.duration_ns = NSEC_PER_SEC;
+        int r = driver_run(&d, &s);
+        double enobufs = figure(d.ends[END_FIRST].report.counters, "enobufs");
+        double sends = figure(d.ends[END_FIRST].report.counters, "zerocopy_sends");
+        if (r < 0 || enobufs <= 0 || sends <= 0 || d.ends[END_SECOND].report.messages == 0)
+                fprintf(stderr, "%s: ENOBUFS %.0f, sends %.0f\n", d.trouble, enobufs, sends);
+        driver_deinit(&d);
+        return r == 0 && enobufs > 0 && sends > 0 ? 0 : 1;
+}
+
+/* Not enough for a single one. */
+static int no_buffers(void) {
+        struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_ZERO);
+        if (!set("/proc/sys/net/core/optmem_max", "100"))
+                return 77;
+        s.duration_ns = 20 * NSEC_PER_SEC;
+        return fails_with(&s, "net.core.optmem_max is 100 bytes") ? 0 : 1;
+}
+
+#define CHECK_IN_OWN_NETWORK(f)                                                                                        \
+        do {                                                                                                           \
+                int code = in_own_network(f);                                                                          \
+                if (code == 77)                                                                                        \
+                        SKIP("no network namespace with this setting in it can be had here");                          \
+                CHECK_INT(code, 0);                                                                                    \
+        } while (0)
+
+static void test_no_port(void) {
+        CHECK_IN_OWN_NETWORK(one_port);
+}
+
+static void test_few_buffers(void) {
+        CHECK_IN_OWN_NETWORK(few_buffers);
+}
+
+static void test_no_buffers(void) {
+        CHECK_IN_OWN_NETWORK(no_buffers);
+}
+
+static void test_thousand_connections(void) {
+        for (size_t k = 0; k < 2; k++) {
+                struct driver d;
+                struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_ONE);
+                s.point.workload = k ? WORKLOAD_STREAM : WORKLOAD_PINGPONG;
+                s.point.threads = SPEC_THREADS_MAX;
+                s.point.message_size = 1000;
+                s.duration_ns = 0;
+                s.messages = 3;
+                s.stall_ns = 0;
+                s.interval_ns = NSEC_PER_SEC;
+                if (driver_run(&d, &s) < 0)
+                        fprintf(stderr, "%s\n", d.trouble);
+                CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * SPEC_THREADS_MAX);
+                CHECK_UINT(d.ends[END_SECOND].report.messages, 3 * SPEC_THREADS_MAX);
+                driver_deinit(&d);
+        }
+}
+
+static void test_options_that_cannot_be(void) {
+        struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
+        s.options.sndbuf = (UINT64_C(1) << 30) - 1;
+        CHECK(fails_with(&s, "sndbuf 1073741823 is above net.core.wmem_max"));
+        s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
+        s.options.rcvbuf = (UINT64_C(1) << 30) - 1;
+        CHECK(fails_with(&s, "rcvbuf 1073741823 is above net.core.rmem_max"));
+        s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
+        (void) snprintf(s.options.congestion, sizeof s.options.congestion, "no-such");
+        CHECK(fails_with(&s, "congestion no-such: "));
+}
+
+int main(void) {
+        (void) signal(SIGPIPE, SIG_IGN);
+        RUN(test_killed_end);
+        RUN(test_stopped_end);
+        RUN(test_relay);
+        RUN(test_reset_connection);
+        RUN(test_changed_byte);
+        RUN(test_changed_stamp);
+        RUN(test_strangers);
+        RUN(test_no_port);
+        RUN(test_few_buffers);
+        RUN(test_no_buffers);
+        RUN(test_thousand_connections);
+        RUN(test_options_that_cannot_be);
+        return check_end();
+}
