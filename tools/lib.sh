@@ -15,7 +15,7 @@ venv=$cache/venv
 packages_run=(gcc libc6-dev meson=meson ninja=ninja-build pkg-config=pkgconf python3=python3 curl=curl ca-certificates
               libcjson-dev libmicrohttpd-dev libnuma-dev liburing-dev libsqlite3-dev libsystemd-dev zlib1g-dev npm=npm)
 # shellcheck disable=SC2034
-packages_test=(python3-venv clang=clang libclang-rt-14-dev chromium=chromium chromedriver=chromium-driver)
+packages_test=(python3-venv clang=clang libclang-rt-14-dev llvm-symbolizer=llvm chromium=chromium chromedriver=chromium-driver)
 # shellcheck disable=SC2034
 packages_lint=(python3-venv clang=clang clang-format=clang-format clang-tidy=clang-tidy shellcheck=shellcheck)
 
