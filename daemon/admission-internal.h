@@ -14,6 +14,7 @@
 struct asked {
         struct hostfs h;
         const char *runtime_dir;
+        const struct queue_host *queues;
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;
@@ -23,6 +24,9 @@ struct asked {
 /* "WHY: VALUE needed, LIMIT is LIMIT_VALUE". */
 int asked_refuse(const struct asked *a, const char *pointer, const char *limit, uint64_t limit_value, uint64_t value,
                  const char *why);
+/* admission_chunk_bytes() with the host's tree open. */
+int asked_chunk_bytes(struct hostfs *h, const struct capacity_question *q, const struct spec *spec,
+                      const struct point *p, uint64_t *ret);
 /* A number of /proc/sys; ASKED_UNLIMITED where there is none. */
 uint64_t asked_setting(struct asked *a, const char *path);
 
@@ -34,6 +38,10 @@ int check_file_sync(struct asked *a);
 /* admission-rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */
 uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret);
 int check_rings(struct asked *a);
+
+/* admission-queues.c: message queues against what a run can have in its IPC namespace. */
+int check_queues(struct asked *a);
+uint64_t asked_queue_bytes(struct asked *a); /* of all queues when they are full */
 
 /* admission-spin.c: whether an end that spins has a CPU that its peer has not. */
 int check_spin(struct asked *a, const struct run_placement *placement);

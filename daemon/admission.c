@@ -122,7 +122,7 @@ static uint64_t memory_needed(struct asked *a) {
         need += assembled_bytes(a->p);
         if (a->spec->options.huge_pages != TOGGLE_ON) /* which have been set apart */
                 need += asked_ring_bytes(a, &rings);
-        return need;
+        return need + asked_queue_bytes(a);
 }
 
 static int check_memory(struct asked *a) {
@@ -221,9 +221,10 @@ static int check_placement(struct asked *a) {
         return x < 0 ? x : check_node_memory(a, &placement);
 }
 
-static struct capacity_question question(const char *runtime_dir, const struct spec *spec, const struct point *p) {
+static struct capacity_question question(const char *runtime_dir, const struct queue_host *queues,
+                                         const struct spec *spec, const struct point *p) {
         return (struct capacity_question){
-                .transport = p->transport, .options = &spec->options, .runtime_dir = runtime_dir};
+                .transport = p->transport, .options = &spec->options, .runtime_dir = runtime_dir, .queues = queues};
 }
 
 static bool may_be_chunked(const struct spec *spec, const struct point *p) {
@@ -231,7 +232,7 @@ static bool may_be_chunked(const struct spec *spec, const struct point *p) {
 }
 
 static int check_message(struct asked *a) {
-        const struct capacity_question q = question(a->runtime_dir, a->spec, a->p);
+        const struct capacity_question q = question(a->runtime_dir, a->queues, a->spec, a->p);
         if (workload_agents(a->p->workload) < END_COUNT || may_be_chunked(a->spec, a->p))
                 return 0;
         return capacity_check_message(&a->h, &q, a->p->message_size, a->r);
@@ -240,10 +241,15 @@ static int check_message(struct asked *a) {
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         static int (*const checks[])(struct asked *) = {
-                check_require,   check_engine,    check_socket_options, check_file_sync, check_message,     check_rings,
-                check_pipe_size, check_placement, check_memory,         check_threads,   check_connections,
+                check_require, check_engine,    check_socket_options, check_file_sync, check_message, check_queues,
+                check_rings,   check_pipe_size, check_placement,      check_memory,    check_threads, check_connections,
         };
-        struct asked a = {.t = host->topology, .runtime_dir = host->runtime_dir, .spec = spec, .p = p, .r = r};
+        struct asked a = {.t = host->topology,
+                          .runtime_dir = host->runtime_dir,
+                          .queues = host->queues,
+                          .spec = spec,
+                          .p = p,
+                          .r = r};
 
         int x = hostfs_init(&a.h, host->root);
         for (size_t i = 0; x == 0 && i < ELEMENTS(checks); i++)
@@ -252,23 +258,28 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
         return x;
 }
 
-int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
-                          uint64_t *ret) {
-        const struct capacity_question q = question(host->runtime_dir, spec, p);
+int asked_chunk_bytes(struct hostfs *h, const struct capacity_question *q, const struct spec *spec,
+                      const struct point *p, uint64_t *ret) {
         struct capacity c = {.known = false};
-        struct hostfs h;
-
         if (workload_agents(p->workload) < END_COUNT || !may_be_chunked(spec, p)) {
                 *ret = 0;
                 return 0;
         }
-        int x = hostfs_init(&h, host->root);
-        if (x == 0)
-                x = capacity_read(&h, &q, &c);
-        hostfs_deinit(&h);
+        int x = capacity_read(h, q, &c);
         if (x == 0 && !c.known)
                 x = -ENODATA;
         if (x == 0)
-                *ret = p->message_size > c.largest_message ? c.largest_message : 0;
+                *ret = p->message_size > c.largest_transfer ? c.largest_transfer : 0;
+        return x;
+}
+
+int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
+                          uint64_t *ret) {
+        const struct capacity_question q = question(host->runtime_dir, host->queues, spec, p);
+        struct hostfs h;
+        int x = hostfs_init(&h, host->root);
+        if (x == 0)
+                x = asked_chunk_bytes(&h, &q, spec, p, ret);
+        hostfs_deinit(&h);
         return x;
 }

@@ -7,6 +7,7 @@
  * kernel and its settings (capacity.c reads them), CPUs and nodes (placement_resolve), privileges of the daemon.
  */
 
+#include "daemon/queues.h"
 #include "daemon/topology.h"
 #include "schema/refusal.h"
 #include "schema/spec.h"
@@ -16,14 +17,15 @@ struct admission_host {
         const char *root;        /* "" or a captured tree */
         const char *runtime_dir; /* where runs have their files; NULL: not told, and then no limit */
         const struct topology *topology;
+        const struct queue_host *queues; /* what runs can have of queues; NULL: what the host has */
 };
 
 /* 0; -EINVAL with *r naming the limit and its value. */
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r);
 
-/* Bytes of the pieces that a point's messages go in: the largest that its mechanism takes here, where the spec asks for
- * chunks and the message is longer; else 0. Asked again for each run, as settings change. 0; -ENODATA when the limit
+/* Bytes of the pieces that a point's messages go in: the largest that its mechanism takes here as it comes, where the
+ * spec asks for chunks and the message is longer; else 0. Asked again for each run, as settings change. 0; -ENODATA when the limit
  * cannot be read; -ENOMEM. */
 int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
                           uint64_t *ret);

@@ -110,6 +110,7 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
 static int put_transport(struct json_writer *w, struct hostfs *h, const struct capacity_question *q,
                          const struct uring_answer *uring) {
         const struct transport_term *term = &transport_terms[q->transport];
+        const char *reason = term->unavailable ? term->unavailable : capacity_unavailable(q);
         struct capacity c;
 
         int r = capacity_read(h, q, &c);
@@ -118,8 +119,8 @@ static int put_transport(struct json_writer *w, struct hostfs *h, const struct c
         json_object_begin(w);
         json_member_string(w, "name", term->name);
         json_member_string(w, "title", term->title);
-        json_member_bool(w, "available", !term->unavailable);
-        json_member_string(w, "reason", term->unavailable);
+        json_member_bool(w, "available", !reason);
+        json_member_string(w, "reason", reason);
         put_set(w, "workloads", term->workloads, WORKLOAD_COUNT, name_of_workload);
         put_engines(w, term, uring);
         put_set(w, "copy_modes", term->copy_modes, COPY_COUNT, name_of_copy_mode);
@@ -131,13 +132,14 @@ static int put_transport(struct json_writer *w, struct hostfs *h, const struct c
         return 0;
 }
 
-static int put_items(struct json_writer *w, struct hostfs *h, const char *runtime_dir,
+static int put_items(struct json_writer *w, struct hostfs *h, const struct admission_host *host,
                      const struct uring_answer *uring) {
         int r = 0;
         json_put_key(w, "items");
         json_array_begin(w);
         for (unsigned t = 0; r == 0 && t < TRANSPORT_COUNT; t++) {
-                const struct capacity_question q = {.transport = (enum transport) t, .runtime_dir = runtime_dir};
+                const struct capacity_question q = {
+                        .transport = (enum transport) t, .runtime_dir = host->runtime_dir, .queues = host->queues};
                 r = put_transport(w, h, &q, uring);
         }
         json_array_end(w);
@@ -156,7 +158,7 @@ int capacity_to_json(const struct admission_host *host, char **ret) {
         uring.reason = capacity_io_uring(&h, uring.text);
         json_writer_init(&w);
         json_object_begin(&w);
-        r = put_items(&w, &h, host->runtime_dir, &uring);
+        r = put_items(&w, &h, host, &uring);
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, ret, NULL);

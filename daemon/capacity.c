@@ -135,26 +135,63 @@ static int read_shm_sysv(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
+/* A setting that runs have in their own namespace: as it comes, and where they can have more, how much. */
+static int read_queue_setting(const struct reading *g, enum queue_setting s, uint64_t *ret, uint64_t *ret_reach) {
+        int r = queues_as_they_come(g->h, g->q->queues, s, ret);
+        return r < 0 ? r : queues_reach(g->h, g->q->queues, s, ret_reach);
+}
+
+static const char *raise_queues(const struct reading *g, const char *on_the_host) {
+        const struct queue_host *q = g->q->queues;
+        if (!q || q->trouble[0])
+                return on_the_host;
+        return q->settable ? "not needed: a run has it raised in its own IPC namespace as far as its messages need"
+                           : "run ipclabd as root: then a run has it raised in its own IPC namespace";
+}
+
+static void decide_queue(const struct reading *g, struct capacity *c, enum queue_setting s, uint64_t value,
+                         const char *on_the_host) {
+        decide(c, value, queue_setting_terms[s].name, value, raise_queues(g, on_the_host));
+}
+
+/* A run can have more: as far as `limit`, which is at limit_value, lets it. */
+static void extend(struct capacity *c, uint64_t reach, const char *limit, uint64_t limit_value) {
+        if (reach <= c->largest_transfer || (c->reach && c->reach <= reach))
+                return;
+        c->reach = reach;
+        c->reach_limit = limit;
+        c->reach_value = limit_value;
+}
+
 static int read_msgq_sysv(const struct reading *g, struct capacity *c) {
-        uint64_t message = 0, queue = 0;
-        int r = read_u64(g->h, &message, "/proc/sys/kernel/msgmax");
+        uint64_t message = 0, queue = 0, message_reach = 0, queue_reach = 0;
+        int r = read_queue_setting(g, QUEUE_MSGMAX, &message, &message_reach);
         if (r == 0)
-                r = read_u64(g->h, &queue, "/proc/sys/kernel/msgmnb");
+                r = read_queue_setting(g, QUEUE_MSGMNB, &queue, &queue_reach);
         if (r < 0)
                 return unknown(c, g->h, r);
         if (queue < message)
-                decide(c, queue, "kernel.msgmnb", queue, "sysctl kernel.msgmnb=BYTES");
+                decide_queue(g, c, QUEUE_MSGMNB, queue, "sysctl kernel.msgmnb=BYTES");
         else
-                decide(c, message, "kernel.msgmax", message, "sysctl kernel.msgmax=BYTES kernel.msgmnb=BYTES");
+                decide_queue(g, c, QUEUE_MSGMAX, message, "sysctl kernel.msgmax=BYTES kernel.msgmnb=BYTES");
+        if (message_reach <= queue_reach)
+                extend(c, message_reach, "kernel.msgmax", message_reach);
+        else
+                extend(c, queue_reach, "kernel.msgmnb", queue_reach);
         return 0;
 }
 
+/* A queue of one message is counted against the resource limit with what the kernel adds. */
 static int read_msgq_posix(const struct reading *g, struct capacity *c) {
-        uint64_t v = 0;
-        int r = read_u64(g->h, &v, "/proc/sys/fs/mqueue/msgsize_max");
+        uint64_t v = 0, reach = 0, bytes = g->q->queues ? g->q->queues->rlimit_msgqueue : UINT64_MAX;
+        int r = read_queue_setting(g, QUEUE_MSGSIZE_MAX, &v, &reach);
         if (r < 0)
                 return unknown(c, g->h, r);
-        decide(c, v, "fs.mqueue.msgsize_max", v, "sysctl fs.mqueue.msgsize_max=BYTES (16777216 at most)");
+        decide_queue(g, c, QUEUE_MSGSIZE_MAX, v, "sysctl fs.mqueue.msgsize_max=BYTES (16777216 at most)");
+        if (bytes < reach + QUEUES_POSIX_OVERHEAD && bytes > QUEUES_POSIX_OVERHEAD)
+                extend(c, bytes - QUEUES_POSIX_OVERHEAD, "RLIMIT_MSGQUEUE", bytes);
+        else
+                extend(c, reach, "fs.mqueue.msgsize_max", reach);
         return 0;
 }
 
@@ -249,11 +286,17 @@ int capacity_read(struct hostfs *h, const struct capacity_question *q, struct ca
         if (r < 0)
                 return r;
         if (c.known) {
-                bool bounded = !rows[q->transport].in_pieces && c.largest_transfer < SPEC_MESSAGE_SIZE_MAX;
-                c.largest_message = bounded ? c.largest_transfer : SPEC_MESSAGE_SIZE_MAX;
+                uint64_t most = c.reach ? c.reach : c.largest_transfer;
+                bool bounded = !rows[q->transport].in_pieces && most < SPEC_MESSAGE_SIZE_MAX;
+                c.largest_message = bounded ? most : SPEC_MESSAGE_SIZE_MAX;
         }
         *ret = c;
         return 0;
+}
+
+const char *capacity_unavailable(const struct capacity_question *q) {
+        bool queue = q->transport == TRANSPORT_MSGQ_SYSV || q->transport == TRANSPORT_MSGQ_POSIX;
+        return queue && q->queues && q->queues->trouble[0] ? q->queues->trouble : NULL;
 }
 
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
@@ -265,7 +308,13 @@ int capacity_check_message(struct hostfs *h, const struct capacity_question *q, 
         if (x < 0 || !c.known || message_size <= c.largest_message)
                 return x;
         (void) snprintf(value, sizeof(value), "%" PRIu64, message_size);
-        (void) snprintf(limit_value, sizeof(limit_value), "%" PRIu64, c.value);
+        (void) snprintf(limit_value, sizeof(limit_value), "%" PRIu64, c.reach ? c.reach_value : c.value);
+        if (c.reach)
+                return refuse_limit(r, "/message_size", c.reach_limit, limit_value, value,
+                                    "a message of %s bytes does not fit the %s: %" PRIu64 " at most in a run's own IPC "
+                                    "namespace, as %s ends at %s there; chunk: true sends it in pieces",
+                                    value, transport_terms[q->transport].title, c.largest_message, c.reach_limit,
+                                    limit_value);
         return refuse_limit(r, "/message_size", c.limit, limit_value, value,
                             "a message of %s bytes does not fit the %s: %" PRIu64 " at most, as %s is %s; %s%s", value,
                             transport_terms[q->transport].title, c.largest_message, c.limit, limit_value,

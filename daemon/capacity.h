@@ -11,6 +11,7 @@
  */
 
 #include "daemon/hostfs.h"
+#include "daemon/queues.h"
 #include "schema/refusal.h"
 #include "schema/spec.h"
 
@@ -23,6 +24,9 @@ struct capacity {
         uint64_t largest_transfer, largest_message; /* bytes */
         const char *limit;                          /* the setting's name: "kernel.msgmax"; static */
         uint64_t value;                             /* its current value; for most the same as largest_transfer */
+        uint64_t reach; /* largest_transfer of runs that have the setting raised for them; 0: it cannot be */
+        const char *reach_limit;
+        uint64_t reach_value; /* what ends that */
         const char *raise;                          /* how a person raises it; static */
 };
 
@@ -30,10 +34,14 @@ struct capacity_question {
         enum transport transport;
         const struct transport_options *options; /* NULL: none; "sndbuf" decides how long a datagram is */
         const char *runtime_dir;                 /* where runs have their files; NULL: not told */
+        const struct queue_host *queues;         /* what runs can have of queues; NULL: what the host has */
 };
 
 /* 0; -errno only when nothing could be looked at (memory). */
 int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret);
+
+/* Why this host cannot have the transport at all, or NULL. */
+const char *capacity_unavailable(const struct capacity_question *q);
 
 /* Whether programs without privilege may use io_uring here. A real set-up is tried on this machine; of a captured tree
  * only the settings are known. NULL when they may; else why not, in ret_reason[200]. */

@@ -10,6 +10,7 @@
 #include "daemon/cgroup.h"
 #include "daemon/config.h"
 #include "daemon/listen.h"
+#include "daemon/ipcns.h"
 #include "daemon/log.h"
 #include "daemon/rundir.h"
 #include "daemon/scheduler.h"
@@ -174,6 +175,11 @@ static int open_host(struct daemon *d) {
         e = open_agent(d);
         if (e < 0)
                 return e;
+        ipcns_probe(&h->queues);
+        if (h->queues.trouble[0])
+                log_notice("there are no message queues to measure: %s", h->queues.trouble);
+        else if (!h->queues.settable)
+                log_notice("message queues are no larger than the kernel makes them: %s", h->queues.set_trouble);
         /* first what may still be alive, then what it may be using */
         open_cgroups(d);
         return rundir_root_new(&h->rundirs, d->config.runtime_dir);
@@ -196,6 +202,7 @@ static int open_queue(struct daemon *d) {
                                       .cancel_running = on_cancel,
                                       .userdata = d,
                                       .topology = d->topology,
+                                      .queues = &d->host.queues,
                                       .root = d->config.root,
                                       .runtime_dir = d->config.runtime_dir};
         e = service_new(&d->service, d->event, d->store, &hooks);

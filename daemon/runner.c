@@ -416,7 +416,7 @@ static void make_isolation(struct runner *r) {
                 log_notice("runs have no cgroup of their own: %s", r->cgroup_reason);
                 told_cgroup = true;
         }
-        if (ipcns_new(&r->ipcns, r->ipcns_reason) < 0 && !told_ipcns) {
+        if (ipcns_new(r->order->queue_settings, &r->ipcns, r->ipcns_reason) < 0 && !told_ipcns) {
                 log_notice("runs have no IPC namespace of their own: %s", r->ipcns_reason);
                 told_ipcns = true;
         }
@@ -516,6 +516,12 @@ static void start(struct runner *r) {
                 return;
         }
         make_isolation(r);
+        if (r->ipcns_reason[0] && queues_are_used(o->point)) {
+                /* a queue has no owner whose death would end it */
+                fail(r, "transport %s needs an IPC namespace of the run's own: %s",
+                     transport_name(o->point->transport), r->ipcns_reason);
+                return;
+        }
         start_agents(r);
 }
 

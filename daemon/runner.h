@@ -8,6 +8,7 @@
  */
 
 #include "daemon/placement.h"
+#include "daemon/queues.h"
 #include "daemon/records.h"
 #include "daemon/spawn.h"
 
@@ -27,6 +28,7 @@ struct runner_host {
         struct rundir_root *rundirs;
         struct affinity affinity; /* where an agent is that was not told: the daemon's own at its start */
         const struct topology *topology;
+        struct queue_host queues; /* what runs can have of message queues */
 };
 
 /* What is to be run. Everything pointed to must outlive the runner. */
@@ -36,6 +38,7 @@ struct run_order {
         const struct point *point;
         const struct run_placement *placement;
         uint64_t chunk_bytes; /* messages go in pieces of so many; 0 = whole */
+        uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: as it comes */
         uint64_t timeout_ns;
 };
 

@@ -37,7 +37,7 @@ struct current {
         struct spec *spec;
         struct point point;
         struct run_placement placement;
-        uint64_t chunk_bytes;
+        uint64_t chunk_bytes, queue_settings[QUEUE_SETTINGS];
         struct environment *before;
         struct run_order order;
         struct runner *runner;
@@ -329,10 +329,27 @@ static int read_order(struct scheduler *s, char *words) {
         return e;
 }
 
+/* What the run's messages go in, and how large its queues are to be. 0; negative errno with words. */
+static int plan_messages(struct scheduler *s, const struct admission_host *host, char *words) {
+        struct current *c = &s->c;
+        struct hostfs h;
+        int e = admission_chunk_bytes(host, c->spec, &c->point, &c->chunk_bytes);
+        if (e == 0)
+                e = hostfs_init(&h, s->o.root);
+        if (e == 0) {
+                e = queues_plan(&h, host->queues, c->spec, &c->point, c->chunk_bytes, c->queue_settings);
+                hostfs_deinit(&h);
+        }
+        if (e < 0)
+                (void) snprintf(words, WORDS_MAX, "the longest message that %s takes here cannot be told: %s",
+                                transport_name(c->point.transport), strerrordesc_np(-e));
+        return e;
+}
+
 /* Where, and in what surroundings. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
-        const struct admission_host host = {.root = s->o.root, .topology = s->o.host->topology};
+        const struct admission_host host = {.root = s->o.root, .topology = s->o.host->topology, .queues = &s->o.host->queues};
         struct refusal r = {0};
         char detail[300] = "";
         int e = read_order(s, words);
@@ -350,12 +367,9 @@ static int prepare(struct scheduler *s, char *words) {
                 (void) snprintf(words, WORDS_MAX, "%s", r.detail[0] ? r.detail : strerrordesc_np(-e));
                 return e;
         }
-        e = admission_chunk_bytes(&host, c->spec, &c->point, &c->chunk_bytes);
-        if (e < 0) {
-                (void) snprintf(words, WORDS_MAX, "the longest message that %s takes here cannot be told: %s",
-                                transport_name(c->point.transport), strerrordesc_np(-e));
+        e = plan_messages(s, &host, words);
+        if (e < 0)
                 return e;
-        }
         e = environment_take(s->o.root, s->o.host->topology, &c->before);
         if (e < 0)
                 (void) snprintf(words, WORDS_MAX, "the environment before the run cannot be told: %s",
@@ -396,6 +410,7 @@ static void begin(struct scheduler *s) {
                                       .placement = &c->placement,
                                       .chunk_bytes = c->chunk_bytes,
                                       .timeout_ns = s->o.run_timeout_ns};
+        memcpy(c->order.queue_settings, c->queue_settings, sizeof(c->order.queue_settings));
         int e = runner_new(&c->runner, s->o.host, &c->order, &runner_ops, s);
         if (e < 0) {
                 move_back(s);

@@ -19,6 +19,7 @@ struct service_hooks {
         void (*cancel_running)(void *userdata, int64_t run_id); /* stop this run, finish it as cancelled */
         void *userdata;
         const struct topology *topology; /* must outlive the service */
+        const struct queue_host *queues; /* must outlive it too; NULL: not told */
         const char *root;                /* "" or a captured tree; copied */
         const char *runtime_dir;         /* where runs have their files, NULL: not told; copied */
 };

@@ -375,7 +375,10 @@ int service_new(struct service **ret, sd_event *event, struct store *store, cons
 }
 
 struct admission_host service_admission_host(const struct service *s) {
-        return (struct admission_host){.root = s->root, .runtime_dir = s->runtime_dir, .topology = s->hooks.topology};
+        return (struct admission_host){.root = s->root,
+                                       .runtime_dir = s->runtime_dir,
+                                       .topology = s->hooks.topology,
+                                       .queues = s->hooks.queues};
 }
 
 void service_stop(struct service *s) {

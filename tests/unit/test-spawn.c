@@ -205,7 +205,7 @@ static void ipc_namespace_is_the_runs_own(void) {
         struct spawn_error e;
         struct stat own, made;
         char detail[200], want[32];
-        if (ipcns_new(&ns, detail) < 0)
+        if (ipcns_new(NULL, &ns, detail) < 0)
                 SKIP("%s", detail);
         q.ipc_ns_fd = ns.ipc_fd;
         q.user_ns_fd = ns.user_fd;

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Message queues against what a run can have: how deep, how many, and what all of them hold. How long a message may be
+ * is with the other transports in capacity.c. Called by admission.c.
+ *
+ * Source: man 7 mq_overview, man 2 getrlimit (RLIMIT_MSGQUEUE), msgctl.
+ */
+
+#include "daemon/admission-internal.h"
+
+#include "schema/util.h"
+
+#include <inttypes.h>
+
+/* The pieces that messages go in; 0 where they go whole, and where nobody can tell. */
+static uint64_t chunk_bytes(struct asked *a) {
+        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
+        uint64_t bytes = 0;
+        return asked_chunk_bytes(&a->h, &q, a->spec, a->p, &bytes) == 0 ? bytes : 0;
+}
+
+/* The settings that the run would have. 0; negative errno where they cannot be read. */
+static int settings_of(struct asked *a, uint64_t chunk, uint64_t ret[QUEUE_SETTINGS]) {
+        int r = queues_plan(&a->h, a->queues, a->spec, a->p, chunk, ret);
+        for (unsigned s = 0; r == 0 && s < QUEUE_SETTINGS; s++)
+                if (ret[s] == 0 && queue_setting_terms[s].transport == a->p->transport)
+                        r = queues_as_they_come(&a->h, a->queues, (enum queue_setting) s, &ret[s]);
+        return r;
+}
+
+/* Every setting that the point needs more of than a run can have. */
+static int check_settings(struct asked *a, uint64_t chunk) {
+        static const struct {
+                enum queue_setting setting;
+                const char *pointer, *why;
+        } all[] = {
+                {QUEUE_MSGMNB, "/transport_options/msgq_depth", "a queue of so many messages is too long, in bytes"},
+                {QUEUE_MSG_MAX, "/transport_options/msgq_depth", "a queue of so many messages is too long"},
+                {QUEUE_MSGMNI, "/threads", "too many queues"},
+                {QUEUE_QUEUES_MAX, "/threads", "too many queues"},
+        };
+        uint64_t need[QUEUE_SETTINGS], most = 0;
+
+        queues_need(a->spec, a->p, chunk, need);
+        for (size_t i = 0; i < ELEMENTS(all); i++) {
+                enum queue_setting s = all[i].setting;
+                if (need[s] && queues_reach(&a->h, a->queues, s, &most) == 0 && need[s] > most)
+                        return asked_refuse(a, all[i].pointer, queue_setting_terms[s].name, most, need[s], all[i].why);
+        }
+        return 0;
+}
+
+static int check_rlimit(struct asked *a, uint64_t chunk) {
+        uint64_t settings[QUEUE_SETTINGS];
+        if (!a->queues || settings_of(a, chunk, settings) < 0)
+                return 0;
+        uint64_t need = queues_rlimit_bytes(settings, a->spec, a->p, chunk), most = a->queues->rlimit_msgqueue;
+        if (need <= most)
+                return 0;
+        return asked_refuse(a, a->spec->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
+                            "RLIMIT_MSGQUEUE", most, need,
+                            "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the "
+                            "unit, or ulimit -q)");
+}
+
+int check_queues(struct asked *a) {
+        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
+        const char *trouble = capacity_unavailable(&q);
+
+        if (!queues_are_used(a->p))
+                return 0;
+        if (trouble)
+                return refuse(a->r, 422, "not-available", "/transport",
+                              "transport %s is not available: %s", transport_name(a->p->transport), trouble);
+        uint64_t chunk = chunk_bytes(a);
+        int x = check_settings(a, chunk);
+        return x < 0 ? x : check_rlimit(a, chunk);
+}
+
+uint64_t asked_queue_bytes(struct asked *a) {
+        uint64_t settings[QUEUE_SETTINGS], chunk = 0;
+        if (!queues_are_used(a->p))
+                return 0;
+        chunk = chunk_bytes(a);
+        return settings_of(a, chunk, settings) < 0 ? 0 : queues_bytes(settings, a->spec, a->p, chunk);
+}

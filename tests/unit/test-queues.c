@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What runs can have of message queues: what a point needs, what its namespace is set to, what is refused by which
+ * limit; and real namespaces, in which the settings are what was asked for and the machine's own are what they were.
+ */
+
+#include "check.h"
+#include "daemon/admission.h"
+#include "daemon/capacity.h"
+#include "daemon/ipcns.h"
+#include "schema/util.h"
+#include "tests/unit/host-tree.h"
+
+#include <sched.h>
+#include <sys/wait.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+/* A daemon that may set what it likes, one that may set nothing, and one whose runs have no namespace. */
+static const struct queue_host able = {.settable = true, .rlimit_msgqueue = UINT64_MAX};
+static const struct queue_host modest = {.settable = true, .rlimit_msgqueue = 819200};
+static const struct queue_host unable = {
+        .set_trouble = "cannot set it",
+        .fresh = {4000, 8000, 100, 5, 6, 3000, 20},
+        .rlimit_msgqueue = UINT64_MAX,
+};
+static const struct queue_host without = {.trouble = "there is none", .rlimit_msgqueue = UINT64_MAX};
+
+static void plans(void) {
+        /* on the recorded host: msgmax 8192, msgmnb 16384, msgmni 32000, msg_default 10, msg_max 10, msgsize_max 8192,
+         * queues_max 256 */
+        static const struct {
+                const struct queue_host *host;
+                struct point point;
+                uint64_t depth, chunk;
+                enum queue_setting setting;
+                uint64_t expected;
+        } cases[] = {
+#define OVER(t, w, size, n)                                                                                            \
+        { .transport = TRANSPORT_##t, .workload = WORKLOAD_##w, .message_size = size, .threads = n }
+                {&able, OVER(PIPE, STREAM, 65536, 1), 0, 0, QUEUE_MSGMAX, 0},
+                {&able, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMAX, 8192},
+                {&able, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMNB, 16384},
+                {&able, OVER(MSGQ_SYSV, STREAM, 65536, 1), 0, 0, QUEUE_MSGMAX, 65536},
+                {&able, OVER(MSGQ_SYSV, STREAM, 65536, 1), 0, 0, QUEUE_MSGMNB, 131072},
+                {&able, OVER(MSGQ_SYSV, STREAM, 65536, 1), 0, 8192, QUEUE_MSGMAX, 8192},
+                {&able, OVER(MSGQ_SYSV, STREAM, 100, 1), 0, 8192, QUEUE_MSGMAX, 8192},
+                {&able, OVER(MSGQ_SYSV, STREAM, 1000, 1), 3, 0, QUEUE_MSGMNB, 16384},
+                {&able, OVER(MSGQ_SYSV, STREAM, 1000, 1), 100, 0, QUEUE_MSGMNB, 100000},
+                {&able, OVER(MSGQ_SYSV, PINGPONG, 1, 1024), 0, 0, QUEUE_MSGMNI, 32000},
+                {&able, OVER(MSGQ_POSIX, STREAM, 65536, 1), 0, 0, QUEUE_MSGSIZE_MAX, 65536},
+                {&able, OVER(MSGQ_POSIX, STREAM, 65536, 1), 0, 0, QUEUE_MSG_MAX, 10},
+                {&able, OVER(MSGQ_POSIX, STREAM, 64, 1), 500, 0, QUEUE_MSG_MAX, 500},
+                {&able, OVER(MSGQ_POSIX, PINGPONG, 64, 1000), 0, 0, QUEUE_QUEUES_MAX, 2000},
+                {&able, OVER(MSGQ_POSIX, STREAM, 65536, 1), 0, 0, QUEUE_MSG_DEFAULT, 10},
+                /* where nobody says how many, no more than there is room for: 819200 / (2 * (65536 + 96)) */
+                {&modest, OVER(MSGQ_POSIX, PINGPONG, 65536, 1), 0, 0, QUEUE_MSG_DEFAULT, 6},
+                {&modest, OVER(MSGQ_POSIX, PINGPONG, MIB, 1), 0, 0, QUEUE_MSG_DEFAULT, 1},
+                {&unable, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMAX, 0},
+                {&without, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMAX, 0},
+                {NULL, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMAX, 0},
+#undef OVER
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct spec spec = {.options = {.msgq_depth = cases[i].depth}};
+                uint64_t plan[QUEUE_SETTINGS] = {0};
+                char tree[64];
+                struct hostfs h;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                int r = queues_plan(&h, cases[i].host, &spec, &cases[i].point, cases[i].chunk, plan);
+                hostfs_deinit(&h);
+                host_tree_remove(tree);
+                if (r != 0 || plan[cases[i].setting] != cases[i].expected)
+                        CHECK_FAIL("case %zu: %d, %s is %" PRIu64 ", expected %" PRIu64, i, r,
+                                   queue_setting_terms[cases[i].setting].name, plan[cases[i].setting],
+                                   cases[i].expected);
+        }
+}
+
+static void limits_are_named(void) {
+        static const struct {
+                const struct queue_host *host;
+                struct point point;
+                uint64_t depth;
+                bool chunk;
+                const char *code, *pointer, *limit, *limit_value, *value; /* code NULL: admitted */
+        } cases[] = {
+#define OVER(t, w, size, n)                                                                                            \
+        { .transport = TRANSPORT_##t, .workload = WORKLOAD_##w, .message_size = size, .threads = n }
+                {&able, OVER(MSGQ_SYSV, STREAM, 16 * MIB, 1), 0, false, .code = NULL},
+                {&able, OVER(MSGQ_SYSV, STREAM, 16 * MIB + 1, 1), 0, false, "limit-exceeded", "/message_size",
+                 "kernel.msgmax", "16777216", "16777217"},
+                {&able, OVER(MSGQ_SYSV, STREAM, 16 * MIB + 1, 1), 0, true, .code = NULL},
+                {&able, OVER(MSGQ_POSIX, STREAM, 16 * MIB + 1, 1), 0, false, "limit-exceeded", "/message_size",
+                 "fs.mqueue.msgsize_max", "16777216", "16777217"},
+                {&able, OVER(MSGQ_SYSV, STREAM, MIB, 1), 2048, false, "limit-exceeded",
+                 "/transport_options/msgq_depth", "kernel.msgmnb", "2147483647", "2147483648"},
+                {&able, OVER(MSGQ_POSIX, STREAM, 1, 1), 65536, false, .code = NULL},
+                {&modest, OVER(MSGQ_POSIX, STREAM, 819104, 1), 0, false, .code = NULL},
+                {&modest, OVER(MSGQ_POSIX, STREAM, 819105, 1), 0, false, "limit-exceeded", "/message_size",
+                 "RLIMIT_MSGQUEUE", "819200", "819105"},
+                {&modest, OVER(MSGQ_POSIX, PINGPONG, 819104, 1), 0, false, "limit-exceeded", "/message_size",
+                 "RLIMIT_MSGQUEUE", "819200", "1638400"},
+                {&modest, OVER(MSGQ_POSIX, STREAM, 904, 1), 820, false, "limit-exceeded",
+                 "/transport_options/msgq_depth", "RLIMIT_MSGQUEUE", "819200", "820000"},
+                {&modest, OVER(MSGQ_POSIX, STREAM, 4 * MIB, 1), 0, true, .code = NULL},
+                {&modest, OVER(MSGQ_SYSV, STREAM, MIB, 1), 0, false, .code = NULL},
+                /* a namespace that is as the kernel makes it, whatever the host has */
+                {&unable, OVER(MSGQ_SYSV, STREAM, 4000, 1), 0, false, .code = NULL},
+                {&unable, OVER(MSGQ_SYSV, STREAM, 4001, 1), 0, false, "limit-exceeded", "/message_size",
+                 "kernel.msgmax", "4000", "4001"},
+                {&unable, OVER(MSGQ_POSIX, STREAM, 3001, 1), 0, false, "limit-exceeded", "/message_size",
+                 "fs.mqueue.msgsize_max", "3000", "3001"},
+                {&unable, OVER(MSGQ_POSIX, STREAM, 3001, 1), 0, true, .code = NULL},
+                {&unable, OVER(MSGQ_POSIX, STREAM, 100, 1), 7, false, "limit-exceeded",
+                 "/transport_options/msgq_depth", "fs.mqueue.msg_max", "6", "7"},
+                {&unable, OVER(MSGQ_SYSV, STREAM, 100, 1), 81, false, "limit-exceeded",
+                 "/transport_options/msgq_depth", "kernel.msgmnb", "8000", "8100"},
+                {&unable, OVER(MSGQ_POSIX, PINGPONG, 100, 11), 0, false, "limit-exceeded", "/threads",
+                 "fs.mqueue.queues_max", "20", "22"},
+                {&unable, OVER(MSGQ_SYSV, STREAM, 100, 101), 0, false, "limit-exceeded", "/threads", "kernel.msgmni",
+                 "100", "101"},
+                {&without, OVER(MSGQ_SYSV, STREAM, 100, 1), 0, false, "not-available", "/transport", "", "", ""},
+                {&without, OVER(PIPE, STREAM, 100, 1), 0, false, .code = NULL},
+#undef OVER
+        };
+        char tree[64];
+        struct topology *t = NULL;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct spec spec = {.options = {.msgq_depth = cases[i].depth}, .chunk = cases[i].chunk};
+                const struct admission_host host = {.root = tree, .topology = t, .queues = cases[i].host};
+                struct refusal r = {.status = 0};
+                int x = admission_check(&host, &spec, &cases[i].point, &r);
+                bool same = cases[i].code
+                                    ? x == -EINVAL && r.status == 422 && strcmp(r.code, cases[i].code) == 0 &&
+                                              strcmp(r.pointer, cases[i].pointer) == 0 &&
+                                              strcmp(r.limit, cases[i].limit) == 0 &&
+                                              strcmp(r.limit_value, cases[i].limit_value) == 0 &&
+                                              strcmp(r.value, cases[i].value) == 0
+                                    : x == 0;
+                if (!same) {
+                        fprintf(stderr, "case %zu gave %d %s %s: %s [%s = %s, asked %s]\n", i, x, r.code, r.pointer,
+                                r.detail, r.limit, r.limit_value, r.value);
+                        check_case_failed = true;
+                }
+        }
+        topology_free(t);
+        host_tree_remove(tree);
+}
+
+/* Pieces are of what the queue takes as it comes, though a run could have more. */
+static void pieces(void) {
+        const struct spec spec = {.chunk = true};
+        const struct point p = {.transport = TRANSPORT_MSGQ_POSIX, .message_size = 4 * MIB, .threads = 1};
+        uint64_t bytes = 0;
+        char tree[64];
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(admission_chunk_bytes(&(struct admission_host){.root = tree, .queues = &able}, &spec, &p, &bytes), 0);
+        CHECK_UINT(bytes, 8192);
+        CHECK_INT(admission_chunk_bytes(&(struct admission_host){.root = tree, .queues = &unable}, &spec, &p, &bytes),
+                  0);
+        CHECK_UINT(bytes, 3000);
+        host_tree_remove(tree);
+}
+
+static uint64_t own_setting(enum queue_setting s) {
+        struct hostfs h;
+        uint64_t v = 0;
+        if (hostfs_init(&h, "") == 0 && queues_as_they_come(&h, NULL, s, &v) < 0)
+                v = 0;
+        hostfs_deinit(&h);
+        return v;
+}
+
+/* As a process of that namespace sees it; 0: it cannot be entered. */
+static uint64_t setting_in(const struct ipcns *ns, enum queue_setting s) {
+        int result[2];
+        uint64_t v = 0;
+        if (pipe(result) < 0)
+                return 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+                if ((ns->user_fd < 0 || setns(ns->user_fd, CLONE_NEWUSER) == 0) && setns(ns->ipc_fd, CLONE_NEWIPC) == 0)
+                        v = own_setting(s);
+                _exit(write(result[1], &v, sizeof(v)) == (ssize_t) sizeof(v) ? 0 : 1);
+        }
+        if (pid > 0) {
+                if (read(result[0], &v, sizeof(v)) != (ssize_t) sizeof(v))
+                        v = 0;
+                (void) waitpid(pid, NULL, 0);
+        }
+        util_close(result[0]);
+        util_close(result[1]);
+        return v;
+}
+
+static void namespaces_have_what_is_asked(void) {
+        struct queue_host host;
+        struct ipcns ns = IPCNS_NONE;
+        char detail[200] = "";
+        uint64_t before[QUEUE_SETTINGS];
+        const uint64_t wanted[QUEUE_SETTINGS] = {
+                [QUEUE_MSGMAX] = 100000, [QUEUE_MSGMNB] = 200000, [QUEUE_MSG_MAX] = 77, [QUEUE_QUEUES_MAX] = 999};
+        for (unsigned s = 0; s < QUEUE_SETTINGS; s++)
+                before[s] = own_setting((enum queue_setting) s);
+        ipcns_probe(&host);
+        if (host.trouble[0])
+                SKIP("%s", host.trouble);
+        if (!host.settable)
+                SKIP("%s", host.set_trouble);
+        CHECK_INT(ipcns_new(wanted, &ns, detail), 0);
+        for (unsigned s = 0; s < QUEUE_SETTINGS; s++) {
+                CHECK_UINT(setting_in(&ns, (enum queue_setting) s), wanted[s] ? wanted[s] : host.fresh[s]);
+                CHECK_UINT(own_setting((enum queue_setting) s), before[s]);
+        }
+        ipcns_close(&ns);
+        CHECK_INT(ns.ipc_fd, -1);
+}
+
+static void what_cannot_be_set_is_said(void) {
+        const uint64_t beyond[QUEUE_SETTINGS] = {[QUEUE_MSGMAX] = 8192, [QUEUE_MSG_MAX] = 65537};
+        struct queue_host host;
+        struct ipcns ns = IPCNS_NONE;
+        char detail[200] = "";
+        ipcns_probe(&host);
+        if (host.trouble[0] || !host.settable)
+                SKIP("%s%s", host.trouble, host.set_trouble);
+        CHECK_INT(ipcns_new(beyond, &ns, detail), -EINVAL);
+        CHECK_STRING(detail, "cannot set fs.mqueue.msg_max in an IPC namespace: Invalid argument");
+        CHECK_INT(ns.ipc_fd, -1);
+}
+
+/* A probe that finds something always finds the kernel's own figures, and leaves no child. */
+static void the_probe_leaves_nothing(void) {
+        struct queue_host host;
+        ipcns_probe(&host);
+        CHECK(host.trouble[0] || host.fresh[QUEUE_MSGMAX] > 0);
+        CHECK(host.trouble[0] || host.settable == !host.set_trouble[0]);
+        CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
+        CHECK_INT(errno, ECHILD);
+}
+
+int main(void) {
+        RUN(plans);
+        RUN(limits_are_named);
+        RUN(pieces);
+        RUN(namespaces_have_what_is_asked);
+        RUN(what_cannot_be_set_is_said);
+        RUN(the_probe_leaves_nothing);
+        return check_end();
+}
