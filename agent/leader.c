@@ -155,8 +155,6 @@ static int check_setup(struct agent *a) {
         if (s->end != a->end)
                 return failure_set(&a->failure, EBADMSG, "started as %s, but set up as the %s end", a->role,
                                    s->end == END_FIRST ? "first" : "second");
-        if (s->rate > 0)
-                return failure_set(&a->failure, EOPNOTSUPP, "rate: this agent has no open loop");
         if ((s->duration_ns == 0) == (s->messages == 0))
                 return failure_set(&a->failure, EINVAL, "exactly one of duration and messages must end the window");
         a->workload = workload_find(p->workload);

@@ -12,6 +12,7 @@
  */
 
 #include "agent/agent.h"
+#include "agent/pace.h"
 #include "agent/pattern.h"
 #include "schema/histogram.h"
 #include "schema/util.h"
@@ -87,10 +88,13 @@ LOOP_INLINE void loop_completed(struct worker *w, uint64_t n) {
         __atomic_store_n(&w->messages, n, __ATOMIC_RELAXED);
 }
 
-LOOP_INLINE int loop_sender(struct worker *w, const struct channel *c, enum verify verify) {
-        uint64_t n = w->messages;
+LOOP_INLINE int loop_sender(struct worker *w, const struct channel *c, enum verify verify, bool paced) {
+        uint64_t n = w->messages, first = n;
         while (n < worker_limit(w)) {
-                int r = loop_emit(w, c, verify, 0, n);
+                int r = paced ? pace_wait(w, pace_due(w, n - first)) : 0;
+                if (LOOP_UNLIKELY(r))
+                        return r;
+                r = loop_emit(w, c, verify, 0, n);
                 if (LOOP_UNLIKELY(r))
                         return r;
                 loop_completed(w, ++n);
@@ -98,14 +102,16 @@ LOOP_INLINE int loop_sender(struct worker *w, const struct channel *c, enum veri
         return 0;
 }
 
-LOOP_INLINE int loop_receiver(struct worker *w, const struct channel *c, enum verify verify) {
-        uint64_t n = w->messages, sink = 0;
+LOOP_INLINE int loop_receiver(struct worker *w, const struct channel *c, enum verify verify, bool paced) {
+        uint64_t n = w->messages, first = n, sink = 0;
         int r = 0;
         while (n < worker_limit(w)) {
                 unsigned char *message;
                 r = c->receive(w, &message);
                 if (LOOP_UNLIKELY(r))
                         break;
+                if (paced)
+                        pace_record(w, pace_due(w, n - first));
                 r = loop_verify(w, message, verify, 0, n, &sink);
                 if (LOOP_UNLIKELY(r))
                         break;
@@ -116,17 +122,25 @@ LOOP_INLINE int loop_receiver(struct worker *w, const struct channel *c, enum ve
         return r;
 }
 
-LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, bool timed) {
-        uint64_t n = w->messages, sink = 0, sent_ns = 0;
+/* What an initiator takes the time of: nothing, each round trip, or each since it was due. */
+enum loop_clock { LOOP_UNTIMED, LOOP_TIMED, LOOP_PACED };
+
+LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, enum loop_clock clock) {
+        uint64_t n = w->messages, first = n, sink = 0, sent_ns = 0;
         int r = 0;
         while (n < worker_limit(w)) {
                 unsigned char *message;
+                if (clock == LOOP_PACED) {
+                        r = pace_wait(w, pace_due(w, n - first));
+                        if (LOOP_UNLIKELY(r))
+                                break;
+                }
                 r = c->acquire(w, &message);
                 if (LOOP_UNLIKELY(r))
                         break;
                 if (verify == VERIFY_CHECKSUM)
                         loop_fill(w, c, message, 0, n);
-                if (timed)
+                if (clock == LOOP_TIMED)
                         sent_ns = util_now_ns();
                 r = c->send(w, message);
                 if (LOOP_UNLIKELY(r))
@@ -134,8 +148,10 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                 r = c->receive(w, &message);
                 if (LOOP_UNLIKELY(r))
                         break;
-                if (timed)
+                if (clock == LOOP_TIMED)
                         histogram_record(w->latency, util_now_ns() - sent_ns);
+                if (clock == LOOP_PACED)
+                        pace_record(w, pace_due(w, n - first));
                 r = loop_verify(w, message, verify, 1, n, &sink);
                 if (LOOP_UNLIKELY(r))
                         break;
@@ -186,16 +202,23 @@ LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum v
  * struct channel, so that its functions are constants to the compiler. */
 #define TRANSPORT_LOOPS(prefix, channel)                                                                               \
         static int prefix##_sender(struct worker *w) {                                                                 \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_sender(w, &(channel), verify, true));                                    \
                 bool check = w->agent->setup.verify == VERIFY_CHECKSUM;                                                \
-                return check ? loop_sender(w, &(channel), VERIFY_CHECKSUM) : loop_sender(w, &(channel), VERIFY_NONE);  \
+                return check ? loop_sender(w, &(channel), VERIFY_CHECKSUM, false)                                      \
+                             : loop_sender(w, &(channel), VERIFY_NONE, false);                                         \
         }                                                                                                              \
         static int prefix##_receiver(struct worker *w) {                                                               \
-                LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify));                                                \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify, true));                                  \
+                LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify, false));                                         \
         }                                                                                                              \
         static int prefix##_initiator(struct worker *w) {                                                              \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_PACED));                           \
                 if (w->latency)                                                                                        \
-                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, true));                                 \
-                LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, false));                                        \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_TIMED));                           \
+                LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_UNTIMED));                                 \
         }                                                                                                              \
         static int prefix##_responder(struct worker *w) {                                                              \
                 LOOP_VERIFIED(w, loop_responder(w, &(channel), verify));                                               \

@@ -23,7 +23,8 @@
 /* How long one message may take before nothing is believed to move any more. */
 static uint64_t patience_ns(const struct agent *a) {
         uint64_t ms = a->setup.point.message_size * a->n_workers / SLOWEST_BYTES_PER_MS;
-        return a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS + ms * NSEC_PER_MSEC;
+        uint64_t pause = a->setup.rate > 0 ? (uint64_t) (1e9 / a->setup.rate) : 0; /* on purpose, in an open loop */
+        return (a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS + ms * NSEC_PER_MSEC) + pause;
 }
 
 bool phases_sends(const struct agent *a) {

@@ -223,9 +223,11 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
                 TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped));                                               \
         }                                                                                                              \
         static int prefix##_initiator(struct worker *w) {                                                              \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, LOOP_PACED));                      \
                 if (w->latency)                                                                                        \
-                        LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, true));                            \
-                LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, false));                                   \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, LOOP_TIMED));                      \
+                LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, LOOP_UNTIMED));                            \
         }                                                                                                              \
         static int prefix##_responder(struct worker *w) {                                                              \
                 LOOP_VERIFIED(w, loop_responder(w, &(mode).channel, verify));                                          \

@@ -45,6 +45,7 @@ int workers_new(struct agent *a) {
                 w->agent = a;
                 w->index = i;
                 w->size = a->setup.point.message_size;
+                w->pace_ns = a->setup.rate > 0 ? 1e9 / a->setup.rate : 0;
                 w->send_fd = w->receive_fd = -1;
                 if (sem_init(&w->go, 0, 0) < 0) { /* cannot fail with these arguments */
                         free(workers);

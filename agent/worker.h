@@ -49,6 +49,7 @@ struct worker {
         int send_fd, receive_fd;          /* of transports that are descriptors, else -1 */
         unsigned char *buffer;            /* page aligned, first touched by this worker; `size` bytes */
         struct histogram *latency;        /* NULL where nothing is timed */
+        double pace_ns;                   /* from one message to the next in an open loop; 0 = closed */
         void *channel;                    /* the transport's own, per thread */
         struct agent *agent;
         worker_loop loop;

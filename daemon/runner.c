@@ -394,7 +394,7 @@ static void plan_setup(struct runner *r, enum end end) {
                 .warmup_ns = o->spec->warmup_ns,
                 .interval_ns = INTERVAL_NS,
                 .stall_ns = STALL_NS + bytes_time(o->point),
-                .rate = o->spec->rate,
+                .rate = o->spec->rate / o->point->threads,
                 .chunk_bytes = o->chunk_bytes,
                 .options = o->spec->options,
                 .placement = o->placement->ends[end],

@@ -138,7 +138,7 @@ static const char *const file_syncs[FILE_SYNC_COUNT] = {
         [FILE_SYNC_PAGE_CACHE] = "page-cache", [FILE_SYNC_DIRECT] = "direct", [FILE_SYNC_FSYNC] = "fsync"};
 
 const struct capability_term capability_terms[CAPABILITY_COUNT] = {
-        [CAPABILITY_RATE] = {"rate", "this build sends in a closed loop only"},
+        [CAPABILITY_RATE] = {"rate", NULL},
         [CAPABILITY_CHUNK] = {"chunk", NULL},
         [CAPABILITY_FIELDS] = {"fields", NULL},
         [CAPABILITY_DIRECTION] = {"direction", NULL},

@@ -97,6 +97,7 @@ static int say_setup(struct driver *d, enum end end) {
                           .messages = s->messages,
                           .warmup_ns = s->warmup_ns,
                           .interval_ns = s->interval_ns,
+                          .rate = s->rate,
                           .stall_ns = s->stall_ns,
                           .chunk_bytes = s->chunk_bytes,
                           .options = s->options,

@@ -34,6 +34,7 @@ struct driver_spec {
         struct point point;
         enum verify verify;
         uint64_t duration_ns, messages, warmup_ns, interval_ns, stall_ns;
+        double rate; /* per thread; 0 = closed loop */
         uint64_t chunk_bytes;
         struct transport_options options;
         int cpus[END_COUNT];      /* given to the agent and set before exec; -1: not pinned */

@@ -185,6 +185,41 @@ static void test_latency_of_every_round_trip(void) {
         driver_deinit(&d);
 }
 
+/* Not faster than asked, every message counted from when it was due, at the end that knows. */
+static void test_open_loop(void) {
+        for (size_t t = 0; t < ELEMENTS(tried_transports); t++)
+                for (size_t k = 0; k < ELEMENTS(tried_workloads); k++) {
+                        struct driver d;
+                        struct driver_spec s = counted_spec(100);
+                        struct latency_summary l;
+                        enum end end = tried_workloads[k] == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
+                        s.point.transport = tried_transports[t];
+                        s.point.workload = tried_workloads[k];
+                        s.verify = VERIFY_CHECKSUM;
+                        s.rate = 2000;
+                        CHECK(run_well(&d, &s));
+                        CHECK(d.ends[end].report.window_ns >= 99 * NSEC_PER_SEC / 2000);
+                        CHECK_INT(histogram_summarize(&d.ends[end].latency, &l), 0);
+                        CHECK_UINT(l.count, 100);
+                        driver_deinit(&d);
+                }
+}
+
+/* A million a second cannot be had from round trips over a pipe: each is later than the one before, and says so. */
+static void test_open_loop_counts_the_delay(void) {
+        struct driver d;
+        struct driver_spec s = counted_spec(4000);
+        struct latency_summary l;
+        s.point.workload = WORKLOAD_PINGPONG;
+        s.rate = 1e6;
+        CHECK(run_well(&d, &s));
+        CHECK_INT(histogram_summarize(&d.ends[END_FIRST].latency, &l), 0);
+        uint64_t window_ns = d.ends[END_FIRST].report.window_ns, due_ns = 4000 * NSEC_PER_USEC;
+        CHECK(window_ns > due_ns);
+        CHECK(l.max >= (window_ns - due_ns) / 100 * 98);
+        driver_deinit(&d);
+}
+
 static void test_pipe_size(void) {
         static const enum transport pipes[] = {TRANSPORT_PIPE, TRANSPORT_FIFO};
         for (size_t t = 0; t < ELEMENTS(pipes); t++) {
@@ -302,6 +337,8 @@ int main(void) {
         RUN(test_many_threads);
         RUN(test_no_samples);
         RUN(test_latency_of_every_round_trip);
+        RUN(test_open_loop);
+        RUN(test_open_loop_counts_the_delay);
         RUN(test_pipe_size);
         RUN(test_counters);
         RUN(test_proof);

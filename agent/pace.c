@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Waiting for a message's time, in the worker's thread. */
+
+#include "agent/pace.h"
+
+#include "schema/histogram.h"
+#include "schema/util.h"
+
+#define SPIN_NS (60 * NSEC_PER_USEC)  /* a sleeper wakes late by up to so much */
+#define SLEEP_NS (50 * NSEC_PER_MSEC) /* at most, before the limit is looked at again */
+
+static void doze(uint64_t ns) {
+        struct timespec ts = {.tv_nsec = (long) (ns < SLEEP_NS ? ns : SLEEP_NS)};
+        (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* woken early: the caller looks at the clock */
+}
+
+int pace_wait(struct worker *w, uint64_t due_ns) {
+        for (;;) {
+                uint64_t now = util_now_ns();
+                if (now >= due_ns)
+                        return 0;
+                if (worker_over(w))
+                        return WORKER_STOP;
+                if (due_ns - now > SPIN_NS)
+                        doze(due_ns - now - SPIN_NS);
+        }
+}
+
+void pace_record(struct worker *w, uint64_t due_ns) {
+        if (!w->latency) /* nothing is sampled */
+                return;
+        uint64_t now = util_now_ns();
+        histogram_record(w->latency, now > due_ns ? now - due_ns : 0);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_PACE_H
+#define IPCLAB_AGENT_PACE_H
+
+/*
+ * The open loop: message n of a loop is due at start + n / rate, whatever became of those before it. A sender that is
+ * late sends at once and leaves nothing out, and latency counts from the time that was intended, so that a stall is
+ * paid for by every message that it delayed (what is known as coordinated omission does not happen). Both ends know
+ * start and rate, so the receiver of a stream needs no time stamp in the message.
+ */
+
+#include "agent/agent.h"
+
+#include <stdint.h>
+
+/* When the n-th message since the loop began is due. Exact to a nanosecond for a day: n / rate stays below 2^53 ns. */
+static inline uint64_t pace_due(const struct worker *w, uint64_t n) {
+        return w->start_ns + (uint64_t) ((double) n * w->pace_ns);
+}
+
+/* Sleeps, and for the last microseconds spins, until then; not at all when it is past. 0; WORKER_STOP when the loop is
+ * over first. */
+int pace_wait(struct worker *w, uint64_t due_ns);
+
+/* Counts a message that was due then and is there now. */
+void pace_record(struct worker *w, uint64_t due_ns);
+
+#endif
