@@ -15,6 +15,7 @@
 #include "agent/proof.h"
 #include "agent/sampler.h"
 #include "agent/transport.h"
+#include "agent/twin.h"
 #include "agent/worker.h"
 #include "agent/workload.h"
 #include "schema/protocol.h"
@@ -34,7 +35,8 @@ struct agent {
         int control_fd, peer_fd, run_dir_fd;
         int event_fd; /* written by a worker that has come to rest */
 
-        struct cpumask affinity; /* of the process as it was started */
+        struct twin_memory inherited; /* of agents that share memory by descent */
+        struct cpumask affinity;      /* of the process as it was started */
         struct message_setup setup;
         const struct transport_ops *transport;
         const struct workload_ops *workload;

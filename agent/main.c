@@ -19,11 +19,13 @@
 #include <sys/stat.h>
 
 static void usage(FILE *f) {
-        fputs("usage: ipclab-agent ROLE\n"
+        fputs("usage: ipclab-agent ROLE [TWIN-ROLE BYTES [huge]]\n"
               "\n"
               "Plays one role of a measurement: sender, receiver, initiator, responder, server or client.\n"
               "It is started by ipclabd, which passes the descriptors 3 (control), 4 (peer) and 5 (run directory);\n"
-              "to measure something, post an experiment to ipclabd.\n"
+              "to measure something, post an experiment to ipclabd. With a second role it becomes two agents that "
+              "share\n"
+              "so many bytes by descent; the second one has the descriptors 6 and 7, and 8 tells ipclabd of it.\n"
               "\n"
               "  --help     print this\n"
               "  --version  print the version\n",
@@ -51,9 +53,20 @@ static int check_descriptors(void) {
         return -EBADF;
 }
 
+static int check_twin_descriptors(void) {
+        for (int fd = AGENT_TWIN_CONTROL_FD; fd <= AGENT_TWIN_REPORT_FD; fd++)
+                if (!is_packet_socket(fd)) {
+                        fprintf(stderr, "ipclab-agent: descriptor %d of the second agent is no SOCK_SEQPACKET socket\n",
+                                fd);
+                        return -EBADF;
+                }
+        return 0;
+}
+
 /* The other descriptors are open to the leader alone, or closed by the daemon at exec. */
-static int agent_init(struct agent *a, const char *role, enum end end) {
+static int agent_init(struct agent *a, const char *role, enum end end, const struct twin_memory *inherited) {
         *a = (struct agent){
+                .inherited = *inherited,
                 .end = end,
                 .role = role,
                 .peer_role = "agent",
@@ -94,9 +107,43 @@ static void agent_deinit(struct agent *a) {
         (void) sem_destroy(&a->workers_ready);
 }
 
-int main(int argc, char **argv) {
+/* The roles of a program that becomes two agents, or of one that stays alone. */
+struct call {
+        const char *role, *twin_role, *bytes; /* the latter two NULL: alone */
+        bool huge;
+        enum end end, twin_end;
+};
+
+static int parse_call(int argc, char **argv, struct call *ret) {
+        struct call c = {.role = argv[1]};
+        if (argc < 2 || argc > 5 || role_from_name(argv[1], &c.end) < 0)
+                return -EINVAL;
+        *ret = c;
+        if (argc == 2)
+                return 0;
+        c.huge = argc == 5;
+        if (argc == 3 || role_from_name(argv[2], &c.twin_end) < 0 || c.twin_end == c.end ||
+            (c.huge && strcmp(argv[4], "huge") != 0))
+                return -EINVAL;
+        c.twin_role = argv[2];
+        c.bytes = argv[3];
+        *ret = c;
+        return 0;
+}
+
+static int play(const char *role, enum end end, const struct twin_memory *inherited) {
         struct agent a;
-        enum end end;
+        int r = agent_init(&a, role, end, inherited);
+        if (r == 0)
+                r = agent_run(&a);
+        if (r == 0)
+                agent_deinit(&a);
+        return r;
+}
+
+int main(int argc, char **argv) {
+        struct twin_memory inherited = {};
+        struct call c;
 
         if (argc == 2 && strcmp(argv[1], "--help") == 0) {
                 usage(stdout);
@@ -106,19 +153,18 @@ int main(int argc, char **argv) {
                 puts("ipclab-agent " IPCLAB_VERSION);
                 return 0;
         }
-        if (argc != 2 || role_from_name(argv[1], &end) < 0) {
+        if (parse_call(argc, argv, &c) < 0) {
                 usage(stderr);
                 return AGENT_EXIT_USAGE;
         }
-        if (check_descriptors() < 0)
+        if (check_descriptors() < 0 || (c.twin_role && check_twin_descriptors() < 0))
                 return AGENT_EXIT_USAGE;
-        int r = agent_init(&a, argv[1], end);
-        if (r == 0)
-                r = agent_run(&a);
+        int r = c.twin_role ? twin_begin(c.bytes, c.huge, &inherited) : 0;
+        if (r >= 0)
+                r = r == 0 ? play(c.role, c.end, &inherited) : play(c.twin_role, c.twin_end, &inherited);
         if (r < 0) {
                 fprintf(stderr, "ipclab-agent: %s\n", strerrordesc_np(-r));
                 return AGENT_EXIT_FAILED;
         }
-        agent_deinit(&a);
         return 0;
 }

@@ -11,6 +11,7 @@ static const struct transport_ops *const transports[] = {
         &transport_pipe,
         &transport_fifo,
         &transport_file,
+        &transport_mmap_anonymous,
         &transport_mmap_file,
         &transport_shm_posix,
         &transport_shm_sysv,

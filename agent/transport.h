@@ -56,7 +56,8 @@ const struct transport_ops *transport_find(enum transport t, enum engine e);
 extern const struct transport_ops transport_pipe, transport_fifo, transport_file;
 extern const struct transport_ops transport_tcp;
 extern const struct transport_ops transport_unix_stream, transport_unix_dgram, transport_unix_seqpacket;
-extern const struct transport_ops transport_mmap_file, transport_shm_posix, transport_shm_sysv;
+extern const struct transport_ops transport_mmap_anonymous, transport_mmap_file, transport_shm_posix,
+        transport_shm_sysv;
 extern const struct transport_ops transport_msgq_sysv, transport_msgq_posix;
 extern const struct transport_ops transport_skeleton; /* in no table */
 

@@ -70,12 +70,15 @@ static int add_scheduling(struct usage *u, pid_t tid, char *text, size_t size) {
         return r < 0 ? r : add_switches(u, text, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches");
 }
 
-static int add_cpu_time(struct usage *u, pthread_t thread) {
-        clockid_t clock;
+/* The clock by thread id, as libc makes it too (man 3 pthread_getcpuclockid): libc's own note of the main thread's id
+ * is another process's where the agent was cloned. */
+static clockid_t cpu_clock_of(pid_t tid) {
+        return (clockid_t) ((~(unsigned) tid << 3) | 6u);
+}
+
+static int add_cpu_time(struct usage *u, pid_t tid) {
+        clockid_t clock = cpu_clock_of(tid);
         struct timespec ts;
-        int r = pthread_getcpuclockid(thread, &clock);
-        if (r)
-                return -r;
         if (clock_gettime(clock, &ts) < 0)
                 return -errno;
         u->cpu_ns += (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
@@ -92,7 +95,7 @@ static int add_worker(struct usage *u, const struct worker *w) {
         u->zerocopy_completions += load(&w->zerocopy_completions);
         u->zerocopy_copied += load(&w->zerocopy_copied);
         u->enobufs += load(&w->enobufs);
-        int r = add_cpu_time(u, w->thread);
+        int r = add_cpu_time(u, w->tid);
         if (r == 0)
                 r = procfs_read_task(w->tid, "stat", text, sizeof text);
         if (r == 0)

@@ -266,5 +266,7 @@ const struct failure *workers_failure(const struct agent *a) {
 
 void worker_kick(struct worker *w) {
         if (!__atomic_load_n(&w->resting, __ATOMIC_ACQUIRE))
-                (void) pthread_kill(w->thread, SIGUSR1); /* the thread exists until it is told to quit */
+                /* The thread exists until it is told to quit. By its own word for its id: libc's note of the main
+                 * thread's is another process's where the agent was cloned. */
+                (void) syscall(SYS_tgkill, getpid(), w->tid, SIGUSR1);
 }

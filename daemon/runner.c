@@ -13,11 +13,13 @@
 
 #include "daemon/agent-link.h"
 #include "daemon/cgroup.h"
+#include "daemon/hostfs.h"
 #include "daemon/ipcns.h"
 #include "daemon/log.h"
 #include "daemon/result.h"
 #include "daemon/rundir.h"
 #include "schema/json.h"
+#include "schema/ring-layout.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -451,41 +453,109 @@ static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spa
         return spawn_agent(q, ret, error);
 }
 
+/* What an agent is spawned with, and the daemon's end of its control socket. */
+struct launch {
+        struct spawn_request request;
+        struct agent_link_options link;
+        int theirs;
+};
+
+static void launch_deinit(struct launch *l) {
+        l->link.control_fd = util_close(l->link.control_fd);
+        l->theirs = util_close(l->theirs);
+}
+
 /* peer_fd -1: the run has one agent. */
-static int start_agent(struct runner *r, enum end end, int peer_fd) {
-        struct spawn_request q = {.peer_fd = peer_fd};
-        struct spawn_error error = {{0}, 0};
-        int pair[2];
+static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct launch *ret) {
+        int pair[2] = {-1, -1};
+        *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1};
         plan_setup(r, end);
-        int e = plan_spawn(r, end, &q);
+        int e = plan_spawn(r, end, &ret->request);
         if (e == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 e = -errno;
-        if (e < 0) {
-                fail(r, "cannot prepare %s: %s", q.role, strerrordesc_np(-e));
-                return e;
-        }
-        _cleanup_close_ int ours = pair[0], theirs = pair[1];
-        q.control_fd = theirs;
-        struct agent_link_options o = {.event = r->host->event,
-                                       .role = q.role,
-                                       .setup = &r->setups[end],
-                                       .control_fd = ours,
-                                       .ops = &link_ops,
-                                       .userdata = r};
-        e = fcntl(ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : spawn_somewhere(r, &q, &o.process, &error);
-        if (e < 0) {
-                fail(r, "%s cannot be started: %s: %s", q.role, error.step[0] ? error.step : "fcntl",
+        ret->link = (struct agent_link_options){.event = r->host->event,
+                                                .role = r->result.roles[end],
+                                                .setup = &r->setups[end],
+                                                .control_fd = pair[0],
+                                                .ops = &link_ops,
+                                                .userdata = r};
+        ret->request.control_fd = ret->theirs = pair[1];
+        if (e == 0 && fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
+                e = -errno;
+        if (e < 0)
+                fail(r, "cannot prepare %s: %s", r->result.roles[end], strerrordesc_np(-e));
+        return e;
+}
+
+static int launch(struct runner *r, struct launch *l) {
+        struct spawn_error error = {{0}, 0};
+        int e = spawn_somewhere(r, &l->request, &l->link.process, &error);
+        if (e < 0)
+                fail(r, "%s cannot be started: %s: %s", l->link.role, error.step,
                      strerrordesc_np(error.error ? error.error : -e));
-                return e;
-        }
-        e = agent_link_new(&r->links[end], &o);
+        return e;
+}
+
+/* The process runs. It is the link's from here on, or it is ended. */
+static int watch(struct runner *r, enum end end, struct launch *l) {
+        int e = agent_link_new(&r->links[end], &l->link);
         if (e < 0) {
-                spawn_abort(&o.process);
-                fail(r, "%s (pid %d) cannot be watched: %s", q.role, o.process.pid, strerrordesc_np(-e));
+                fail(r, "%s (pid %d) cannot be watched: %s", l->link.role, l->link.process.pid, strerrordesc_np(-e));
+                spawn_abort(&l->link.process);
                 return e;
         }
-        (void) util_steal_fd(&ours);
+        l->link.control_fd = -1;
         return 0;
+}
+
+static int start_agent(struct runner *r, enum end end, int peer_fd) {
+        _cleanup_(launch_deinit) struct launch l;
+        int e = prepare_launch(r, end, peer_fd, &l);
+        if (e == 0)
+                e = launch(r, &l);
+        return e == 0 ? watch(r, end, &l) : e;
+}
+
+/* 0: this kernel has none. */
+static uint64_t huge_page_bytes(void) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_free_ char *text = NULL;
+        char line[64];
+        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
+            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
+                return 0;
+        return strtoull(line, NULL, 10) * 1024;
+}
+
+/* Both agents at once, from one program that has what they share. */
+static void start_twins(struct runner *r, const int peers[2]) {
+        _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1};
+        _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1};
+        const struct transport_options *o = &r->order->spec->options;
+        if (prepare_launch(r, END_FIRST, peers[0], &first) < 0 || prepare_launch(r, END_SECOND, peers[1], &second) < 0)
+                return;
+        bool huge = o->huge_pages == TOGGLE_ON;
+        uint64_t page = huge ? huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
+        if (page == 0) {
+                fail(r, "huge_pages: this kernel has none");
+                return;
+        }
+        struct spawn_twin twin = {
+                .role = second.link.role,
+                .control_fd = second.theirs,
+                .peer_fd = peers[1],
+                .affinity = second.request.affinity,
+                .memory = second.request.memory,
+                .memory_nodes = second.request.memory_nodes,
+                .shared_bytes = ring_layout_of(r->order->point, o, page).area_bytes,
+                .huge_pages = huge,
+        };
+        first.request.twin = &twin;
+        if (launch(r, &first) < 0)
+                return;
+        second.link.process = twin.process;
+        (void) watch(r, END_FIRST, &first);
+        (void) watch(r, END_SECOND, &second);
 }
 
 static void start_agents(struct runner *r) {
@@ -494,9 +564,12 @@ static void start_agents(struct runner *r) {
                 fail(r, "cannot connect the agents: %s", strerrordesc_np(errno));
                 return;
         }
-        for (unsigned i = 0; i < r->n_agents; i++)
-                if (start_agent(r, (enum end) i, peers[i]) < 0)
-                        break;
+        if (r->n_agents > 1 && r->order->point->transport == TRANSPORT_MMAP_ANONYMOUS)
+                start_twins(r, peers);
+        else
+                for (unsigned i = 0; i < r->n_agents; i++)
+                        if (start_agent(r, (enum end) i, peers[i]) < 0)
+                                break;
         util_close(peers[0]);
         util_close(peers[1]);
 }

@@ -24,10 +24,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Where the child keeps what only it needs, right above the agent's descriptors. */
-#define REPORT_FD 6
-#define PROGRAM_FD 7
-#define FIRST_FREE_FD 8
+/* Where the child keeps what only it needs, right above the agent's descriptors and its twin's. */
+#define REPORT_FD 9
+#define PROGRAM_FD 10
+#define FIRST_FREE_FD 11
 #define SAFE_FD 64 /* below: about to be overwritten */
 
 #define AGENT_FILES 65536u /* 1024 threads with a channel both ways, and room */
@@ -59,11 +59,23 @@ const char *spawn_step_name(int step) {
 /* 0 or errno, as all steps below. */
 static int place_descriptors(const struct spawn_child *c, int *report) {
         const struct spawn_request *r = c->request;
-        const int from[] = {c->null_fd,    c->null_fd,   STDERR_FILENO, r->control_fd, r->peer_fd,
-                            r->run_dir_fd, c->report_fd, r->program_fd, r->ipc_ns_fd,  r->user_ns_fd};
+        const struct spawn_twin *twin = r->twin;
+        const int from[] = {c->null_fd,
+                            c->null_fd,
+                            STDERR_FILENO,
+                            r->control_fd,
+                            r->peer_fd,
+                            r->run_dir_fd,
+                            twin ? twin->control_fd : -1,
+                            twin ? twin->peer_fd : -1,
+                            twin ? c->twin_fd : -1,
+                            c->report_fd,
+                            r->program_fd,
+                            r->ipc_ns_fd,
+                            r->user_ns_fd};
         int safe[ELEMENTS(from)];
         for (size_t i = 0; i < ELEMENTS(from); i++) {
-                int fd = from[i] < 0 && i < REPORT_FD ? c->null_fd : from[i];
+                int fd = from[i] < 0 && i <= AGENT_RUN_DIR_FD ? c->null_fd : from[i];
                 safe[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, SAFE_FD);
                 if (fd >= 0 && safe[i] < 0)
                         return errno;
@@ -71,7 +83,9 @@ static int place_descriptors(const struct spawn_child *c, int *report) {
         *report = safe[REPORT_FD];
         for (int i = 0; i < (int) ELEMENTS(from); i++)
                 /* descriptors from REPORT_FD on are the child's own */
-                if (safe[i] >= 0 && dup3(safe[i], i, i >= REPORT_FD ? O_CLOEXEC : 0) < 0)
+                if (safe[i] < 0)
+                        (void) close(i); /* whatever the daemon has there */
+                else if (dup3(safe[i], i, i >= REPORT_FD ? O_CLOEXEC : 0) < 0)
                         return errno;
         *report = REPORT_FD;
         unsigned first = FIRST_FREE_FD + (r->ipc_ns_fd >= 0) + (r->user_ns_fd >= 0);
@@ -234,7 +248,14 @@ static int prepare(const struct spawn_child *c, int *step, int *report) {
 _Noreturn void spawn_child_main(const struct spawn_child *c) {
         char name[] = "ipclab-agent", locale[] = "LC_ALL=C.UTF-8";
         /* exec does not write to its arguments; the types are older than const */
-        char *const arguments[] = {name, (char *) (uintptr_t) c->request->role, NULL};
+        const struct spawn_twin *twin = c->request->twin;
+        char huge[] = "huge";
+        char *const arguments[] = {name,
+                                   (char *) (uintptr_t) c->request->role,
+                                   twin ? (char *) (uintptr_t) twin->role : NULL,
+                                   (char *) (uintptr_t) c->shared_bytes,
+                                   twin && twin->huge_pages ? huge : NULL,
+                                   NULL};
         char *const environment[] = {locale, NULL};
         int report = c->report_fd, step = STEP_DESCRIPTORS;
         int e = prepare(c, &step, &report);

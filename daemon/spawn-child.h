@@ -11,7 +11,9 @@ struct spawn_child {
         pid_t parent;
         int report_fd; /* takes a struct spawn_failure; closed by exec */
         int null_fd;
-        int cgroup_fd; /* to be joined; -1: it is there already */
+        int twin_fd;           /* becomes AGENT_TWIN_REPORT_FD; -1: no twin */
+        char shared_bytes[24]; /* as text, for the twin's argument */
+        int cgroup_fd;         /* to be joined; -1: it is there already */
 };
 
 enum spawn_step {

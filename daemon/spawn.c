@@ -13,11 +13,14 @@
 #include "daemon/spawn-child.h"
 #include "schema/util.h"
 
+#include <assert.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -84,6 +87,83 @@ static int wait_exec(int fd, struct spawn_error *e) {
         return -ECANCELED;
 }
 
+/* --- the twin --- */
+
+static int receive_born(int fd, struct twin_born *ret, int *ret_pidfd) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control = {0};
+        struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
+        struct msghdr m = {
+                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int n = poll(&p, 1, (int) (EXEC_WITHIN_NS / NSEC_PER_MSEC)); /* all signals are read from a descriptor */
+        if (n <= 0)
+                return n == 0 ? -ETIMEDOUT : -errno;
+        ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+        if (got != (ssize_t) sizeof(*ret))
+                return got < 0 ? -errno : -EBADMSG;
+        const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+                memcpy(ret_pidfd, CMSG_DATA(c), sizeof(int));
+        return 0;
+}
+
+/* The program's word is not taken for it: the descriptor must be of a child of this process, and of no other one. */
+static int check_born(const struct twin_born *born, int pidfd, pid_t first) {
+        siginfo_t info = {0};
+        if (pidfd < 0 || born->pid <= 0 || born->pid == first)
+                return -EBADMSG;
+        if (waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                return -errno;
+        if (waitid(P_PID, (id_t) born->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                return -errno;
+        return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0 || getpgid(born->pid) != first ? -EBADMSG : 0;
+}
+
+static int send_place(int fd, const struct spawn_request *r) {
+        const struct spawn_twin *twin = r->twin;
+        struct twin_place place = {.set_memory = r->numa || twin->memory != MEMORY_DEFAULT,
+                                   .memory = (uint32_t) twin->memory,
+                                   .memory_nodes = twin->memory_nodes};
+        static_assert(sizeof(place.cpus) == sizeof(twin->affinity.bits), "one bit per CPU, as many as the kernel has");
+        memcpy(place.cpus, twin->affinity.bits, sizeof(place.cpus));
+        return send(fd, &place, sizeof(place), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* The twin is born, known and told where to go. On failure it is the caller's to end both. */
+static int meet_twin(const struct spawn_request *r, pid_t first, int fd, struct spawn_error *e) {
+        struct twin_born born = {0};
+        int pidfd = -1;
+        int x = receive_born(fd, &born, &pidfd);
+        if (x == 0 && born.error) {
+                born.step[sizeof(born.step) - 1] = 0;
+                (void) set_error(e, born.step, born.error);
+                util_close(pidfd);
+                return -ECANCELED;
+        }
+        if (x == 0)
+                x = check_born(&born, pidfd, first);
+        if (x == 0)
+                x = send_place(fd, r);
+        if (x < 0) {
+                util_close(pidfd);
+                return set_error(e, "start the second agent", -x);
+        }
+        r->twin->process = (struct spawned){.pid = born.pid, .pidfd = pidfd};
+        return 0;
+}
+
+/* The first leads a session of its own, so it and a twin that nobody knows of yet are one process group. */
+static void abort_group(struct spawned *s) {
+        siginfo_t info;
+        (void) kill(-s->pid, SIGKILL);
+        while (waitid(P_PGID, (id_t) s->pid, &info, WEXITED) == 0 || errno == EINTR)
+                ;
+        s->pidfd = util_close(s->pidfd);
+}
+
 /* All signals wait until the child has reset its own: nothing of the daemon's runs in it. */
 static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned *ret) {
         sigset_t all, old;
@@ -102,28 +182,44 @@ static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned 
 }
 
 int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error) {
-        struct spawn_child child = {.request = request, .parent = getpid()};
+        struct spawn_child child = {.request = request, .parent = getpid(), .twin_fd = -1};
         struct spawned s = {.pidfd = -1};
-        int report[2];
+        int report[2], twin[2] = {-1, -1};
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (null < 0)
                 return set_error(ret_error, "open /dev/null", errno);
         if (pipe2(report, O_CLOEXEC) < 0)
                 return set_error(ret_error, "pipe", errno);
+        if (request->twin && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, twin) < 0) {
+                int error = errno;
+                util_close(report[0]);
+                util_close(report[1]);
+                return set_error(ret_error, "socketpair", error);
+        }
+        _cleanup_close_ int meeting = twin[0];
         child.null_fd = null;
         child.report_fd = report[1];
+        child.twin_fd = twin[1];
+        if (request->twin)
+                (void) snprintf(child.shared_bytes, sizeof(child.shared_bytes), "%" PRIu64,
+                                request->twin->shared_bytes);
         int r = clone_child(&child, request->cgroup_fd, &s);
         util_close(report[1]);
+        util_close(twin[1]);
         if (r < 0) {
                 util_close(report[0]);
                 return set_error(ret_error, "clone", -r);
         }
         r = wait_exec(report[0], ret_error);
         util_close(report[0]);
-        if (r < 0) {
+        if (r == 0 && request->twin) {
+                r = meet_twin(request, s.pid, meeting, ret_error);
+                if (r < 0)
+                        abort_group(&s);
+        } else if (r < 0)
                 spawn_abort(&s);
+        if (r < 0)
                 return r;
-        }
         *ret = s;
         return 0;
 }

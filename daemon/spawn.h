@@ -25,6 +25,24 @@ struct agent_identity {
  * when there is neither. */
 int agent_identity_find(const char *name, struct agent_identity *ret);
 
+struct spawned {
+        pid_t pid;
+        int pidfd;
+};
+
+/* The second of two agents that share memory by descent; schema/protocol.h tells how it comes to be. It inherits all
+ * that is not here from the first. */
+struct spawn_twin {
+        const char *role;
+        int control_fd, peer_fd;
+        struct affinity affinity;
+        enum memory_policy memory;
+        struct node_set memory_nodes;
+        uint64_t shared_bytes;
+        bool huge_pages;
+        struct spawned process; /* filled by spawn_agent() */
+};
+
 struct spawn_request {
         int program_fd; /* the agent, O_PATH or O_RDONLY */
         const char *role;
@@ -35,12 +53,8 @@ struct spawn_request {
         struct affinity affinity;
         enum memory_policy memory;
         struct node_set memory_nodes;
-        bool numa; /* false: a kernel without memory policies; the policy is not set */
-};
-
-struct spawned {
-        pid_t pid;
-        int pidfd;
+        bool numa;               /* false: a kernel without memory policies; the policy is not set */
+        struct spawn_twin *twin; /* NULL: the agent starts alone */
 };
 
 struct spawn_error {

@@ -39,6 +39,32 @@
 
 #define AGENT_CPUS_MAX 1024u
 
+/*
+ * Two agents that share memory by descent (mmap-anonymous) begin as one program, started with both roles and the number
+ * of bytes to share: `ipclab-agent ROLE TWIN-ROLE BYTES [huge]`. It maps them, clones its twin as a child of its own
+ * parent, and is the first agent from then on. The twin has these descriptors, and takes them to the places above:
+ *
+ *      program                   daemon
+ *      twin_born       ->                    with the twin's pidfd, or why there is none
+ *                      <-        twin_place  where the twin shall be, before it touches anything
+ */
+#define AGENT_TWIN_CONTROL_FD 6
+#define AGENT_TWIN_PEER_FD 7
+#define AGENT_TWIN_REPORT_FD 8 /* SOCK_SEQPACKET: the two packets above; closed by both after them */
+
+struct twin_born {
+        int32_t pid;
+        int32_t error; /* errno; 0: born */
+        char step[24]; /* "mmap", "clone" */
+};
+
+struct twin_place {
+        uint64_t cpus[SPEC_CPUS_MAX / 64];
+        uint32_t set_memory; /* 0: a kernel without memory policies */
+        uint32_t memory;     /* enum memory_policy */
+        struct node_set memory_nodes;
+};
+
 enum message_type {
         MESSAGE_HELLO,
         MESSAGE_SETUP,

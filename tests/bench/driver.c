@@ -5,6 +5,7 @@
 #include "tests/bench/driver.h"
 
 #include "schema/json.h"
+#include "schema/ring-layout.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -41,48 +42,132 @@ struct driver_spec driver_spec_default(const char *agent) {
         };
 }
 
-/* In the child: descriptors to their numbers, affinity, exec. */
-static __attribute__((noreturn)) void become_agent(const struct driver_spec *s, enum end end, const char *role,
-                                                   int control, int peer, int dir) {
-        int cpu = s->lie ? s->real_cpus[end] : s->cpus[end];
-        int fds[3] = {control, peer, dir};
+/* What is at [i] goes to the agent's descriptor AGENT_CONTROL_FD + i. */
+struct inherited {
+        int fds[6];
+        unsigned n;
+};
 
+static void pin_or_exit(int cpu) {
+        cpu_set_t set;
+        if (cpu < 0)
+                return;
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        if (sched_setaffinity(0, sizeof set, &set) < 0)
+                _exit(126);
+}
+
+static int real_cpu(const struct driver_spec *s, enum end end) {
+        return s->lie ? s->real_cpus[end] : s->cpus[end];
+}
+
+/* In the child: descriptors to their numbers, affinity, exec. */
+static __attribute__((noreturn)) void become_agent(struct driver *d, enum end end, struct inherited from,
+                                                   const char *twin_bytes) {
+        const struct driver_spec *s = &d->spec;
         /* up and out of the way first, so that none is overwritten before it is moved */
-        for (int i = 0; i < 3; i++) {
-                fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 10);
-                if (fds[i] < 0)
+        for (unsigned i = 0; i < from.n; i++) {
+                from.fds[i] = fcntl(from.fds[i], F_DUPFD_CLOEXEC, 20);
+                if (from.fds[i] < 0)
                         _exit(126);
         }
-        for (int i = 0; i < 3; i++)
-                if (dup2(fds[i], AGENT_CONTROL_FD + i) < 0)
+        for (unsigned i = 0; i < from.n; i++)
+                if (dup2(from.fds[i], AGENT_CONTROL_FD + (int) i) < 0)
                         _exit(126);
-        if (cpu >= 0) {
-                cpu_set_t set;
-                CPU_ZERO(&set);
-                CPU_SET(cpu, &set);
-                if (sched_setaffinity(0, sizeof set, &set) < 0)
-                        _exit(126);
-        }
-        execl(s->agent, "ipclab-agent", role, (char *) NULL);
+        pin_or_exit(real_cpu(s, end));
+        if (twin_bytes)
+                execl(s->agent, "ipclab-agent", d->ends[end].role, d->ends[END_SECOND].role, twin_bytes,
+                      s->options.huge_pages == TOGGLE_ON ? "huge" : NULL, (char *) NULL);
+        else
+                execl(s->agent, "ipclab-agent", d->ends[end].role, (char *) NULL);
         _exit(127);
 }
 
-static int spawn(struct driver *d, enum end end, int peer_fd) {
-        struct driver_end *e = &d->ends[end];
+static int make_control(struct driver *d, enum end end, int *ret_theirs) {
         int control[2];
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
                 return complain(d, errno, "socketpair");
-        _cleanup_close_ int theirs = control[1];
-        e->control_fd = control[0];
-        _cleanup_close_ int dir = open(d->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (dir < 0)
-                return complain(d, errno, d->run_dir);
+        d->ends[end].control_fd = control[0];
+        *ret_theirs = control[1];
+        return 0;
+}
+
+static int fork_agent(struct driver *d, enum end end, const struct inherited *from, const char *twin_bytes) {
+        struct driver_end *e = &d->ends[end];
         e->pid = fork();
         if (e->pid < 0)
                 return complain(d, errno, "fork");
         if (e->pid == 0)
-                become_agent(&d->spec, end, e->role, theirs, peer_fd, dir);
+                become_agent(d, end, *from, twin_bytes);
         return 0;
+}
+
+static int spawn(struct driver *d, enum end end, int peer_fd) {
+        _cleanup_close_ int theirs = -1;
+        int r = make_control(d, end, &theirs);
+        if (r < 0)
+                return r;
+        _cleanup_close_ int dir = open(d->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+                return complain(d, errno, d->run_dir);
+        return fork_agent(d, end, &(struct inherited){{theirs, peer_fd, dir}, 3}, NULL);
+}
+
+/* The twin's pid, and its place in return. The pidfd that comes along is not needed here. */
+static int meet_twin(struct driver *d, int fd) {
+        struct twin_born born = {};
+        struct twin_place place = {};
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int cpu = real_cpu(&d->spec, END_SECOND);
+        if (poll(&p, 1, 5000) != 1 || recv(fd, &born, sizeof born, 0) != (ssize_t) sizeof born)
+                return complain(d, EPROTO, "no second agent");
+        if (born.error)
+                return complain(d, born.error, born.step);
+        d->ends[END_SECOND].pid = born.pid;
+        if (cpu >= 0)
+                place.cpus[cpu / 64] = UINT64_C(1) << (cpu % 64);
+        else
+                memset(place.cpus, 0xff, sizeof place.cpus);
+        return send(fd, &place, sizeof place, MSG_NOSIGNAL) < 0 ? complain(d, errno, "place of the second agent") : 0;
+}
+
+static uint64_t huge_page_bytes(void) {
+        unsigned long long kib = 0;
+        char line[128];
+        _cleanup_fclose_ FILE *f = fopen("/proc/meminfo", "re");
+        while (f && fgets(line, sizeof line, f))
+                if (sscanf(line, "Hugepagesize: %llu kB", &kib) == 1)
+                        break;
+        return kib * 1024;
+}
+
+/* Both agents out of one program. */
+static int spawn_twins(struct driver *d, const int peer[END_COUNT]) {
+        const struct driver_spec *s = &d->spec;
+        uint64_t page = s->options.huge_pages == TOGGLE_ON ? huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
+        struct ring_layout layout = ring_layout_of(&s->point, &s->options, page ? page : 4096);
+        _cleanup_close_ int first = -1, second = -1;
+        char bytes[24];
+        int meeting[2];
+        int r = make_control(d, END_FIRST, &first);
+        if (r == 0)
+                r = make_control(d, END_SECOND, &second);
+        if (r < 0)
+                return r;
+        _cleanup_close_ int dir = open(d->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+                return complain(d, errno, d->run_dir);
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, meeting) < 0)
+                return complain(d, errno, "socketpair");
+        (void) snprintf(bytes, sizeof bytes, "%" PRIu64, layout.area_bytes);
+        struct inherited from = {{first, peer[END_FIRST], dir, second, peer[END_SECOND], meeting[1]}, 6};
+        r = fork_agent(d, END_FIRST, &from, bytes);
+        (void) util_close(meeting[1]);
+        if (r == 0)
+                r = meet_twin(d, meeting[0]);
+        (void) util_close(meeting[0]);
+        return r;
 }
 
 static int say_setup(struct driver *d, enum end end) {
@@ -244,8 +329,11 @@ int driver_open(struct driver *d, const struct driver_spec *spec) {
         int r = make_peer_channel(d, peer);
         if (r < 0)
                 return r;
-        for (enum end end = END_FIRST; r == 0 && end < END_COUNT; end++)
-                r = spawn(d, end, peer[end]);
+        if (spec->point.transport == TRANSPORT_MMAP_ANONYMOUS)
+                r = spawn_twins(d, peer);
+        else
+                for (enum end end = END_FIRST; r == 0 && end < END_COUNT; end++)
+                        r = spawn(d, end, peer[end]);
         for (enum end end = END_FIRST; end < END_COUNT; end++)
                 (void) util_close(peer[end]);
         for (enum end end = END_FIRST; r == 0 && end < END_COUNT; end++)

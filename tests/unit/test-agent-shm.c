@@ -23,7 +23,8 @@
 #define STALL_NS (300 * NSEC_PER_MSEC)
 #define ALLOWED_NS (STALL_NS + 2 * NSEC_PER_SEC)
 
-static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE};
+static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
+                                          TRANSPORT_MMAP_ANONYMOUS};
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
 
 static const char *agent_path(void) {
@@ -260,7 +261,7 @@ static int64_t free_huge_pages(void) {
 
 /* Where there are none the agent says so; where there are some it uses them. */
 static void test_huge_pages(void) {
-        static const enum transport huge[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV};
+        static const enum transport huge[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_ANONYMOUS};
         int64_t have = free_huge_pages();
         for (size_t t = 0; t < ELEMENTS(huge); t++) {
                 struct driver d;
