@@ -55,7 +55,7 @@ static int check_descriptors(void) {
 
 static int check_twin_descriptors(void) {
         for (int fd = AGENT_TWIN_CONTROL_FD; fd <= AGENT_TWIN_REPORT_FD; fd++)
-                if (!is_packet_socket(fd)) {
+                if (!peer_is_packet_socket(fd)) {
                         fprintf(stderr, "ipclab-agent: descriptor %d of the second agent is no SOCK_SEQPACKET socket\n",
                                 fd);
                         return -EBADF;
