@@ -166,6 +166,25 @@ static void csv_statistic(struct text *t, const struct statistic *s) {
         }
 }
 
+/* Figures that the table has already, in the units that people plot. */
+static const struct scaled_column {
+        struct statistic_column column;
+        double scale;
+} scaled_columns[] = {
+        {{"throughput_gbit_per_second", offsetof(struct result_record, throughput_bytes_per_second)}, 8e-9},
+        {{"latency_us_mean", offsetof(struct result_record, latency_mean)}, 1e-3},
+};
+
+static void csv_scaled(struct text *t, const struct result_record *row, const struct scaled_column *column) {
+        struct statistic s = *statistic_of_column(row, &column->column);
+        s.median *= column->scale;
+        s.min *= column->scale;
+        s.max *= column->scale;
+        s.ci95_low *= column->scale;
+        s.ci95_high *= column->scale;
+        csv_statistic(t, &s);
+}
+
 static void csv_flags(struct text *t, const char *flags_json) {
         struct json *flags;
         _cleanup_(text_deinit) struct text joined = {0};
@@ -197,7 +216,11 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         csv_statistic(t->text, &row->cost_ns);
         text_printf(t->text, ",%s", row->latency_kind ? row->latency_kind : "");
         for (size_t i = 0; i < n_latency_columns; i++)
-                csv_statistic(t->text, latency_statistic(row, i));
+                csv_statistic(t->text, statistic_of_column(row, &latency_columns[i]));
+        for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
+                csv_scaled(t->text, row, &scaled_columns[i]);
+        for (size_t i = 0; i < n_counter_columns; i++)
+                csv_statistic(t->text, statistic_of_column(row, &counter_columns[i]));
         text_puts(t->text, ",");
         csv_flags(t->text, row->flags_json);
         text_puts(t->text, ",");
@@ -225,6 +248,10 @@ static void csv_header(struct table *t) {
                 snprintf(name, sizeof(name), "latency_ns_%s", latency_columns[i].name);
                 csv_statistic_header(t->text, name);
         }
+        for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
+                csv_statistic_header(t->text, scaled_columns[i].column.name);
+        for (size_t i = 0; i < n_counter_columns; i++)
+                csv_statistic_header(t->text, counter_columns[i].name);
         text_puts(t->text, ",flags,error\r\n");
 }
 

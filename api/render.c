@@ -160,7 +160,7 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
         json_object_end(w);
 }
 
-const struct latency_column latency_columns[] = {
+const struct statistic_column latency_columns[] = {
         {"min", offsetof(struct result_record, latency_min)},     {"p50", offsetof(struct result_record, latency_p50)},
         {"p90", offsetof(struct result_record, latency_p90)},     {"p99", offsetof(struct result_record, latency_p99)},
         {"p99_9", offsetof(struct result_record, latency_p99_9)}, {"max", offsetof(struct result_record, latency_max)},
@@ -168,8 +168,20 @@ const struct latency_column latency_columns[] = {
 };
 const size_t n_latency_columns = ELEMENTS(latency_columns);
 
-const struct statistic *latency_statistic(const struct result_record *row, size_t column) {
-        return (const struct statistic *) (const void *) ((const char *) row + latency_columns[column].offset);
+const struct statistic_column counter_columns[] = {
+        {"cycles", offsetof(struct result_record, cycles)},
+        {"instructions", offsetof(struct result_record, instructions)},
+        {"l1d_read_misses", offsetof(struct result_record, l1d_read_misses)},
+        {"llc_misses", offsetof(struct result_record, llc_misses)},
+        {"context_switches", offsetof(struct result_record, context_switches)},
+        {"cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message)},
+        {"cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte)},
+        {"cycles_per_byte", offsetof(struct result_record, cycles_per_byte)},
+};
+const size_t n_counter_columns = ELEMENTS(counter_columns);
+
+const struct statistic *statistic_of_column(const struct result_record *row, const struct statistic_column *column) {
+        return (const struct statistic *) (const void *) ((const char *) row + column->offset);
 }
 
 void render_result(struct json_writer *w, const struct result_record *row) {
@@ -186,11 +198,14 @@ void render_result(struct json_writer *w, const struct result_record *row) {
                 json_object_begin(w);
                 json_member_string(w, "kind", row->latency_kind);
                 for (size_t i = 0; i < n_latency_columns; i++)
-                        member_statistic(w, latency_columns[i].name, latency_statistic(row, i));
+                        member_statistic(w, latency_columns[i].name, statistic_of_column(row, &latency_columns[i]));
                 json_object_end(w);
         } else {
                 json_put_null(w);
         }
+        for (size_t i = 0; i < n_counter_columns; i++)
+                member_statistic(w, counter_columns[i].name, statistic_of_column(row, &counter_columns[i]));
+        json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");
         member_list(w, "flags", row->flags_json);
         json_member_string(w, "error", row->error);
         json_object_end(w);

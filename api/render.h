@@ -19,13 +19,14 @@ void render_result(struct json_writer *w, const struct result_record *row);
 /* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
 const char *render_latency_kind(const char *point_json);
 
-/* The latency statistics of a result row by name, in the order they are shown. */
-struct latency_column {
+/* Statistics of a result row by name, in the order they are shown: members of its latency_ns, and its counters with
+ * what is derived from them. */
+struct statistic_column {
         const char *name;
-        size_t offset; /* of its struct statistic in struct result_record */
+        size_t offset; /* in struct result_record */
 };
-extern const struct latency_column latency_columns[];
-extern const size_t n_latency_columns;
-const struct statistic *latency_statistic(const struct result_record *row, size_t column);
+extern const struct statistic_column latency_columns[], counter_columns[];
+extern const size_t n_latency_columns, n_counter_columns;
+const struct statistic *statistic_of_column(const struct result_record *row, const struct statistic_column *column);
 
 #endif

@@ -81,8 +81,12 @@ struct result_record {
         /* percentiles of each run's whole window, then the statistic over the runs; n = 0 without latency */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         struct statistic latency_min, latency_p50, latency_p90, latency_p99, latency_p99_9, latency_max, latency_mean;
-        char *flags_json; /* union over the runs */
-        char *error;      /* of the last failed run, or NULL */
+        /* of the agent that "counted_by" of the runs' results names; n = 0 where there is no such counter */
+        struct statistic cycles, instructions, l1d_read_misses, llc_misses, context_switches;
+        struct statistic cpu_ns_per_message, cpu_ns_per_gigabyte, cycles_per_byte;
+        char *reasons_json; /* {"cycles": sentence}: why a statistic is missing although there are runs */
+        char *flags_json;   /* union over the runs */
+        char *error;        /* of the last failed run, or NULL */
 };
 
 void experiment_record_deinit(struct experiment_record *r);

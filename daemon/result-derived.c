@@ -47,7 +47,10 @@ static void derive(size_t i, const struct json *counters, const struct message_r
         else if (!counter || json_as_double(counter, &count) < 0)
                 set_unknown(ret, reason_of(counters, terms[i].counter));
         else
-                *ret = (struct derived_figure){.known = true, .value = count * terms[i].scale / (double) divisor};
+                *ret = (struct derived_figure){.known = true,
+                                               .value = count * terms[i].scale / (double) divisor,
+                                               .count = count * terms[i].scale,
+                                               .divisor = (double) divisor};
 }
 
 int result_derive(const struct point *p, const struct message_report *m, struct result_derived *ret) {
@@ -70,14 +73,17 @@ int result_derive(const struct point *p, const struct message_report *m, struct 
         return r;
 }
 
-void result_derived_add(struct result_derived *into, const struct result_derived *other) {
+void result_derived_add(struct result_derived *into, const struct result_derived *other, bool both_receive) {
         for (size_t i = 0; i < DERIVED_COUNT; i++) {
                 struct derived_figure *a = &into->figures[i];
                 const struct derived_figure *b = &other->figures[i];
-                if (a->known && b->known)
-                        a->value += b->value;
-                else if (a->known)
+                if (a->known && b->known) {
+                        a->count += b->count;
+                        a->divisor += b->divisor;
+                        a->value = both_receive ? a->count / a->divisor : a->value + b->value;
+                } else if (a->known) {
                         *a = *b;
+                }
         }
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/result.h"
 
 #include "daemon/result-cost.h"
+#include "daemon/result-derived.h"
 #include "daemon/statistics.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -17,6 +18,10 @@
 
 #define ENDS_DIFFER 0.03   /* throughput of the two ends */
 #define STEADY_WITHIN 0.10 /* first against last third of the window */
+
+/* The end that counters are told of where one has to stand for both, as in a table of results: who sends, serves,
+ * initiates, or the only one. */
+#define COUNTED_END END_FIRST
 
 static bool streams(const struct result *r, enum data_direction direction) {
         const struct point *p = r->order->point;
@@ -147,10 +152,11 @@ static void put_throughput(struct json_writer *w, uint64_t bytes, uint64_t windo
                 return;
         }
         json_member_null(w, "throughput_bytes_per_second");
-        json_member_string(w, "throughput_reason", "no data was moved this way");
+        json_member_string(w, "throughput_bytes_per_second_reason", "no data was moved this way");
 }
 
-static void put_report(struct json_writer *w, const char *role, const struct message_report *m) {
+static void put_report(struct json_writer *w, const char *role, const struct message_report *m,
+                       const struct result_derived *d) {
         json_put_key(w, role);
         json_object_begin(w);
         put_throughput(w, m->bytes, m->window_ns);
@@ -158,6 +164,7 @@ static void put_report(struct json_writer *w, const char *role, const struct mes
         json_member_u64(w, "messages", m->messages);
         json_member_u64(w, "bytes", m->bytes);
         json_member_u64(w, "window_ns", m->window_ns);
+        result_derived_to_json(d, w);
         json_object_end(w);
 }
 
@@ -182,9 +189,29 @@ static void put_figures(const struct result *r, struct json_writer *w) {
         json_member_string(w, "measured_by", by);
 }
 
+/* Of each end, and of all ends together. 0; -EBADMSG for counters that are none; -ENOMEM. */
+static int derive(const struct result *r, struct result_derived ret[END_COUNT], struct result_derived *ret_all) {
+        for (int end = 0; end < END_COUNT; end++) {
+                if (!r->roles[end])
+                        continue;
+                int e = result_derive(r->order->point, r->reports[end], &ret[end]);
+                if (e < 0)
+                        return e;
+                if (end == END_FIRST)
+                        *ret_all = ret[end];
+                else
+                        result_derived_add(ret_all, &ret[end], streams(r, DIRECTION_BOTH));
+        }
+        return 0;
+}
+
 int result_to_json(const struct result *r, char **ret) {
         struct json_writer w;
         const struct spec *spec = r->order->spec;
+        struct result_derived derived[END_COUNT], together;
+        int d = derive(r, derived, &together);
+        if (d < 0)
+                return d;
         json_writer_init(&w);
         json_object_begin(&w);
         put_figures(r, &w);
@@ -194,7 +221,9 @@ int result_to_json(const struct result *r, char **ret) {
         json_member_string(&w, "verify", verify_name(spec->verify));
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end])
-                        put_report(&w, r->roles[end], r->reports[end]);
+                        put_report(&w, r->roles[end], r->reports[end], &derived[end]);
+        result_derived_to_json(&together, &w);
+        json_member_string(&w, "counted_by", r->roles[COUNTED_END]);
         json_put_key(&w, "counters");
         json_object_begin(&w);
         for (int end = 0; end < END_COUNT; end++)

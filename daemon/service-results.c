@@ -21,28 +21,42 @@ static const struct figure {
         const char *object; /* NULL: the result itself */
         const char *name;
         size_t offset; /* of the struct statistic in struct result_record */
+        bool by_role;  /* in the object's member for the agent that the result names in "counted_by" */
 } figures[] = {
-        {NULL, "throughput_bytes_per_second", offsetof(struct result_record, throughput_bytes_per_second)},
-        {NULL, "messages_per_second", offsetof(struct result_record, messages_per_second)},
-        {NULL, "cost_ns", offsetof(struct result_record, cost_ns)},
-        {"latency_ns", "min", offsetof(struct result_record, latency_min)},
-        {"latency_ns", "p50", offsetof(struct result_record, latency_p50)},
-        {"latency_ns", "p90", offsetof(struct result_record, latency_p90)},
-        {"latency_ns", "p99", offsetof(struct result_record, latency_p99)},
-        {"latency_ns", "p99_9", offsetof(struct result_record, latency_p99_9)},
-        {"latency_ns", "max", offsetof(struct result_record, latency_max)},
-        {"latency_ns", "mean", offsetof(struct result_record, latency_mean)},
+        {NULL, "throughput_bytes_per_second", offsetof(struct result_record, throughput_bytes_per_second), false},
+        {NULL, "messages_per_second", offsetof(struct result_record, messages_per_second), false},
+        {NULL, "cost_ns", offsetof(struct result_record, cost_ns), false},
+        {"latency_ns", "min", offsetof(struct result_record, latency_min), false},
+        {"latency_ns", "p50", offsetof(struct result_record, latency_p50), false},
+        {"latency_ns", "p90", offsetof(struct result_record, latency_p90), false},
+        {"latency_ns", "p99", offsetof(struct result_record, latency_p99), false},
+        {"latency_ns", "p99_9", offsetof(struct result_record, latency_p99_9), false},
+        {"latency_ns", "max", offsetof(struct result_record, latency_max), false},
+        {"latency_ns", "mean", offsetof(struct result_record, latency_mean), false},
+        {"counters", "cycles", offsetof(struct result_record, cycles), true},
+        {"counters", "instructions", offsetof(struct result_record, instructions), true},
+        {"counters", "l1d_read_misses", offsetof(struct result_record, l1d_read_misses), true},
+        {"counters", "llc_misses", offsetof(struct result_record, llc_misses), true},
+        {"counters", "context_switches", offsetof(struct result_record, context_switches), true},
+        {NULL, "cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message), true},
+        {NULL, "cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte), true},
+        {NULL, "cycles_per_byte", offsetof(struct result_record, cycles_per_byte), true},
 };
 
 /* The values of a point's done runs, figure by figure: a run that has none of one adds nothing to it. */
 struct columns {
         double *values[ELEMENTS(figures)];
         size_t n[ELEMENTS(figures)];
+        char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
+        char *latency_reason;
 };
 
 static void columns_deinit(struct columns *c) {
-        for (size_t i = 0; i < ELEMENTS(figures); i++)
+        for (size_t i = 0; i < ELEMENTS(figures); i++) {
                 free(c->values[i]);
+                free(c->reasons[i]);
+        }
+        free(c->latency_reason);
 }
 
 static int columns_init(struct columns *c, size_t n_runs) {
@@ -71,6 +85,52 @@ static const char *known_latency_kind(const struct json *result) {
         return NULL;
 }
 
+static const char *string_member(const struct json *object, const char *key) {
+        const struct json *member = object_member(object, key);
+        const char *s;
+        return member && json_as_string(member, &s) == 0 ? s : NULL;
+}
+
+/* The object that has a figure, or would have it. */
+static const struct json *object_of(const struct figure *f, const struct json *result) {
+        const struct json *object = f->object ? object_member(result, f->object) : result;
+        const char *role = f->by_role ? string_member(result, "counted_by") : NULL;
+        if (!f->by_role)
+                return object;
+        return role ? object_member(object, role) : NULL;
+}
+
+/* Reasons stand beside a figure as NAME_reason, or among the counters' "reasons" by name or for all the hardware's. */
+static const char *reason_for(const struct figure *f, const struct json *object) {
+        char name[64];
+        (void) snprintf(name, sizeof(name), "%s_reason", f->name);
+        const struct json *reasons = object_member(object, "reasons");
+        const char *reason = string_member(object, name);
+        if (!reason)
+                reason = string_member(reasons, f->name);
+        return reason || !f->by_role ? reason : string_member(reasons, "hardware");
+}
+
+static int keep_reason(char **reason, const char *text) {
+        char *copy = strdup(text);
+        if (!copy)
+                return -ENOMEM;
+        free(*reason);
+        *reason = copy;
+        return 0;
+}
+
+static int collect_figure(const struct json *result, size_t i, struct columns *c) {
+        const struct json *object = object_of(&figures[i], result), *value = object_member(object, figures[i].name);
+        double v;
+        if (value && json_as_double(value, &v) == 0) {
+                c->values[i][c->n[i]++] = v;
+                return 0;
+        }
+        const char *reason = reason_for(&figures[i], object);
+        return reason ? keep_reason(&c->reasons[i], reason) : 0;
+}
+
 static int collect_run(const char *result_json, struct columns *c, const char **latency_kind) {
         struct json *result;
         struct json_error error;
@@ -80,17 +140,15 @@ static int collect_run(const char *result_json, struct columns *c, const char **
                         log_error("a stored result is not JSON: %s", error.detail);
                 return r == -ENOMEM ? r : -EBADMSG;
         }
-        for (size_t i = 0; i < ELEMENTS(figures); i++) {
-                const struct json *object = figures[i].object ? object_member(result, figures[i].object) : result;
-                const struct json *value = object_member(object, figures[i].name);
-                double v;
-                if (value && json_as_double(value, &v) == 0) /* null: this run has none */
-                        c->values[i][c->n[i]++] = v;
-        }
+        for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
+                r = collect_figure(result, i, c);
+        const char *reason = string_member(result, "latency_reason");
+        if (r == 0 && reason)
+                r = keep_reason(&c->latency_reason, reason);
         if (!*latency_kind)
                 *latency_kind = known_latency_kind(result);
         json_free(result);
-        return 0;
+        return r;
 }
 
 /* Flags of all runs, each once, in the order in which they first appear. */
@@ -159,6 +217,22 @@ static int unite_flags(const struct point_record *p, struct result_record *row) 
         return flag_set_print(&flags, &row->flags_json);
 }
 
+/* Of the figures that no run has. */
+static int print_reasons(const struct columns *c, bool latency, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (size_t i = 0; i < ELEMENTS(figures); i++)
+                if (c->n[i] == 0 && c->reasons[i])
+                        json_member_string(&w, figures[i].name, c->reasons[i]);
+        if (!latency && c->latency_reason)
+                json_member_string(&w, "latency_ns", c->latency_reason);
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
 static int fill_statistics(const struct point_record *p, struct result_record *row) {
         _cleanup_(columns_deinit) struct columns c = {0};
         int r = columns_init(&c, p->n_runs);
@@ -167,6 +241,8 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                         r = collect_run(p->runs[i].result_json, &c, &row->latency_kind);
         for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
                 r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
+        if (r == 0)
+                r = print_reasons(&c, row->latency_kind, &row->reasons_json);
         return r;
 }
 

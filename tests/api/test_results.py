@@ -78,6 +78,80 @@ def test_results_as_csv_are_the_same(client, done):
         assert line["flags"].split() == row["flags"]
 
 
+HARDWARE = ("cycles", "instructions", "l1d_read_misses", "llc_misses", "dtlb_misses", "branch_misses")
+ACCOUNTS = ("context_switches", "page_faults", "task_clock_ns")
+
+
+def test_each_agent_has_counters(client, done):
+    for run in client.items(f"/experiments/{done['id']}/runs"):
+        counters = run["result"]["counters"]
+        assert set(counters) == {agent["role"] for agent in run["agents"]}
+        for counted in counters.values():
+            assert all(isinstance(counted[name], int) for name in ACCOUNTS)
+            assert counted["task_clock_ns"] > 0
+            assert counted["context_switches"] == counted["voluntary_switches"] + counted["involuntary_switches"]
+            for name in HARDWARE:
+                reasons = counted.get("reasons", {})
+                assert counted[name] is not None or reasons.get(name) or reasons.get("hardware")
+
+
+def test_samples_count_what_the_run_counts(client, done):
+    for run in client.items(f"/experiments/{done['id']}/runs"):
+        samples = client.items(f"/runs/{run['id']}/samples")
+        for role, counted in run["result"]["counters"].items():
+            own = [sample["counters"] for sample in samples if sample["agent"] == role]
+            for name in ACCOUNTS:
+                assert sum(counters[name] for counters in own) == counted[name]
+            for name in HARDWARE:
+                assert all((counters[name] is None) == (counted[name] is None) for counters in own)
+
+
+def test_derived_figures_follow_from_counters(client, done):
+    for run in client.items(f"/experiments/{done['id']}/runs"):
+        result = run["result"]
+        together = 0
+        for role, counted in result["counters"].items():
+            agent = result[role]
+            assert agent["cpu_ns_per_message"] == pytest.approx(counted["task_clock_ns"] / agent["messages"])
+            assert agent["cpu_ns_per_gigabyte"] == pytest.approx(counted["task_clock_ns"] * 1e9 / agent["bytes"])
+            if counted["cycles"] is None:
+                assert agent["cycles_per_byte"] is None and agent["cycles_per_byte_reason"]
+            else:
+                assert agent["cycles_per_byte"] == pytest.approx(counted["cycles"] / agent["bytes"])
+            together += agent["cpu_ns_per_message"]
+        assert result["cpu_ns_per_message"] == pytest.approx(together)
+
+
+def test_results_have_the_counters_of_one_agent(client, done):
+    runs = client.items(f"/experiments/{done['id']}/runs")
+    for row in client.get(f"/experiments/{done['id']}/results")["items"]:
+        own = [run["result"] for run in runs if run["point"] == row["point"]]
+        assert {result["counted_by"] for result in own} <= {"sender", "initiator"}
+        counted = [result["counters"][result["counted_by"]] for result in own]
+        assert row["context_switches"]["min"] == min(counters["context_switches"] for counters in counted)
+        for name in ("cycles", "instructions", "l1d_read_misses", "llc_misses", "cycles_per_byte"):
+            assert row[name] is not None or row["reasons"][name]
+        assert row["cpu_ns_per_gigabyte"]["max"] == max(
+            result[result["counted_by"]]["cpu_ns_per_gigabyte"] for result in own
+        )
+        assert row["latency_ns"] is not None or row["reasons"]["latency_ns"]
+
+
+def test_csv_has_the_columns_that_studies_plot(client, done):
+    answer = client.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": "text/csv"})
+    rows = client.get(f"/experiments/{done['id']}/results")["items"]
+    for line, row in zip(table(answer.body), rows, strict=True):
+        gbit = float(line["throughput_gbit_per_second_median"])
+        assert gbit == pytest.approx(row["throughput_bytes_per_second"]["median"] * 8 / 1e9)
+        if row["latency_ns"]:
+            assert float(line["latency_us_mean_median"]) == pytest.approx(row["latency_ns"]["mean"]["median"] / 1e3)
+        else:
+            assert line["latency_us_mean_median"] == ""
+        for name in ("cycles", "l1d_read_misses", "llc_misses", "context_switches", "cpu_ns_per_message"):
+            figure = line[f"{name}_median"]
+            assert figure == "" if row[name] is None else float(figure) == row[name]["median"]
+
+
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [

@@ -40,7 +40,7 @@ def test_system_calls(unix):
         result = run["result"]
         assert [agent["role"] for agent in run["agents"]] == ["initiator"]
         assert result["messages"] == 50000 and result["bytes"] == 0
-        assert result["throughput_bytes_per_second"] is None and result["throughput_reason"]
+        assert result["throughput_bytes_per_second"] is None and result["throughput_bytes_per_second_reason"]
         assert result["cost_of"] == "call"
         assert result["cost_ns"] == result["window_ns"] / 50000
         assert result["latency_ns"]["kind"] == "call"

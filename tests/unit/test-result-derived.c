@@ -78,17 +78,26 @@ static void test_both_agents(void) {
         struct result_derived sum, other;
         CHECK_INT(derive(&stream, "{\"task_clock_ns\":500,\"cycles\":4000}", 10, 1000, &sum), 0);
         CHECK_INT(derive(&stream, "{\"task_clock_ns\":100,\"cycles\":1000}", 5, 500, &other), 0);
-        result_derived_add(&sum, &other);
+        result_derived_add(&sum, &other, false);
         CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 70);
         CHECK(sum.figures[DERIVED_CYCLES_PER_BYTE].value == 6);
         CHECK_INT(derive(&stream, NO_HARDWARE, 5, 500, &other), 0);
-        result_derived_add(&sum, &other);
+        result_derived_add(&sum, &other, false);
         CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 170);
         CHECK(!sum.figures[DERIVED_CYCLES_PER_BYTE].known);
         CHECK_STRING(sum.figures[DERIVED_CYCLES_PER_BYTE].reason, "no such counter");
-        result_derived_add(&other, &sum); /* unknown first */
+        result_derived_add(&other, &sum, false); /* unknown first */
         CHECK(!other.figures[DERIVED_CYCLES_PER_BYTE].known);
         CHECK_STRING(other.figures[DERIVED_CYCLES_PER_BYTE].reason, "no such counter");
+}
+
+static void test_both_receive(void) {
+        struct result_derived sum, other;
+        CHECK_INT(derive(&stream, "{\"task_clock_ns\":500,\"cycles\":4000}", 10, 1000, &sum), 0);
+        CHECK_INT(derive(&stream, "{\"task_clock_ns\":100,\"cycles\":1000}", 5, 250, &other), 0);
+        result_derived_add(&sum, &other, true);
+        CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 40);
+        CHECK(sum.figures[DERIVED_CYCLES_PER_BYTE].value == 4);
 }
 
 static void test_ring_of_processes(void) {
@@ -103,6 +112,7 @@ int main(void) {
         RUN(test_table);
         RUN(test_not_counters);
         RUN(test_both_agents);
+        RUN(test_both_receive);
         RUN(test_ring_of_processes);
         return check_end();
 }

@@ -121,6 +121,7 @@ static int keep_row(void *userdata, const struct result_record *row) {
         **rows = *row;
         (*rows)->point_json = strdup(row->point_json);
         (*rows)->flags_json = strdup(row->flags_json);
+        (*rows)->reasons_json = strdup(row->reasons_json);
         (*rows)->error = row->error ? strdup(row->error) : NULL;
         (*rows)++;
         return 0;
@@ -169,6 +170,41 @@ static void test_results(void) {
         CHECK_INT(r.status, 404);
 }
 
+/* Counters are those of the agent that the runs name, and a figure that no run has says why. */
+static void test_results_of_counters(void) {
+        static const char *const results[] = {
+                "{\"counted_by\": \"server\", \"cycles_per_byte\": 9, \"cpu_ns_per_message\": 9, \"latency_ns\": null, "
+                "\"latency_reason\": \"no clock\", \"server\": {\"cpu_ns_per_message\": 5, \"cycles_per_byte\": null, "
+                "\"cycles_per_byte_reason\": \"no bytes\"}, \"counters\": {\"client\": {\"cycles\": 1, "
+                "\"llc_misses\": 2, \"context_switches\": 3}, \"server\": {\"cycles\": null, \"instructions\": 7, "
+                "\"llc_misses\": null, \"context_switches\": 30, \"reasons\": {\"cycles\": \"not allowed\", "
+                "\"hardware\": \"no such counter\"}}}}",
+                "{\"counted_by\": \"server\", \"counters\": {\"server\": {\"cycles\": null, \"instructions\": null, "
+                "\"context_switches\": 50, \"reasons\": {\"hardware\": \"gone\"}}}}",
+                /* before there were counters */
+                "{\"throughput_bytes_per_second\": 1, \"counters\": {\"server\": {\"cycles\": 1}}}",
+        };
+        HOUSE h;
+        house_start(&h);
+        struct refusal r = {0};
+        bool created;
+        int64_t id;
+        CHECK_INT(SUBMIT(&h, "{\"repetitions\": 3}", NULL, &id, &created, &r), 0);
+        for (size_t i = 0; i < ELEMENTS(results); i++)
+                CHECK_INT(run_next(&h, STATE_DONE, results[i], "[]", NULL), 0);
+        struct result_record row = {0}, *p = &row;
+        CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+        CHECK_UINT(row.context_switches.n, 2);
+        CHECK(row.context_switches.median == 40);
+        CHECK_UINT(row.instructions.n, 1);
+        CHECK_UINT(row.cycles.n, 0);
+        CHECK_UINT(row.cycles_per_byte.n, 0);
+        CHECK(row.cpu_ns_per_message.n == 1 && row.cpu_ns_per_message.median == 5);
+        CHECK_STRING(row.reasons_json, "{\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
+                                       "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\"}");
+        result_record_deinit(&row);
+}
+
 static int count_row(void *userdata, const struct result_record *row) {
         unsigned *n = userdata;
         (*n)++;
@@ -198,6 +234,7 @@ int main(void) {
         RUN(test_lists_are_paged);
         RUN(test_runs_samples_changes);
         RUN(test_results);
+        RUN(test_results_of_counters);
         RUN(test_results_before_the_first_run);
         return check_end();
 }
