@@ -596,8 +596,8 @@ static void start(struct runner *r) {
         make_isolation(r);
         if (r->ipcns_reason[0] && queues_are_used(o->point)) {
                 /* a queue has no owner whose death would end it */
-                fail(r, "transport %s needs an IPC namespace of the run's own: %s",
-                     transport_name(o->point->transport), r->ipcns_reason);
+                fail(r, "transport %s needs an IPC namespace of the run's own: %s", transport_name(o->point->transport),
+                     r->ipcns_reason);
                 return;
         }
         start_agents(r);

@@ -38,7 +38,7 @@ struct run_order {
         const struct spec *spec;
         const struct point *point;
         const struct run_placement *placement;
-        uint64_t chunk_bytes; /* messages go in pieces of so many; 0 = whole */
+        uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
         uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: as it comes */
         uint64_t timeout_ns;
 };

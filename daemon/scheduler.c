@@ -352,7 +352,8 @@ static int plan_messages(struct scheduler *s, const struct admission_host *host,
 /* Where, and in what surroundings. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
-        const struct admission_host host = {.root = s->o.root, .topology = s->o.host->topology, .queues = &s->o.host->queues};
+        const struct admission_host host = {
+                .root = s->o.root, .topology = s->o.host->topology, .queues = &s->o.host->queues};
         struct refusal r = {0};
         char detail[300] = "";
         int e = read_order(s, words);
