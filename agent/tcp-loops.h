@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define TCP_LATEST_NS (100 * NSEC_PER_SEC) /* no message is older: what a histogram holds */
-#define TCP_POLL_MS 100
+#define TCP_POLL_NS (100 * NSEC_PER_MSEC)
 
 /*
  * A copy mode: a channel, and the same in steps that never wait. They return the bytes that moved, or a negative errno
@@ -48,6 +48,8 @@ int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t 
 /* What a part that did not move means: 0 = nothing could move just now; negative errno with w->failure. */
 int tcp_part_failed(struct worker *w, const char *what, ssize_t error);
 int tcp_part_ended(struct worker *w, size_t got);
+/* Until something can move, or a message is due (0: none will be), or the limits should be looked at again. */
+void tcp_duplex_sleep(struct worker *w, bool sending, uint64_t due_ns);
 
 LOOP_INLINE void tcp_stamp(struct fields *f, uint64_t ns) {
         if (LOOP_UNLIKELY(f->iov[0].iov_len < TCP_STAMP))
@@ -56,14 +58,15 @@ LOOP_INLINE void tcp_stamp(struct fields *f, uint64_t ns) {
                 memcpy(f->iov[0].iov_base, &ns, TCP_STAMP);
 }
 
-/* The fields of the message are ready to be written: its bytes, and its stamp. */
-LOOP_INLINE void tcp_write(struct worker *w, enum verify verify, bool stamped, unsigned direction, uint64_t number) {
+/* The fields of the message are ready to be written: its bytes, and its stamp, which is now where due_ns is 0. */
+LOOP_INLINE void tcp_write(struct worker *w, enum verify verify, bool stamped, unsigned direction, uint64_t number,
+                           uint64_t due_ns) {
         const struct tcp_channel *c = w->channel;
         struct fields *f = tcp_fields(c);
         if (verify == VERIFY_CHECKSUM)
                 fields_fill(f, pattern_key(w->index, direction, number));
         if (stamped && (number & c->stamp_mask) == 0)
-                tcp_stamp(f, util_now_ns());
+                tcp_stamp(f, due_ns ? due_ns : util_now_ns());
 }
 
 LOOP_INLINE int tcp_read(struct worker *w, const unsigned char *message, enum verify verify, bool stamped,
@@ -94,7 +97,7 @@ LOOP_INLINE int tcp_sender(struct worker *w, const struct tcp_mode *m, enum veri
                 int r = m->channel.acquire(w, &message);
                 if (LOOP_UNLIKELY(r))
                         return r;
-                tcp_write(w, verify, stamped, 0, n);
+                tcp_write(w, verify, stamped, 0, n, 0);
                 r = m->channel.send(w, message);
                 if (LOOP_UNLIKELY(r))
                         return r;
@@ -124,21 +127,25 @@ LOOP_INLINE int tcp_receiver(struct worker *w, const struct tcp_mode *m, enum ve
 /* Where a worker's two streams are. */
 struct tcp_duplex {
         uint64_t sent, received, sink;
-        size_t out, in; /* bytes of the message under way; out is w->size between two messages */
+        uint64_t first;  /* message of this loop */
+        uint64_t due_ns; /* in an open loop: when the next message is to be sent; else 0 */
+        size_t out, in;  /* bytes of the message under way; out is w->size between two messages */
         bool moved;
 };
 
 LOOP_INLINE int tcp_duplex_send(struct worker *w, const struct tcp_mode *m, struct tcp_duplex *d, enum verify verify,
-                                bool stamped) {
+                                bool stamped, bool paced) {
         if (d->out == w->size) {
                 if (d->sent >= __atomic_load_n(&w->send_limit, __ATOMIC_RELAXED)) {
                         __atomic_store_n(&w->sent_last, 1, __ATOMIC_RELEASE);
                         return 0;
                 }
+                if (paced && util_now_ns() < (d->due_ns = pace_due(w, d->sent - d->first)))
+                        return 0;
                 int r = m->prepare(w);
                 if (r)
                         return r < 0 ? r : 0;
-                tcp_write(w, verify, stamped, w->agent->end == END_FIRST ? 0 : 1, d->sent);
+                tcp_write(w, verify, stamped, w->agent->end == END_FIRST ? 0 : 1, d->sent, d->due_ns);
                 d->out = 0;
         }
         ssize_t n = m->send_part(w, d->out);
@@ -178,12 +185,12 @@ LOOP_INLINE int tcp_duplex_receive(struct worker *w, const struct tcp_mode *m, s
         return 0;
 }
 
-LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped) {
-        struct tcp_duplex d = {.sent = w->sent, .received = w->messages, .out = w->size};
+LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped, bool paced) {
+        struct tcp_duplex d = {.sent = w->sent, .first = w->sent, .received = w->messages, .out = w->size};
         int r = 0;
         while (r == 0) {
                 d.moved = false;
-                r = tcp_duplex_send(w, m, &d, verify, stamped);
+                r = tcp_duplex_send(w, m, &d, verify, stamped, paced);
                 if (LOOP_UNLIKELY(r))
                         break;
                 r = tcp_duplex_receive(w, m, &d, verify, stamped);
@@ -193,8 +200,7 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
                         break;
                 if (m->idle && (r = m->idle(w)) < 0)
                         break;
-                struct pollfd p = {.fd = w->send_fd, .events = (short) (POLLIN | (d.out < w->size ? POLLOUT : 0))};
-                (void) poll(&p, 1, TCP_POLL_MS); /* whatever it says, the next calls say it better */
+                tcp_duplex_sleep(w, d.out < w->size, d.due_ns);
         }
         w->sink = d.sink;
         return r;
@@ -214,13 +220,19 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
 /* Defines `static const struct transport_loops prefix_loops` for a static const struct tcp_mode. */
 #define TCP_LOOPS(prefix, mode)                                                                                        \
         static int prefix##_sender(struct worker *w) {                                                                 \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_sender(w, &(mode).channel, verify, true));                               \
                 TCP_STAMPED(w, tcp_sender(w, &(mode), verify, stamped));                                               \
         }                                                                                                              \
         static int prefix##_receiver(struct worker *w) {                                                               \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_receiver(w, &(mode).channel, verify, true));                             \
                 TCP_STAMPED(w, tcp_receiver(w, &(mode), verify, stamped));                                             \
         }                                                                                                              \
         static int prefix##_duplex(struct worker *w) {                                                                 \
-                TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped));                                               \
+                if (w->pace_ns > 0) /* a stamp says when the message was due */                                        \
+                        TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, true));                                 \
+                TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, false));                                        \
         }                                                                                                              \
         static int prefix##_initiator(struct worker *w) {                                                              \
                 if (w->pace_ns > 0)                                                                                    \

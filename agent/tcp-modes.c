@@ -272,6 +272,15 @@ int tcp_part_failed(struct worker *w, const char *what, ssize_t error) {
         }
 }
 
+void tcp_duplex_sleep(struct worker *w, bool sending, uint64_t due_ns) {
+        struct pollfd p = {.fd = w->send_fd, .events = (short) (POLLIN | (sending ? POLLOUT : 0))};
+        struct timespec ts = {.tv_nsec = TCP_POLL_NS};
+        uint64_t now_ns = util_now_ns();
+        if (due_ns > now_ns && due_ns - now_ns < TCP_POLL_NS)
+                ts.tv_nsec = (long) (due_ns - now_ns);
+        (void) ppoll(&p, 1, &ts, NULL); /* whatever it says, the next calls say it better */
+}
+
 int tcp_part_ended(struct worker *w, size_t got) {
         return failure_set(&w->failure, EPIPE,
                            "peer %s closed the channel of thread %" PRIu32 " after %zu of %zu bytes of message "

@@ -61,7 +61,8 @@ const struct transport_loops *tcp_syscall_loops(const struct agent *a);
 /* Which way this agent's messages go. */
 bool tcp_agent_sends(const struct agent *a);
 bool tcp_agent_receives(const struct agent *a);
-/* Whether messages carry the time of their sending. */
+/* Whether messages carry the time of their sending: an open loop has it from the schedule, but where streams go both
+ * ways. */
 bool tcp_stamps(const struct agent *a);
 
 /* The message that is to be sent next. */

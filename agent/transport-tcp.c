@@ -30,7 +30,9 @@ bool tcp_agent_receives(const struct agent *a) {
 }
 
 bool tcp_stamps(const struct agent *a) {
-        return a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.message_size >= TCP_STAMPED_MIN;
+        if (a->setup.point.workload != WORKLOAD_STREAM || a->setup.point.message_size < TCP_STAMPED_MIN)
+                return false;
+        return a->setup.rate == 0 || phases_duplex(a);
 }
 
 /* One message in so many, a power of two: one in TCP_STAMP_BYTES bytes, or each. */
@@ -96,17 +98,6 @@ static int make_messages(struct worker *w, struct tcp_channel *c) {
         return r;
 }
 
-static int make_latency(struct worker *w) {
-        const struct agent *a = w->agent;
-        if (!tcp_stamps(a) || !tcp_agent_receives(a) || a->setup.interval_ns == 0)
-                return 0;
-        w->latency = malloc(sizeof *w->latency);
-        if (!w->latency)
-                return -ENOMEM;
-        memset(w->latency, 0, sizeof *w->latency); /* touched here: its pages are this thread's */
-        return 0;
-}
-
 static int tcp_attach(struct worker *w) {
         struct tcp_channel *c = calloc(1, sizeof *c);
         int r = c ? 0 : -ENOMEM;
@@ -115,12 +106,10 @@ static int tcp_attach(struct worker *w) {
                 c->stamp_mask = stamp_every(w->agent) - 1;
         if (r == 0 && tcp_agent_sends(w->agent))
                 r = make_messages(w, c);
-        if (r == 0)
-                r = make_latency(w);
         if (r < 0)
                 return failure_set(&w->failure, -r, "no memory for the messages of thread %" PRIu32 ": %s", w->index,
                                    strerrordesc_np(-r));
-        return 0;
+        return tcp_stamps(w->agent) && tcp_agent_receives(w->agent) ? worker_make_histogram(w) : 0;
 }
 
 static void tcp_detach(struct worker *w) {
@@ -170,6 +159,10 @@ static void put_latency(const struct agent *a, struct json_writer *w) {
                 return;
         if (tcp_stamps(a)) {
                 json_member_u64(w, "latency_every_messages", stamp_every(a));
+                return;
+        }
+        if (a->setup.rate > 0 && !phases_duplex(a)) {
+                json_member_u64(w, "latency_every_messages", 1); /* by the schedule, which both ends know */
                 return;
         }
         json_member_null(w, "latency_every_messages");

@@ -21,7 +21,7 @@ static int stream_prepare(struct worker *w) {
                 return failure_set(&w->failure, EOPNOTSUPP, "transport %s has no stream",
                                    transport_name(a->setup.point.transport));
         /* in an open loop the receiver knows when each message was due */
-        return a->setup.rate > 0 && !phases_sends(a) ? worker_make_histogram(w) : 0;
+        return a->setup.rate > 0 && !phases_duplex(a) && !phases_sends(a) ? worker_make_histogram(w) : 0;
 }
 
 const struct workload_ops workload_stream = {

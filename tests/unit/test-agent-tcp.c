@@ -196,6 +196,27 @@ static void test_latency_of_messages(void) {
                 }
 }
 
+/* In an open loop the messages come as often as they should, on a busy machine no more often, each with its latency. */
+static void test_rate(void) {
+        for (size_t k = 0; k < ELEMENTS(jobs); k++) {
+                struct driver d;
+                struct driver_spec s = tcp_spec(&jobs[k], ENGINE_SYSCALL, modes[k % ELEMENTS(modes)]);
+                bool pingpong = jobs[k].workload == WORKLOAD_PINGPONG;
+                s.rate = 1000;
+                s.duration_ns = 500 * NSEC_PER_MSEC;
+                CHECK(run_well(&d, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        const struct driver_end *e = &d.ends[end];
+                        double rate = (double) e->report.messages * 1e9 / (double) e->report.window_ns;
+                        bool timed = pingpong ? end == END_FIRST : receives(&jobs[k], end);
+                        CHECK(e->report.messages > 0);
+                        CHECK(rate < 1500); /* some may be made up for that were late before the window */
+                        CHECK((histogram_total(&e->latency) > 0) == timed);
+                }
+                driver_deinit(&d);
+        }
+}
+
 static void test_every_verification(void) {
         for (size_t m = 0; m < ELEMENTS(modes); m++)
                 for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
@@ -212,6 +233,7 @@ int main(void) {
         RUN(test_every_mode_by_time);
         RUN(test_odd_sizes_by_count);
         RUN(test_latency_of_messages);
+        RUN(test_rate);
         RUN(test_every_verification);
         return check_end();
 }
