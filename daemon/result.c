@@ -242,6 +242,32 @@ static void add_flag(struct run_verdict *v, const char *flag) {
                 v->flags[v->n_flags++] = flag;
 }
 
+/* What the sending end could copy at most (agent/ring-area.c), in bytes per second; 0 where it did not say. */
+static double copy_ceiling(const struct message_report *m) {
+        struct json *root = NULL;
+        int64_t rate = 0;
+        if (!m->effective || json_parse(m->effective, strlen(m->effective), &root, NULL) < 0)
+                return 0;
+        const struct json *value = json_get(root, "memcpy_bytes_per_second");
+        if (value && json_as_i64(value, &rate) < 0)
+                rate = 0;
+        json_free(root);
+        return (double) rate;
+}
+
+/* Bytes that were not copied were not moved. A figure above what memcpy() reaches on the same CPUs is to be doubted. */
+static bool is_above_copy_ceiling(const struct result *r) {
+        const struct message_report *m = r->reports[END_SECOND];
+        if (!r->roles[END_SECOND])
+                return false;
+        for (int end = 0; end < END_COUNT; end++) {
+                double ceiling = r->roles[end] ? copy_ceiling(r->reports[end]) : 0;
+                if (ceiling > 0 && per_second(m->bytes, m->window_ns) > ceiling)
+                        return true;
+        }
+        return false;
+}
+
 void result_flags(const struct result *r, struct run_verdict *v) {
         const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
         if (r->roles[END_SECOND] && !streams(r, DIRECTION_BOTH)) { /* two streams need not be alike */
@@ -249,6 +275,8 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 if (fabs(first - second) > ENDS_DIFFER * second)
                         add_flag(v, "ends_differ");
         }
+        if (is_above_copy_ceiling(r))
+                add_flag(v, "above_memcpy_ceiling");
         if (!series_is_steady(r->series.rates, r->series.n, STEADY_WITHIN))
                 add_flag(v, "no_steady_state");
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The flags that follow from two reports and nothing else. */
+
+#include "daemon/result.h"
+
+#include "check.h"
+
+#include <string.h>
+
+static const struct {
+        const char *first_effective, *second_effective;
+        uint64_t bytes; /* of a window of a second, at both ends */
+        bool flagged;
+} cases[] = {
+        {"{}", "{}", 1000, false},
+        {"{\"memcpy_bytes_per_second\":1000}", "{}", 1000, false},
+        {"{\"memcpy_bytes_per_second\":999}", "{}", 1000, true},
+        {"{\"memcpy_bytes_per_second\":2000}", "{\"memcpy_bytes_per_second\":999}", 1000, true},
+        {"{\"memcpy_bytes_per_second\":null}", "{}", 1000, false},
+        {"{\"memcpy_bytes_per_second\":0}", "{}", 1000, false},
+        {"no object", "{}", 1000, false},
+};
+
+static bool has_flag(const struct run_verdict *v, const char *flag) {
+        for (size_t i = 0; i < v->n_flags; i++)
+                if (strcmp(v->flags[i], flag) == 0)
+                        return true;
+        return false;
+}
+
+static void test_above_memcpy_ceiling(void) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                struct point point = {.transport = TRANSPORT_SHM_POSIX, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = cases[i].bytes}, b = a;
+                char first[100], second[100];
+                (void) snprintf(first, sizeof(first), "%s", cases[i].first_effective);
+                (void) snprintf(second, sizeof(second), "%s", cases[i].second_effective);
+                a.effective = first;
+                b.effective = second;
+                struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &b}};
+                struct run_verdict v = {.n_flags = 0};
+                result_flags(&r, &v);
+                if (has_flag(&v, "above_memcpy_ceiling") != cases[i].flagged)
+                        CHECK_FAIL("case %zu: expected %s flag", i, cases[i].flagged ? "a" : "no");
+        }
+}
+
+int main(void) {
+        RUN(test_above_memcpy_ceiling);
+        return check_end();
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * A ring between two threads of one process, where a sanitizer sees both sides: every wait, rings from one message on,
+ * messages beside the state and beyond it, numbers that wrap. And who is told to stop.
+ */
+
+#include "agent/ring.h"
+
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#define MESSAGES 3000u
+#define FULL_ROUND (UINT32_C(1) << 31) /* after so many messages a state comes again */
+
+static struct agent agent = {.peer_role = "peer"};
+
+static struct worker *new_worker(size_t size) {
+        struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
+        if (!w)
+                abort();
+        memset(w, 0, sizeof *w);
+        w->agent = &agent;
+        w->size = size;
+        w->limit = WORKER_UNLIMITED;
+        return w;
+}
+
+struct pair {
+        struct ring_layout layout;
+        unsigned char *memory;
+        struct ring out, in;
+        size_t size;
+        enum wait_mode wait;
+        bool well;
+};
+
+static void pair_init(struct pair *p, size_t size, uint32_t slots, enum wait_mode wait) {
+        struct point point = {.message_size = size, .threads = 1};
+        struct transport_options o = {.ring_bytes = 4096};
+        *p = (struct pair){.size = size, .wait = wait, .well = true};
+        p->layout = ring_layout_of(&point, &o, 4096);
+        p->layout.slots = slots;
+        size_t bytes = (RING_HEAD_BYTES + slots * p->layout.slot_bytes + 4095) / 4096 * 4096;
+        p->memory = aligned_alloc(4096, bytes);
+        if (!p->memory)
+                abort();
+        memset(p->memory, 0, bytes);
+        ring_init(&p->out, &p->layout, p->memory, size, false);
+        ring_init(&p->in, &p->layout, p->memory, size, true);
+}
+
+static void *send_all(void *userdata) {
+        struct pair *p = userdata;
+        struct worker *w = new_worker(p->size);
+        unsigned char message[200];
+        for (uint64_t i = 0; i < MESSAGES && p->well; i++) {
+                pattern_fill(message, p->size, pattern_key(0, 0, i));
+                int r = p->wait == WAIT_SPIN    ? ring_send(w, &p->out, message, WAIT_SPIN)
+                        : p->wait == WAIT_BLOCK ? ring_send(w, &p->out, message, WAIT_BLOCK)
+                                                : ring_send(w, &p->out, message, WAIT_HYBRID);
+                p->well = p->well && r == 0;
+        }
+        free(w);
+        return NULL;
+}
+
+static bool receive_all(struct pair *p) {
+        struct worker *w = new_worker(p->size);
+        bool well = true;
+        for (uint64_t i = 0; i < MESSAGES && well; i++) {
+                unsigned char *message = NULL;
+                int r = p->wait == WAIT_SPIN    ? ring_receive(w, &p->in, &message, WAIT_SPIN)
+                        : p->wait == WAIT_BLOCK ? ring_receive(w, &p->in, &message, WAIT_BLOCK)
+                                                : ring_receive(w, &p->in, &message, WAIT_HYBRID);
+                well = r == 0 && pattern_matches(message, p->size, pattern_key(0, 0, i));
+                ring_release(&p->in, p->wait);
+        }
+        free(w);
+        return well;
+}
+
+static void transfer(size_t size, uint32_t slots, enum wait_mode wait, uint32_t begin) {
+        struct pair p;
+        pthread_t sender;
+        pair_init(&p, size, slots, wait);
+        /* as after `begin` messages, a multiple of the slots */
+        p.out.due += 2 * begin;
+        p.in.due += 2 * begin;
+        *p.out.freed = 2 * begin;
+        CHECK_INT(pthread_create(&sender, NULL, send_all, &p), 0);
+        bool well = receive_all(&p);
+        (void) pthread_join(sender, NULL);
+        if (!well || !p.well)
+                CHECK_FAIL("%zu bytes, %u slots, wait %s, from message %u on", size, slots, wait_mode_name(wait),
+                           begin);
+        CHECK(wait != WAIT_SPIN || p.in.sleeps + p.out.sleeps + p.in.wakes + p.out.wakes == 0);
+        free(p.memory);
+}
+
+static void test_every_wait(void) {
+        static const size_t sizes[] = {1, 56, 57, 200};
+        static const uint32_t slots[] = {1, 2, 3, 5, 64};
+        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                for (size_t i = 0; i < ELEMENTS(sizes); i++)
+                        for (size_t k = 0; k < ELEMENTS(slots); k++)
+                                transfer(sizes[i], slots[k], wait, 0);
+}
+
+static void test_numbers_wrap(void) {
+        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                transfer(8, 64, wait, FULL_ROUND - 64 * 20);
+}
+
+/* A full ring holds what it says, and the reader tells of room in time. */
+static void test_room(void) {
+        struct pair p;
+        struct worker *w = new_worker(8);
+        unsigned char message[8] = "1234567", *got;
+        pair_init(&p, 8, 8, WAIT_SPIN);
+        for (unsigned i = 0; i < 8; i++)
+                CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
+        worker_set_limit(w, 0); /* nothing more to do: a wait ends at once */
+        CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), WORKER_STOP);
+        worker_set_limit(w, WORKER_UNLIMITED);
+        for (unsigned i = 0; i < 8; i++) {
+                CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
+                CHECK_INT(memcmp(got, message, 8), 0);
+                ring_release(&p.in, WAIT_SPIN);
+        }
+        CHECK_UINT(*p.out.freed, 16);
+        worker_set_limit(w, 0);
+        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
+        CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0); /* there is room: no wait */
+        free(p.memory);
+        free(w);
+}
+
+struct sleeper {
+        struct pair *p;
+        struct worker *w;
+        int result;
+        uint32_t ended;
+};
+
+static void *sleep_for_message(void *userdata) {
+        struct sleeper *s = userdata;
+        unsigned char *got;
+        s->result = ring_receive(s->w, &s->p->in, &got, WAIT_BLOCK);
+        __atomic_store_n(&s->ended, 1, __ATOMIC_RELEASE);
+        return NULL;
+}
+
+static void on_signal(int signal) {
+        (void) signal;
+}
+
+/* A reader that sleeps for a message that never comes is got out of it by the kick, once its limit is reached. */
+static void test_kick(void) {
+        struct sigaction kick = {.sa_handler = on_signal};
+        struct pair p;
+        struct worker *w = new_worker(8);
+        pthread_t thread;
+        CHECK_INT(sigaction(SIGUSR1, &kick, NULL), 0);
+        pair_init(&p, 8, 4, WAIT_BLOCK);
+        struct sleeper s = {.p = &p, .w = w};
+        CHECK_INT(pthread_create(&thread, NULL, sleep_for_message, &s), 0);
+        while (!(__atomic_load_n(ring_state(p.in.slot), __ATOMIC_RELAXED) & RING_SLEEPS))
+                (void) usleep(100);
+        worker_set_limit(w, 0);
+        while (!__atomic_load_n(&s.ended, __ATOMIC_ACQUIRE)) {
+                (void) pthread_kill(thread, SIGUSR1);
+                (void) usleep(1000);
+        }
+        (void) pthread_join(thread, NULL);
+        CHECK_INT(s.result, WORKER_STOP);
+        CHECK(p.in.sleeps >= 1);
+        free(p.memory);
+        free(w);
+}
+
+static const struct {
+        uint64_t size, ring_bytes;
+        uint32_t threads, slots;
+        uint64_t slot_bytes;
+        bool pingpong;
+} layouts[] = {
+        {1, 0, 1, 4096, 64, false},      {56, 0, 1, 4096, 64, false},
+        {57, 0, 1, 2048, 128, false},    {1, 0, 1, 64, 64, true},
+        {4096, 0, 1, 63, 4160, false},   {4096, 0, 1, 2, 4160, true},
+        {4096, 4096, 1, 0, 4160, false}, {4096, 8192, 1, 1, 4160, false},
+        {1, 0, 1024, 512, 64, false},    {1u << 30, 0, 1, 2, (1u << 30) + 64, false},
+};
+
+static void test_layout(void) {
+        for (size_t i = 0; i < ELEMENTS(layouts); i++) {
+                struct point p = {.message_size = layouts[i].size,
+                                  .threads = layouts[i].threads,
+                                  .workload = layouts[i].pingpong ? WORKLOAD_PINGPONG : WORKLOAD_STREAM};
+                struct transport_options o = {.ring_bytes = layouts[i].ring_bytes};
+                struct ring_layout l = ring_layout_of(&p, &o, 4096);
+                CHECK_UINT(l.slots, layouts[i].slots);
+                CHECK_UINT(l.slot_bytes, layouts[i].slot_bytes);
+                CHECK_UINT(l.directions, layouts[i].pingpong ? 2 : 1);
+                CHECK_UINT(l.ring_bytes % 4096, 0);
+                CHECK(l.ring_bytes >= RING_HEAD_BYTES + l.slots * l.slot_bytes);
+                CHECK_UINT(l.area_bytes, l.control_bytes + l.ring_bytes * l.directions * p.threads);
+        }
+}
+
+int main(void) {
+        RUN(test_layout);
+        RUN(test_room);
+        RUN(test_every_wait);
+        RUN(test_numbers_wrap);
+        RUN(test_kick);
+        return check_end();
+}
