@@ -281,6 +281,184 @@ static void failures_name_their_step(void) {
         CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
 }
 
+/* --- two agents out of one program: the real one, since only that becomes two --- */
+
+static int open_agent(void) {
+        char path[512];
+        (void) snprintf(path, sizeof(path), "%s/agent/ipclab-agent", getenv("IPCLAB_BUILD_ROOT"));
+        return open(path, O_PATH | O_CLOEXEC);
+}
+
+/* Sockets of both: [0] is ours, [1] theirs. */
+struct twin_sockets {
+        int first[2], second[2], peer[2];
+};
+
+static int twin_sockets_init(struct twin_sockets *s) {
+        int *pairs[] = {s->first, s->second, s->peer};
+        for (size_t i = 0; i < ELEMENTS(pairs); i++)
+                if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs[i]) < 0)
+                        return -errno;
+        return 0;
+}
+
+static void twin_sockets_deinit(struct twin_sockets *s) {
+        int *pairs[] = {s->first, s->second, s->peer};
+        for (size_t i = 0; i < ELEMENTS(pairs); i++)
+                for (unsigned k = 0; k < 2; k++)
+                        pairs[i][k] = util_close(pairs[i][k]);
+}
+
+static int start_twins(int program, const struct twin_sockets *sockets, struct spawn_twin *twin, struct spawned *first,
+                       struct spawn_error *e) {
+        struct spawn_request q = plain_request(program);
+        _cleanup_close_ int dir = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        q.role = "sender";
+        q.identity = identity;
+        q.run_dir_fd = dir;
+        q.control_fd = sockets->first[1];
+        q.peer_fd = sockets->peer[0];
+        q.twin = twin;
+        twin->role = "receiver";
+        twin->control_fd = sockets->second[1];
+        twin->peer_fd = sockets->peer[1];
+        return spawn_agent(&q, first, e);
+}
+
+static bool status_line(pid_t pid, const char *key, const char *value) {
+        char path[64], text[200], want[200];
+        bool found = false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        (void) snprintf(want, sizeof(want), "%s\t%s\n", key, value);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        while (f && fgets(text, sizeof(text), f))
+                found |= strcmp(text, want) == 0;
+        return found;
+}
+
+static int reap_one(struct spawned *s) {
+        siginfo_t info = {0};
+        if (waitid(P_PIDFD, (id_t) s->pidfd, &info, WEXITED) < 0)
+                return -errno;
+        s->pidfd = util_close(s->pidfd);
+        return info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
+}
+
+/* The second is a child of this process as well, has lost its privilege with the first, is where it was told to be, and
+ * speaks on its own socket under its own pid. Each ends when it is hung up on. */
+static void twins_are_both_children(void) {
+        _cleanup_close_ int program = open_agent();
+        struct twin_sockets sockets;
+        struct spawned first;
+        struct spawn_error e = {"", 0};
+        struct message hello;
+        char own_pid[32], cpu[16], detail[200];
+        int32_t last = -1;
+        for (int32_t i = 0; i < (int32_t) AFFINITY_CPUS; i++)
+                if (own_affinity.bits[(size_t) i / (8 * sizeof(long))] >> ((size_t) i % (8 * sizeof(long))) & 1)
+                        last = i;
+        struct spawn_twin twin = {.shared_bytes = 65536};
+        CHECK_INT(affinity_from_list(&last, 1, &twin.affinity), 0);
+        CHECK_INT(twin_sockets_init(&sockets), 0);
+        if (start_twins(program, &sockets, &twin, &first, &e) < 0)
+                CHECK_FAIL("%s: %s", e.step, strerror(e.error));
+        CHECK(twin.process.pid > 0 && twin.process.pid != first.pid);
+        const struct {
+                int fd;
+                pid_t pid;
+        } both[] = {{sockets.first[0], first.pid}, {sockets.second[0], twin.process.pid}};
+        for (size_t i = 0; i < ELEMENTS(both); i++) {
+                CHECK_INT(message_receive(both[i].fd, &hello, util_now_ns() + 5 * NSEC_PER_SEC, detail), 0);
+                CHECK_INT(hello.type, MESSAGE_HELLO);
+                CHECK_INT(hello.hello.pid, both[i].pid);
+        }
+        (void) snprintf(own_pid, sizeof(own_pid), "%d", getpid());
+        (void) snprintf(cpu, sizeof(cpu), "%d", last);
+        CHECK(status_line(twin.process.pid, "PPid:", own_pid));
+        CHECK(status_line(twin.process.pid, "Cpus_allowed_list:", cpu));
+        CHECK(status_line(twin.process.pid, "CapEff:", "0000000000000000"));
+        CHECK(status_line(twin.process.pid, "NoNewPrivs:", "1"));
+        twin_sockets_deinit(&sockets);
+        CHECK(reap_one(&first) > 0); /* both say that they are orphaned */
+        CHECK(reap_one(&twin.process) > 0);
+}
+
+static bool ends_within(pid_t pid, unsigned ms) {
+        char path[64], text[400];
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        for (unsigned i = 0; i < ms; i++) {
+                _cleanup_fclose_ FILE *f = fopen(path, "re");
+                if (!f || !fgets(text, sizeof(text), f))
+                        return true;
+                const char *state = strrchr(text, ')'); /* a zombie waits for whoever has inherited it */
+                if (state && state[1] && (state[2] == 'Z' || state[2] == 'X'))
+                        return true;
+                (void) poll(NULL, 0, 1);
+        }
+        return false;
+}
+
+/* The sockets stay open here, so nothing but the parent's death tells them. */
+static void twins_die_with_their_parent(void) {
+        _cleanup_close_ int program = open_agent();
+        struct twin_sockets sockets;
+        int told[2], status;
+        pid_t pids[2] = {0, 0};
+        CHECK_INT(twin_sockets_init(&sockets), 0);
+        CHECK_INT(pipe2(told, O_CLOEXEC), 0);
+        pid_t parent = fork();
+        CHECK(parent >= 0);
+        if (parent == 0) {
+                struct spawn_twin twin = {.shared_bytes = 4096, .affinity = own_affinity};
+                struct spawned first;
+                struct spawn_error e;
+                if (start_twins(program, &sockets, &twin, &first, &e) == 0) {
+                        pids[0] = first.pid;
+                        pids[1] = twin.process.pid;
+                }
+                if (write(told[1], pids, sizeof(pids)) != (ssize_t) sizeof(pids))
+                        _exit(1);
+                for (;;)
+                        (void) pause();
+        }
+        util_close(told[1]);
+        CHECK_INT(read(told[0], pids, sizeof(pids)), sizeof(pids));
+        util_close(told[0]);
+        CHECK(pids[0] > 0 && pids[1] > 0);
+        CHECK(!ends_within(pids[0], 50) && !ends_within(pids[1], 1)); /* they live for now */
+        (void) kill(parent, SIGKILL);
+        CHECK_INT(waitpid(parent, &status, 0), parent);
+        CHECK(ends_within(pids[0], 5000));
+        CHECK(ends_within(pids[1], 5000));
+        twin_sockets_deinit(&sockets);
+}
+
+/* Nobody is left, whoever of the two got how far. */
+static void twins_that_fail_leave_nobody(void) {
+        _cleanup_close_ int agent = open_agent(), probe = open_probe();
+        struct twin_sockets sockets;
+        struct spawned first;
+        struct spawn_error e = {"", 0};
+        siginfo_t info;
+        CHECK_INT(twin_sockets_init(&sockets), 0);
+
+        struct spawn_twin twin = {.shared_bytes = 0, .affinity = own_affinity};
+        CHECK_INT(start_twins(agent, &sockets, &twin, &first, &e), -ECANCELED);
+        CHECK_STRING(e.step, "bytes to share");
+        CHECK_INT(e.error, EINVAL);
+
+        twin.shared_bytes = UINT64_C(1) << 60;
+        CHECK_INT(start_twins(agent, &sockets, &twin, &first, &e), -ECANCELED);
+        CHECK_STRING(e.step, "mmap");
+        CHECK_INT(e.error, ENOMEM);
+
+        twin.shared_bytes = 4096; /* a program that knows of no twin */
+        CHECK_INT(start_twins(probe, &sockets, &twin, &first, &e), -ETIMEDOUT);
+        CHECK_STRING(e.step, "start the second agent");
+        twin_sockets_deinit(&sockets);
+        CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
+}
+
 static void stranger_is_nobody(void) {
         struct agent_identity id;
         if (geteuid() != 0)
@@ -304,6 +482,9 @@ int main(void) {
         RUN(ipc_namespace_is_the_runs_own);
         RUN(agent_is_born_in_its_cgroup);
         RUN(failures_name_their_step);
+        RUN(twins_are_both_children);
+        RUN(twins_die_with_their_parent);
+        RUN(twins_that_fail_leave_nobody);
         RUN(stranger_is_nobody);
         return check_end();
 }
