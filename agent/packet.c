@@ -59,6 +59,16 @@ int packet_send_again(struct worker *w, const unsigned char *packet, size_t leng
         return (size_t) n == length ? 0 : wrong_length(w, length, n);
 }
 
+int packet_finish_send(struct worker *w, size_t from, size_t length, ssize_t n, packet_again again) {
+        while (n < 0) {
+                int r = after_error(w, w->send_fd, POLLOUT, length, from, "send");
+                if (r)
+                        return r;
+                n = again(w, from, length);
+        }
+        return (size_t) n == length ? 0 : wrong_length(w, length, n);
+}
+
 int packet_receive_again(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n) {
         while (n < 0) {
                 int r = after_error(w, w->receive_fd, POLLIN, length, moved, "receive");

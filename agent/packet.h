@@ -24,6 +24,11 @@ static inline ssize_t packet_read(int fd, void *data, size_t length) {
         return syscall(SYS_recvfrom, fd, data, length, MSG_TRUNC, NULL, NULL);
 }
 
+/* For other ways to send: again() makes the next call, for the message's bytes [from, from + length). As
+ * packet_send_again(), `from` bytes into the message. */
+typedef ssize_t (*packet_again)(struct worker *w, size_t from, size_t length);
+int packet_finish_send(struct worker *w, size_t from, size_t length, ssize_t n, packet_again again);
+
 /* Go on after a first call that returned n (-1: errno) for a packet of `length` bytes, `moved` bytes into the message.
  * 0 once the packet has moved; WORKER_STOP only when moved is 0. */
 int packet_send_again(struct worker *w, const unsigned char *packet, size_t length, size_t moved, ssize_t n);

@@ -113,11 +113,10 @@ static int set_depth(struct agent *a, int id) {
                 return failure_set(&a->failure, errno, "msgctl(IPC_STAT): %s", strerrordesc_np(errno));
         ds.msg_qbytes = bytes;
         if (msgctl(id, IPC_SET, &ds) < 0)
-                return failure_set(&a->failure, errno,
-                                   "msgq_depth %" PRIu64 " needs a queue of %" PRIu64 " bytes: %s%s", depth, bytes,
-                                   strerrordesc_np(errno),
-                                   errno == EPERM ? " (kernel.msgmnb is less, and to exceed it is for the privileged)"
-                                                  : "");
+                return failure_set(
+                        &a->failure, errno, "msgq_depth %" PRIu64 " needs a queue of %" PRIu64 " bytes: %s%s", depth,
+                        bytes, strerrordesc_np(errno),
+                        errno == EPERM ? " (kernel.msgmnb is less, and to exceed it is for the privileged)" : "");
         return 0;
 }
 

@@ -2,18 +2,18 @@
 
 /*
  * Unix domain sockets: a connected pair per thread, which serves both directions. The first end makes the pairs and
- * passes the second its halves. Streams go the way of pipes (descriptor.h); datagrams and sequenced packets keep
- * their boundaries (packet.h) and are bound by the send buffer.
+ * passes the second its halves. Datagrams and sequenced packets are bound by the send buffer. How a message is sent
+ * and received is unix-modes.c.
  *
  * Source: man 7 unix, man 7 socket. The kernel doubles what SO_SNDBUF asks for and cuts it at net.core.wmem_max without
  * an error: what was cut is refused here.
  */
 
-#include "agent/descriptor.h"
+#include "agent/agent.h"
 #include "agent/leader.h"
-#include "agent/packet.h"
 #include "agent/peer.h"
 #include "agent/pipes.h"
+#include "agent/unix-sockets.h"
 #include "schema/json.h"
 
 #include <inttypes.h>
@@ -21,19 +21,6 @@
 #include <sys/socket.h>
 
 #define PACKET_RESERVE 32u /* of a send buffer, that a packet cannot have: net/unix/af_unix.c, unix_dgram_sendmsg() */
-
-static const struct channel stream_channel = DESCRIPTOR_CHANNEL;
-static const struct channel packet_channel = {.acquire = loop_acquire_buffer,
-                                              .send = packet_send,
-                                              .receive = packet_receive,
-                                              .release = loop_release_nothing};
-static const struct channel chunks_channel = {.acquire = loop_acquire_buffer,
-                                              .send = packet_send_chunks,
-                                              .receive = packet_receive_chunks,
-                                              .release = loop_release_nothing};
-TRANSPORT_LOOPS(stream, stream_channel);
-TRANSPORT_LOOPS(packet, packet_channel);
-TRANSPORT_LOOPS(chunks, chunks_channel);
 
 static int socket_type(const struct agent *a) {
         switch (a->setup.point.transport) {
@@ -46,8 +33,9 @@ static int socket_type(const struct agent *a) {
         }
 }
 
-static bool is_chunked(const struct agent *a) {
-        return a->setup.chunk_bytes && a->setup.chunk_bytes < a->setup.point.message_size;
+bool unix_chunked(const struct agent *a) {
+        return a->setup.point.transport != TRANSPORT_UNIX_STREAM && a->setup.chunk_bytes &&
+               a->setup.chunk_bytes < a->setup.point.message_size;
 }
 
 static int set_send_buffer(struct agent *a, int fd, const char *name, uint64_t bytes) {
@@ -73,7 +61,7 @@ static int set_buffers(struct agent *a, int fd) {
                 r = set_send_buffer(a, fd, "sndbuf", o->sndbuf);
         if (r < 0 || o->sndbuf || socket_type(a) == SOCK_STREAM)
                 return r;
-        uint64_t packet = is_chunked(a) ? a->setup.chunk_bytes : a->setup.point.message_size;
+        uint64_t packet = unix_chunked(a) ? a->setup.chunk_bytes : a->setup.point.message_size;
         if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &have, &length) < 0)
                 return failure_set(&a->failure, errno, "SO_SNDBUF: %s", strerrordesc_np(errno));
         if (packet + PACKET_RESERVE <= (uint64_t) have)
@@ -111,29 +99,24 @@ static int unix_open(struct agent *a) {
         return r;
 }
 
-static const struct transport_loops *unix_loops_of(const struct agent *a) {
-        if (socket_type(a) == SOCK_STREAM)
-                return &stream_loops;
-        return is_chunked(a) ? &chunks_loops : &packet_loops;
-}
-
 static void unix_effective(const struct agent *a, struct json_writer *w) {
         int size = 0; /* as the kernel counts: twice what SO_SNDBUF asks for */
         socklen_t length = sizeof(size);
+        unix_modes_effective(a, w);
         if (getsockopt(a->workers[0].send_fd, SOL_SOCKET, SO_SNDBUF, &size, &length) == 0) {
                 json_member_i64(w, "sndbuf_bytes", size);
         } else {
                 json_member_null(w, "sndbuf_bytes");
                 json_member_string(w, "sndbuf_bytes_reason", strerrordesc_np(errno));
         }
-        if (socket_type(a) != SOCK_STREAM && is_chunked(a))
+        if (unix_chunked(a))
                 json_member_u64(w, "chunk_bytes", a->setup.chunk_bytes);
 }
 
 #define UNIX_OPS(t)                                                                                                    \
         {                                                                                                              \
-                .transport = t, .engine = ENGINE_SYSCALL, .open = unix_open, .loops = unix_loops_of,                   \
-                .effective = unix_effective                                                                            \
+                .transport = t, .engine = ENGINE_SYSCALL, .open = unix_open, .attach = unix_attach,                    \
+                .detach = unix_detach, .loops = unix_loops, .effective = unix_effective, .pages = unix_pages           \
         }
 const struct transport_ops transport_unix_stream = UNIX_OPS(TRANSPORT_UNIX_STREAM);
 const struct transport_ops transport_unix_dgram = UNIX_OPS(TRANSPORT_UNIX_DGRAM);

@@ -70,8 +70,8 @@ int check_queues(struct asked *a) {
         if (!queues_are_used(a->p))
                 return 0;
         if (trouble)
-                return refuse(a->r, 422, "not-available", "/transport",
-                              "transport %s is not available: %s", transport_name(a->p->transport), trouble);
+                return refuse(a->r, 422, "not-available", "/transport", "transport %s is not available: %s",
+                              transport_name(a->p->transport), trouble);
         uint64_t chunk = chunk_bytes(a);
         int x = check_settings(a, chunk);
         return x < 0 ? x : check_rlimit(a, chunk);

@@ -23,7 +23,7 @@
 #define LINE_MAX_BYTES 4096u
 #define FILE_MAX_BYTES (1024u * 1024u)
 
-enum kind { KIND_PATH, KIND_ROOT, KIND_NAME, KIND_LISTEN, KIND_LEVEL, KIND_SECONDS };
+enum kind { KIND_PATH, KIND_ROOT, KIND_NAME, KIND_LISTEN, KIND_LEVEL, KIND_SECONDS, KIND_SWITCH };
 
 struct setting {
         const char *key; /* in files; the option is the same with dashes */
@@ -45,6 +45,7 @@ static const struct setting settings[] = {
         {"agent", KIND_PATH, FIELD(agent_path), "PATH", "the ipclab-agent program"},
         {"agent_user", KIND_NAME, FIELD(agent_user), "USER", "whom agents run as when the daemon is root (ipclab)"},
         {"run_timeout", KIND_SECONDS, FIELD(run_timeout_ns), "SECONDS", "no run may take longer (90000)"},
+        {"host_tuning", KIND_SWITCH, FIELD(host_tuning), "true|false", "specs may change the host's settings (false)"},
         {"log_level", KIND_LEVEL, FIELD(log_level), "LEVEL", "error, warning, notice, info or debug (info)"},
         {"root", KIND_ROOT, FIELD(root), "DIR", "read /sys and /proc below DIR: a captured machine"},
 };
@@ -156,6 +157,15 @@ static int set_seconds(struct config *c, const struct setting *s, const char *va
         return 0;
 }
 
+static int set_switch(struct config *c, const struct setting *s, const char *value, const char *where,
+                      struct config_error *e) {
+        bool on = strcmp(value, "true") == 0;
+        if (!on && strcmp(value, "false") != 0)
+                return fail(e, -EINVAL, "%s: %s \"%.64s\" is neither true nor false", where, s->key, value);
+        *(bool *) (void *) ((char *) c + s->offset) = on;
+        return 0;
+}
+
 static int set_value(struct config *c, const struct setting *s, const char *value, bool relative, const char *where,
                      struct config_error *e) {
         switch (s->kind) {
@@ -177,6 +187,8 @@ static int set_value(struct config *c, const struct setting *s, const char *valu
                 return 0;
         case KIND_SECONDS:
                 return set_seconds(c, s, value, where, e);
+        case KIND_SWITCH:
+                return set_switch(c, s, value, where, e);
         }
         return -EINVAL;
 }

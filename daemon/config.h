@@ -26,6 +26,7 @@ struct config {
         char *agent_path; /* ipclab-agent */
         char *agent_user; /* "ipclab"; when the daemon is root */
         char *root;       /* "" or a captured tree for topology and environment */
+        bool host_tuning; /* whether `tune` of a spec may change settings of the host */
         int log_level;
         uint64_t run_timeout_ns; /* no run may take longer */
 };

@@ -9,8 +9,8 @@
 #include "api/api.h"
 #include "daemon/cgroup.h"
 #include "daemon/config.h"
-#include "daemon/listen.h"
 #include "daemon/ipcns.h"
+#include "daemon/listen.h"
 #include "daemon/log.h"
 #include "daemon/rundir.h"
 #include "daemon/scheduler.h"
@@ -162,6 +162,7 @@ static int open_host(struct daemon *d) {
         if (e < 0)
                 return e;
         h->topology = d->topology;
+        h->root = d->config.root;
         e = affinity_get(0, &h->affinity);
         if (e < 0) {
                 log_error("cannot tell the daemon's CPUs: %s", strerrordesc_np(-e));
@@ -191,6 +192,7 @@ static int open_queue(struct daemon *d) {
                                       .host = &d->host,
                                       .root = d->config.root,
                                       .run_timeout_ns = d->config.run_timeout_ns,
+                                      .host_tuning = d->config.host_tuning,
                                       .stopped = on_stopped,
                                       .userdata = d};
         int e = scheduler_new(&d->scheduler, &o);
@@ -204,6 +206,7 @@ static int open_queue(struct daemon *d) {
                                       .topology = d->topology,
                                       .queues = &d->host.queues,
                                       .root = d->config.root,
+                                      .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir};
         e = service_new(&d->service, d->event, d->store, &hooks);
         if (e < 0) {

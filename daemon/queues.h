@@ -6,8 +6,8 @@
  * The settings that message queues depend on. All of them are an IPC namespace's own: where the daemon may set those of
  * a run's namespace, a run has longer messages and queues than the host allows, and the host's settings stay alone.
  *
- * Three values of each are told apart: what a run has as it comes (the host's value, where the daemon can give it), what
- * a run can have at most, and what it needs.
+ * Three values of each are told apart: what a run has as it comes (the host's value, where the daemon can give it),
+ * what a run can have at most, and what it needs.
  */
 
 #include "daemon/hostfs.h"
@@ -35,7 +35,7 @@ struct queue_setting_term {
         const char *name; /* as sysctl has it */
         const char *path; /* below /proc/sys */
         enum transport transport;
-        uint64_t most;    /* that a run gets */
+        uint64_t most; /* that a run gets */
 };
 
 extern const struct queue_setting_term queue_setting_terms[QUEUE_SETTINGS];

@@ -230,6 +230,7 @@ int result_to_json(const struct result *r, char **ret) {
                 if (r->roles[end])
                         json_member_raw(&w, r->roles[end], r->reports[end]->counters);
         json_object_end(&w);
+        numastat_put(&r->numa, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);

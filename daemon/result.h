@@ -7,6 +7,7 @@
  * the flags that follow from them.
  */
 
+#include "daemon/numastat.h"
 #include "daemon/runner.h"
 
 struct result_series {
@@ -21,6 +22,7 @@ struct result {
         struct histogram *latency; /* NULL until the first sample that has one */
         bool has_latency;
         struct result_series series;
+        struct numastat numa; /* what the kernel counted meanwhile */
 };
 
 /* A sample of one end: latency is merged, and the receiving end's rate goes to the series. 0 or -ENOMEM. */

@@ -55,6 +55,7 @@ struct runner {
         int run_dir_fd;
         char cgroup_reason[300], ipcns_reason[200];
         struct result result;
+        struct numastat numa_before;
 
         bool has_verdict;
         enum state verdict;
@@ -265,6 +266,7 @@ static void on_ready(void *userdata, struct agent_link *l) {
                         return;
                 }
         }
+        numastat_take(r->host->root ? r->host->root : "", &r->numa_before);
         r->state = RUNNER_MEASURING;
         plan_deadline(r, start);
         log_debug("run %" PRId64 ": agents are ready %.1f ms after the run began", r->order->run_id,
@@ -322,6 +324,9 @@ static void on_reported(void *userdata, struct agent_link *l) {
                 fail(r, "%s", detail);
                 return;
         }
+        struct numastat after;
+        numastat_take(r->host->root ? r->host->root : "", &after);
+        numastat_subtract(&r->result.numa, &after, &r->numa_before);
         if (result_to_json(&r->result, &r->result_json) < 0) {
                 fail(r, "out of memory");
                 return;
@@ -591,8 +596,8 @@ static void start(struct runner *r) {
         make_isolation(r);
         if (r->ipcns_reason[0] && queues_are_used(o->point)) {
                 /* a queue has no owner whose death would end it */
-                fail(r, "transport %s needs an IPC namespace of the run's own: %s",
-                     transport_name(o->point->transport), r->ipcns_reason);
+                fail(r, "transport %s needs an IPC namespace of the run's own: %s", transport_name(o->point->transport),
+                     r->ipcns_reason);
                 return;
         }
         start_agents(r);

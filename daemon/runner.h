@@ -29,6 +29,7 @@ struct runner_host {
         struct affinity affinity; /* where an agent is that was not told: the daemon's own at its start */
         const struct topology *topology;
         struct queue_host queues; /* what runs can have of message queues */
+        const char *root; /* "" or a captured tree; NULL: "" */
 };
 
 /* What is to be run. Everything pointed to must outlive the runner. */
@@ -37,7 +38,7 @@ struct run_order {
         const struct spec *spec;
         const struct point *point;
         const struct run_placement *placement;
-        uint64_t chunk_bytes; /* messages go in pieces of so many; 0 = whole */
+        uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
         uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: as it comes */
         uint64_t timeout_ns;
 };

@@ -14,6 +14,7 @@
 #include "daemon/environment.h"
 #include "daemon/housekeeping.h"
 #include "daemon/log.h"
+#include "daemon/tuning.h"
 #include "schema/json.h"
 #include "schema/util.h"
 
@@ -248,6 +249,7 @@ static void on_ended(void *userdata, struct run_verdict *v) {
         s->c.agents_json = util_steal(&v->agents_json);
         s->c.result_json = util_steal(&v->result_json);
         write_outcome(s, v);
+        (void) tuning_restore(s->o.store, s->o.root); /* has logged why not; the next run tries again */
         move_back(s);
         if (e < 0 && s->c.state == STATE_DONE) {
                 s->c.state = STATE_FAILED;
@@ -265,6 +267,7 @@ static void on_ended(void *userdata, struct run_verdict *v) {
 }
 
 static void finish_failed(struct scheduler *s, const char *words) {
+        (void) tuning_restore(s->o.store, s->o.root);
         s->c.state = STATE_FAILED;
         s->c.error = strdup(words);
         s->state = SCHEDULER_FINISHING;
@@ -349,12 +352,23 @@ static int plan_messages(struct scheduler *s, const struct admission_host *host,
 /* Where, and in what surroundings. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
-        const struct admission_host host = {.root = s->o.root, .topology = s->o.host->topology, .queues = &s->o.host->queues};
+        const struct admission_host host = {
+                .root = s->o.root, .topology = s->o.host->topology, .queues = &s->o.host->queues};
         struct refusal r = {0};
         char detail[300] = "";
         int e = read_order(s, words);
         if (e < 0)
                 return e;
+        e = tuning_restore(s->o.store, s->o.root);
+        if (e == 0)
+                e = tuning_apply(s->o.store, s->o.root, s->o.host_tuning, &c->spec->tune, c->run.id, words);
+        if (e < 0) {
+                if (!words[0])
+                        (void) snprintf(words, WORDS_MAX,
+                                        "a setting of the host that an earlier run changed cannot be put back: %s",
+                                        strerrordesc_np(-e));
+                return e;
+        }
         e = environment_check(s->o.root, &c->spec->require, detail);
         if (e == 0)
                 e = environment_check(s->o.root, &c->point.placement.require, detail);
@@ -481,6 +495,7 @@ int scheduler_new(struct scheduler **ret, const struct scheduler_options *o) {
                 log_notice("an earlier daemon left runs behind: %" PRIu32 " are queued again, %" PRIu32
                            " have failed for good",
                            recovery.requeued, recovery.given_up);
+        (void) tuning_restore(o->store, o->root); /* has logged why not; the next run tries again */
         struct scheduler *s = calloc(1, sizeof(*s));
         if (!s)
                 return -ENOMEM;

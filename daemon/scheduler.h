@@ -18,6 +18,7 @@ struct scheduler_options {
         const struct runner_host *host; /* must outlive the scheduler, as the store must */
         const char *root;               /* "" or a captured tree; must outlive it too */
         uint64_t run_timeout_ns;
+        bool host_tuning;
         /* After scheduler_stop(), when nothing runs any more and the bookkeeping is done. */
         void (*stopped)(void *userdata);
         void *userdata;

@@ -8,6 +8,7 @@
 #include "daemon/admission.h"
 #include "daemon/placement.h"
 #include "daemon/service-internal.h"
+#include "daemon/tuning.h"
 #include "schema/json.h"
 #include "schema/util.h"
 
@@ -208,6 +209,8 @@ static int prepare_submission(struct service *s, struct submission *sub, struct 
         int error = spec_parse(sub->body, sub->length, &sub->spec, r);
         if (error == 0)
                 error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
+        if (error == 0)
+                error = tuning_check(s->root, s->hooks.host_tuning, &sub->spec->tune, r);
         if (error == 0)
                 error = spec_points(sub->spec, &sub->points, r);
         if (error == -ENOMEM)

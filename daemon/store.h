@@ -79,6 +79,17 @@ int store_add_samples(struct store *s, const struct sample_record *samples, size
  * back to the file system, shortens the write-ahead log. 1: there is more to do; 0: done; negative errno. */
 int store_tidy(struct store *s);
 
+/* The journal of changed settings of the host, see tuning.h. -EEXIST: that setting is changed already. */
+struct tuning_record {
+        char *name;
+        int64_t run_id;
+        char *original, *wanted;
+};
+int store_add_tuning(struct store *s, const struct tuning_record *record);
+int store_first_tuning(struct store *s, struct tuning_record *ret); /* -ENOENT: the host is owed nothing */
+int store_remove_tuning(struct store *s, const char *name);
+void tuning_record_deinit(struct tuning_record *r);
+
 /* Reads. now_ms is of CLOCK_REALTIME, for the ETA. */
 const char *store_dir(const struct store *s);
 int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experiment_record *ret);

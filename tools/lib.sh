@@ -17,6 +17,8 @@ packages_run=(gcc libc6-dev meson=meson ninja=ninja-build pkg-config=pkgconf pyt
 # shellcheck disable=SC2034
 packages_test=(python3-venv clang=clang libclang-rt-14-dev llvm-symbolizer=llvm chromium=chromium chromedriver=chromium-driver)
 # shellcheck disable=SC2034
+packages_vm=(qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio mke2fs=e2fsprogs)
+# shellcheck disable=SC2034
 packages_lint=(python3-venv clang=clang clang-format=clang-format clang-tidy=clang-tidy shellcheck=shellcheck)
 
 say() {

@@ -127,6 +127,10 @@ static void test_every_byte_arrives(void) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(transports[t], workloads[k]);
                                 uint64_t chunk = 0;
+                                if (transport_terms[transports[t]].copy_modes & 1u << COPY_ONE && i % 2) {
+                                        s.point.copy_mode = COPY_ONE;
+                                        s.point.fields = SPEC_FIELDS_STANDARD;
+                                }
                                 s.point.message_size = cases[i].size;
                                 s.point.threads = cases[i].threads;
                                 s.chunk_bytes = cases[i].chunk;

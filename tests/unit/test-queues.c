@@ -37,8 +37,7 @@ static void plans(void) {
                 enum queue_setting setting;
                 uint64_t expected;
         } cases[] = {
-#define OVER(t, w, size, n)                                                                                            \
-        { .transport = TRANSPORT_##t, .workload = WORKLOAD_##w, .message_size = size, .threads = n }
+#define OVER(t, w, size, n) {.transport = TRANSPORT_##t, .workload = WORKLOAD_##w, .message_size = size, .threads = n}
                 {&able, OVER(PIPE, STREAM, 65536, 1), 0, 0, QUEUE_MSGMAX, 0},
                 {&able, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMAX, 8192},
                 {&able, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMNB, 16384},
@@ -87,16 +86,15 @@ static void limits_are_named(void) {
                 bool chunk;
                 const char *code, *pointer, *limit, *limit_value, *value; /* code NULL: admitted */
         } cases[] = {
-#define OVER(t, w, size, n)                                                                                            \
-        { .transport = TRANSPORT_##t, .workload = WORKLOAD_##w, .message_size = size, .threads = n }
+#define OVER(t, w, size, n) {.transport = TRANSPORT_##t, .workload = WORKLOAD_##w, .message_size = size, .threads = n}
                 {&able, OVER(MSGQ_SYSV, STREAM, 16 * MIB, 1), 0, false, .code = NULL},
                 {&able, OVER(MSGQ_SYSV, STREAM, 16 * MIB + 1, 1), 0, false, "limit-exceeded", "/message_size",
                  "kernel.msgmax", "16777216", "16777217"},
                 {&able, OVER(MSGQ_SYSV, STREAM, 16 * MIB + 1, 1), 0, true, .code = NULL},
                 {&able, OVER(MSGQ_POSIX, STREAM, 16 * MIB + 1, 1), 0, false, "limit-exceeded", "/message_size",
                  "fs.mqueue.msgsize_max", "16777216", "16777217"},
-                {&able, OVER(MSGQ_SYSV, STREAM, MIB, 1), 2048, false, "limit-exceeded",
-                 "/transport_options/msgq_depth", "kernel.msgmnb", "2147483647", "2147483648"},
+                {&able, OVER(MSGQ_SYSV, STREAM, MIB, 1), 2048, false, "limit-exceeded", "/transport_options/msgq_depth",
+                 "kernel.msgmnb", "2147483647", "2147483648"},
                 {&able, OVER(MSGQ_POSIX, STREAM, 1, 1), 65536, false, .code = NULL},
                 {&modest, OVER(MSGQ_POSIX, STREAM, 819104, 1), 0, false, .code = NULL},
                 {&modest, OVER(MSGQ_POSIX, STREAM, 819105, 1), 0, false, "limit-exceeded", "/message_size",
@@ -114,10 +112,10 @@ static void limits_are_named(void) {
                 {&unable, OVER(MSGQ_POSIX, STREAM, 3001, 1), 0, false, "limit-exceeded", "/message_size",
                  "fs.mqueue.msgsize_max", "3000", "3001"},
                 {&unable, OVER(MSGQ_POSIX, STREAM, 3001, 1), 0, true, .code = NULL},
-                {&unable, OVER(MSGQ_POSIX, STREAM, 100, 1), 7, false, "limit-exceeded",
-                 "/transport_options/msgq_depth", "fs.mqueue.msg_max", "6", "7"},
-                {&unable, OVER(MSGQ_SYSV, STREAM, 100, 1), 81, false, "limit-exceeded",
-                 "/transport_options/msgq_depth", "kernel.msgmnb", "8000", "8100"},
+                {&unable, OVER(MSGQ_POSIX, STREAM, 100, 1), 7, false, "limit-exceeded", "/transport_options/msgq_depth",
+                 "fs.mqueue.msg_max", "6", "7"},
+                {&unable, OVER(MSGQ_SYSV, STREAM, 100, 1), 81, false, "limit-exceeded", "/transport_options/msgq_depth",
+                 "kernel.msgmnb", "8000", "8100"},
                 {&unable, OVER(MSGQ_POSIX, PINGPONG, 100, 11), 0, false, "limit-exceeded", "/threads",
                  "fs.mqueue.queues_max", "20", "22"},
                 {&unable, OVER(MSGQ_SYSV, STREAM, 100, 101), 0, false, "limit-exceeded", "/threads", "kernel.msgmni",
@@ -135,13 +133,12 @@ static void limits_are_named(void) {
                 const struct admission_host host = {.root = tree, .topology = t, .queues = cases[i].host};
                 struct refusal r = {.status = 0};
                 int x = admission_check(&host, &spec, &cases[i].point, &r);
-                bool same = cases[i].code
-                                    ? x == -EINVAL && r.status == 422 && strcmp(r.code, cases[i].code) == 0 &&
-                                              strcmp(r.pointer, cases[i].pointer) == 0 &&
-                                              strcmp(r.limit, cases[i].limit) == 0 &&
-                                              strcmp(r.limit_value, cases[i].limit_value) == 0 &&
-                                              strcmp(r.value, cases[i].value) == 0
-                                    : x == 0;
+                bool same = cases[i].code ? x == -EINVAL && r.status == 422 && strcmp(r.code, cases[i].code) == 0 &&
+                                                    strcmp(r.pointer, cases[i].pointer) == 0 &&
+                                                    strcmp(r.limit, cases[i].limit) == 0 &&
+                                                    strcmp(r.limit_value, cases[i].limit_value) == 0 &&
+                                                    strcmp(r.value, cases[i].value) == 0
+                                          : x == 0;
                 if (!same) {
                         fprintf(stderr, "case %zu gave %d %s %s: %s [%s = %s, asked %s]\n", i, x, r.code, r.pointer,
                                 r.detail, r.limit, r.limit_value, r.value);

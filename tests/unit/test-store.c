@@ -145,18 +145,20 @@ static char *schema_of(struct fixture *f) {
         return db_column_text(&q, 0);
 }
 
-/* A database as version 1 wrote it: every later ipclab must open and read it. */
-static void test_version_1(void) {
-        FIXTURE f;
-        fixture_dir(&f);
+/* A database as an earlier version wrote it: every later ipclab must open and read it. */
+static bool opens_version(struct fixture *f, unsigned version) {
         char path[512];
         const char *root = getenv("IPCLAB_SOURCE_ROOT");
-        snprintf(path, sizeof(path), "%s/tests/unit/data/db/v1.sql", root ? root : ".");
+        snprintf(path, sizeof(path), "%s/tests/unit/data/db/v%u.sql", root ? root : ".", version);
         _cleanup_free_ char *sql = text(path);
-        CHECK(sql != NULL);
-        CHECK_INT(edit(&f, sql), SQLITE_OK);
-        CHECK_INT(store_open(&f.store, f.dir), 0);
-        CHECK_INT(number(&f, "PRAGMA user_version"), (int64_t) n_migrations);
+        return sql && edit(f, sql) == SQLITE_OK && store_open(&f->store, f->dir) == 0 &&
+               number(f, "PRAGMA user_version") == (int64_t) n_migrations;
+}
+
+static void check_version(unsigned version) {
+        FIXTURE f;
+        fixture_dir(&f);
+        CHECK(opens_version(&f, version));
         FIXTURE fresh;
         fixture_open(&fresh);
         _cleanup_free_ char *migrated = schema_of(&f), *made = schema_of(&fresh);
@@ -177,6 +179,23 @@ static void test_version_1(void) {
         int64_t id;
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
         CHECK_INT(id, 3); /* 2 was deleted */
+}
+
+static void test_version_1(void) {
+        check_version(1);
+}
+
+static void test_version_2(void) {
+        struct tuning_record record;
+        check_version(2);
+        FIXTURE f;
+        fixture_dir(&f);
+        CHECK(opens_version(&f, 2));
+        CHECK_INT(store_first_tuning(f.store, &record), 0);
+        bool good = strcmp(record.name, "numa_balancing") == 0 && record.run_id == 3 &&
+                    strcmp(record.original, "0") == 0 && strcmp(record.wanted, "1") == 0;
+        tuning_record_deinit(&record);
+        CHECK(good);
 }
 
 static void test_reader_changes_nothing(void) {
@@ -538,6 +557,7 @@ int main(void) {
         RUN(test_newer_database_is_refused);
         RUN(test_migrations_step_by_step);
         RUN(test_version_1);
+        RUN(test_version_2);
         RUN(test_reader_changes_nothing);
         RUN(test_add_and_read);
         RUN(test_add_is_all_or_nothing);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The ways of a message through a Unix socket, for transport-unix.c. Streams go the way of pipes (descriptor.h),
+ * datagrams and sequenced packets keep their boundaries (packet.h).
+ *
+ *      two-copy   write, sendto   into the kernel, and out of it
+ *      one-copy   sendmsg         the same, without packing the message's fields together first
+ */
+
+#include "agent/descriptor.h"
+#include "agent/fields.h"
+#include "agent/packet.h"
+#include "agent/unix-sockets.h"
+#include "schema/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const struct channel stream_channel = DESCRIPTOR_CHANNEL;
+static const struct channel packet_channel = {.acquire = loop_acquire_buffer,
+                                              .send = packet_send,
+                                              .receive = packet_receive,
+                                              .release = loop_release_nothing};
+static const struct channel chunks_channel = {.acquire = loop_acquire_buffer,
+                                              .send = packet_send_chunks,
+                                              .receive = packet_receive_chunks,
+                                              .release = loop_release_nothing};
+TRANSPORT_LOOPS(stream, stream_channel);
+TRANSPORT_LOOPS(packet, packet_channel);
+TRANSPORT_LOOPS(chunks, chunks_channel);
+
+/* --- in several places --- */
+
+LOOP_INLINE int acquire_fields(struct worker *w, unsigned char **ret) {
+        (void) w;
+        *ret = NULL; /* a message in several places has no address */
+        return 0;
+}
+
+LOOP_INLINE void fill_fields(struct worker *w, unsigned char *message, uint64_t key) {
+        (void) message;
+        fields_fill(w->channel, key);
+}
+
+LOOP_INLINE ssize_t gather(const struct worker *w, struct iovec *iov, unsigned n) {
+        struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
+        return syscall(SYS_sendmsg, w->send_fd, &m, MSG_NOSIGNAL);
+}
+
+static ssize_t gather_rest(struct worker *w, const unsigned char *message, size_t sent) {
+        struct iovec rest[SPEC_FIELDS_MAX];
+        (void) message;
+        return gather(w, rest, fields_after(w->channel, sent, rest));
+}
+
+LOOP_INLINE int gather_stream(struct worker *w, unsigned char *message) {
+        struct fields *f = w->channel;
+        ssize_t n = gather(w, f->iov, f->n);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
+                return descriptor_finish_send(w, message, n, gather_rest, "sendmsg");
+        return 0;
+}
+
+/* The fields' bytes [from, from + length), as a packet. */
+static ssize_t gather_part(struct worker *w, size_t from, size_t length) {
+        struct iovec part[SPEC_FIELDS_MAX];
+        unsigned n = 0, all = fields_after(w->channel, from, part);
+        for (size_t left = length; n < all && left; n++) {
+                if (part[n].iov_len > left)
+                        part[n].iov_len = left;
+                left -= part[n].iov_len;
+        }
+        return gather(w, part, n);
+}
+
+LOOP_INLINE int gather_packet(struct worker *w, unsigned char *message) {
+        struct fields *f = w->channel;
+        (void) message;
+        ssize_t n = gather(w, f->iov, f->n);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
+                return packet_finish_send(w, 0, w->size, n, gather_part);
+        return 0;
+}
+
+LOOP_INLINE int gather_chunks(struct worker *w, unsigned char *message) {
+        (void) message;
+        for (size_t moved = 0, length; moved < w->size; moved += length) {
+                length = packet_chunk(w, moved);
+                ssize_t n = gather_part(w, moved, length);
+                int r = n == (ssize_t) length ? 0 : packet_finish_send(w, moved, length, n, gather_part);
+                if (LOOP_UNLIKELY(r))
+                        return r;
+        }
+        return 0;
+}
+
+#define GATHERED(how, take)                                                                                            \
+        {                                                                                                              \
+                .acquire = acquire_fields, .fill = fill_fields, .send = how, .receive = take,                          \
+                .release = loop_release_nothing                                                                        \
+        }
+static const struct channel gathered_stream_channel = GATHERED(gather_stream, descriptor_receive);
+static const struct channel gathered_packet_channel = GATHERED(gather_packet, packet_receive);
+static const struct channel gathered_chunks_channel = GATHERED(gather_chunks, packet_receive_chunks);
+TRANSPORT_LOOPS(gathered_stream, gathered_stream_channel);
+TRANSPORT_LOOPS(gathered_packet, gathered_packet_channel);
+TRANSPORT_LOOPS(gathered_chunks, gathered_chunks_channel);
+
+/* --- which of them --- */
+
+const struct transport_loops *unix_loops(const struct agent *a) {
+        bool gathers = a->setup.point.copy_mode == COPY_ONE;
+        if (a->setup.point.transport == TRANSPORT_UNIX_STREAM)
+                return gathers ? &gathered_stream_loops : &stream_loops;
+        if (unix_chunked(a))
+                return gathers ? &gathered_chunks_loops : &chunks_loops;
+        return gathers ? &gathered_packet_loops : &packet_loops;
+}
+
+static bool sends(const struct agent *a) {
+        return a->end == END_FIRST || a->setup.point.workload == WORKLOAD_PINGPONG;
+}
+
+int unix_attach(struct worker *w) {
+        const struct point *p = &w->agent->setup.point;
+        struct fields *fields = NULL;
+        if (p->copy_mode != COPY_ONE || !sends(w->agent))
+                return 0;
+        int r = fields_new(w->size, p->fields, &fields);
+        if (r < 0)
+                return failure_set(&w->failure, -r, "no fields for sendmsg of thread %" PRIu32 ": %s", w->index,
+                                   strerrordesc_np(-r));
+        w->channel = fields;
+        return 0;
+}
+
+void unix_detach(struct worker *w) {
+        w->channel = fields_free(w->channel);
+}
+
+int unix_pages(const struct agent *a, struct page_list *list) {
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                const struct fields *f = a->workers[i].channel;
+                if (f)
+                        r = page_list_add(list, "buffer", i, f->memory, f->length);
+        }
+        return r;
+}
+
+void unix_modes_effective(const struct agent *a, struct json_writer *w) {
+        const struct fields *f = a->workers[0].channel;
+        if (!sends(a))
+                return;
+        json_member_string(w, "send_method",
+                           f                                                   ? "sendmsg"
+                           : a->setup.point.transport == TRANSPORT_UNIX_STREAM ? "write"
+                                                                               : "sendto");
+        if (f)
+                json_member_u64(w, "fields", f->n);
+}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Message queues and datagrams through the real daemon: their limits, chunks, and what is left when agents are struck."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+QUEUES = ("msgq-sysv", "msgq-posix")
+DATAGRAMS = ("unix-dgram", "unix-seqpacket")
+SPEC = {"warmup_seconds": 0, "verify": "checksum", "workload": "pingpong"}
+MIB = 1 << 20
+
+
+@pytest.fixture
+def rows(unix):
+    return {row["name"]: row for row in unix.get("/transports")["items"]}
+
+
+def queue_row(rows, transport):
+    row = rows[transport]
+    if not row["available"]:
+        pytest.skip(row["reason"])
+    return row
+
+
+def run_of(unix, spec):
+    """The one run of an experiment that must go well."""
+    experiment = unix.wait_final(unix.post(SPEC | {"messages": 20} | spec)["id"], 60)
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["state"] == "done", run["error"]
+    return run
+
+
+def host_setting(name):
+    return int(Path("/proc/sys", name).read_text())
+
+
+@pytest.mark.parametrize("transport", QUEUES)
+def test_rows_show_the_setting(rows, transport):
+    capacity = queue_row(rows, transport)["capacity"]
+    name, path = {
+        "msgq-sysv": ("kernel.msgmax", "kernel/msgmax"),
+        "msgq-posix": ("fs.mqueue.msgsize_max", "fs/mqueue/msgsize_max"),
+    }[transport]
+    assert capacity["limit"]["name"] == name
+    assert capacity["limit"]["raise"]
+    assert capacity["largest_message"] >= capacity["largest_transfer"] == capacity["limit"]["value"]
+    if os.geteuid() == 0:
+        assert capacity["limit"]["value"] == host_setting(path)
+
+
+@pytest.mark.parametrize("transport", QUEUES + DATAGRAMS)
+def test_above_the_limit(unix, rows, transport):
+    most = queue_row(rows, transport)["capacity"]["largest_message"]
+    problem = unix.request("POST", "/experiments", SPEC | {"transport": transport, "message_size": most + 1})
+    assert problem.status == 422
+    assert problem.json["limit"]["name"]
+    assert str(most + 1) in problem.json["detail"]
+    assert "chunk" in problem.json["detail"] or transport in DATAGRAMS
+
+
+@pytest.mark.parametrize("transport", QUEUES + DATAGRAMS)
+def test_in_chunks(unix, rows, transport):
+    piece = queue_row(rows, transport)["capacity"]["largest_transfer"]
+    size = max(4 * MIB, 2 * piece + 1)
+    run = run_of(unix, {"transport": transport, "message_size": size, "chunk": True})
+    for agent in run["agents"]:
+        assert agent["effective"]["chunk_bytes"] == piece
+    assert run["result"]["messages"] > 0
+
+
+@pytest.mark.parametrize("transport", QUEUES + DATAGRAMS)
+def test_what_fits_goes_whole(unix, rows, transport):
+    queue_row(rows, transport)
+    run = run_of(unix, {"transport": transport, "message_size": 4096, "chunk": True})
+    assert "chunk_bytes" not in run["agents"][0]["effective"]
+
+
+@pytest.mark.parametrize("transport", QUEUES)
+def test_larger_than_the_host_has_them(unix, rows, transport):
+    capacity = queue_row(rows, transport)["capacity"]
+    if capacity["largest_message"] < 65536:
+        pytest.skip(f"{transport}: {capacity['limit']['raise']}")
+    before = [host_setting(f"kernel/{name}") for name in ("msgmax", "msgmnb", "msgmni")]
+    depth = {"transport_options": {"msgq_depth": 40}, "message_size": 1000}
+    assert run_of(unix, {"transport": transport} | depth)["agents"][0]["effective"]["queue_messages"] == 40
+    effective = run_of(unix, {"transport": transport, "message_size": 65536})["agents"][0]["effective"]
+    assert effective["queue_messages"] >= 1
+    assert effective.get("queue_message_bytes", 65536) == 65536
+    assert before == [host_setting(f"kernel/{name}") for name in ("msgmax", "msgmnb", "msgmni")]
+
+
+def agents_of(daemon):
+    children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
+    return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "ipclab-agent"]
+
+
+def role_of(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1].decode()
+
+
+def wait_agents(daemon, n, seconds=10):
+    deadline = time.monotonic() + seconds
+    while len(found := agents_of(daemon)) != n:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+    return {role_of(pid): pid for pid in found}
+
+
+def namespaces_in_use():
+    """Of every process that can be looked at, and of every descriptor."""
+    found = set()
+    for link in [*Path("/proc").glob("[0-9]*/ns/ipc"), *Path("/proc").glob("[0-9]*/fd/*")]:
+        try:
+            target = os.readlink(link)
+        except OSError:
+            continue
+        if target.startswith("ipc:"):
+            found.add(target)
+    return found
+
+
+STRIKES = [
+    pytest.param(signal.SIGKILL, ("sender",), id="kill-sender"),
+    pytest.param(signal.SIGKILL, ("receiver",), id="kill-receiver"),
+    pytest.param(signal.SIGKILL, ("sender", "receiver"), id="kill-both"),
+    pytest.param(signal.SIGSTOP, ("sender",), id="stop-sender"),
+    pytest.param(signal.SIGSTOP, ("receiver",), id="stop-receiver"),
+]
+
+
+@pytest.mark.parametrize(("blow", "victims"), STRIKES)
+@pytest.mark.parametrize("transport", QUEUES + DATAGRAMS)
+def test_nothing_is_left(daemon, unix, rows, transport, blow, victims):
+    queue_row(rows, transport)
+    sysv = Path("/proc/sysvipc/msg").read_text()
+    spec = {"transport": transport, "workload": "stream", "duration_seconds": 60, "threads": 2}
+    experiment = unix.post(SPEC | spec)
+    try:
+        unix.wait_state(experiment["id"], ("running",))
+        agents = wait_agents(daemon, 2)
+        time.sleep(0.3)
+        own = os.readlink(f"/proc/{agents['sender']}/ns/ipc")
+        for role in victims:
+            os.kill(agents[role], blow)
+        experiment = unix.wait_final(experiment["id"], 30)
+    finally:
+        unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["state"] == "failed"
+    assert any(role in run["error"] for role in victims), run["error"]
+    assert wait_agents(daemon, 0) == {}
+    assert list((daemon.base / "run/runs").iterdir()) == []
+    assert Path("/proc/sysvipc/msg").read_text() == sysv
+    if transport in QUEUES:
+        assert own != os.readlink("/proc/self/ns/ipc")
+    if own != os.readlink("/proc/self/ns/ipc"):
+        assert own not in namespaces_in_use()
+    run_of(unix, {"transport": transport, "message_size": 64})

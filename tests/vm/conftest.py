@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""What the tests share: the guests' root (kept in .cache/vm), the package (built once), a guest per machine shape."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import guest as vm
+import pytest
+from lab import Lab
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "vm"
+
+SHAPES = {
+    "two nodes": vm.Machine([vm.Node(2, 1024), vm.Node(2, 1024)]),
+    # one node without CPUs, one without memory
+    "four nodes": vm.Machine(
+        [vm.Node(2, 896), vm.Node(2, 512), vm.Node(0, 512), vm.Node(2, 0)],
+        {(0, 2): 17, (1, 2): 28, (0, 3): 31, (1, 3): 15, (2, 3): 31},
+    ),
+    "one node": vm.Machine([vm.Node(8, 1024)]),
+}
+
+
+def build(name: str, *command: str) -> str:
+    log = CACHE / f"{name}.log"
+    with log.open("w") as out:
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False)
+    text = log.read_text()
+    assert done.returncode == 0, f"{' '.join(command)} failed, see {log}: {text[-2000:]}"
+    return text
+
+
+@pytest.fixture(scope="session")
+def guest_root() -> Path:
+    reason = vm.why_not()
+    if reason:
+        pytest.skip(reason)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    build("make-root", str(ROOT / "tests/vm/make-root"), str(CACHE / "root"))
+    return CACHE / "root"
+
+
+@pytest.fixture(scope="session")
+def package(guest_root: Path) -> Path:
+    """As committed: the package is made from the tree that git knows. IPCLAB_PACKAGE names one that is there already."""
+    if "IPCLAB_PACKAGE" in os.environ:
+        return Path(os.environ["IPCLAB_PACKAGE"])
+    lines = build("package", str(ROOT / "tools/package"), str(CACHE / "package")).splitlines()
+    return Path(lines[-1])
+
+
+@pytest.fixture(scope="session")
+def labs(guest_root: Path, package: Path, tmp_path_factory: pytest.TempPathFactory):
+    """labs(shape): that machine with the service running on it, its state on a disk of its own. One at a time: two
+    would take the processors from each other."""
+    up: dict[str, Lab] = {}
+
+    def get(shape: str) -> Lab:
+        if shape not in up:
+            for lab in up.values():
+                lab.guest.close()
+            up.clear()
+            disk = vm.make_disk(tmp_path_factory.mktemp("disk") / "state.img")
+            up[shape] = Lab(vm.Guest(guest_root, SHAPES[shape], {"/root/ipclab.deb": package}, disk))
+        return up[shape]
+
+    yield get
+    for lab in up.values():
+        lab.guest.close()
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest, labs) -> Lab:
+    """The guest of the test's module, which names its SHAPE; the service is idle."""
+    return labs(request.module.SHAPE)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""A guest with ipclab installed as its administrator would: dpkg, systemctl, curl. And what the kernel itself says of
+the agents while they run, read by a loop in the guest that knows nothing of ipclab but its cgroup."""
+
+import json
+import re
+import shlex
+import time
+from dataclasses import dataclass, field
+
+from guest import Guest, GuestError
+
+SOCKET = "/run/ipclab/ipclabd.sock"
+CGROUP = "/sys/fs/cgroup/system.slice/ipclabd.service"
+
+# A second and a half after a run's agents are there they are in their window (WINDOW), and are looked at once. In one
+# process without a fork, as an emulated machine is slow at these.
+LOOK = r"""
+use strict;
+sub text { open(my $f, "<", $_[0]) or return ""; local $/; my $t = <$f>; return defined $t ? $t : "" }
+sub nap { select(undef, undef, undef, $_[0]) }
+sub tasks {
+    my ($pid, $kind) = @_;
+    my $out = "";
+    for my $task (glob("/proc/$pid/task/*")) {
+        my ($tid) = $task =~ m{(\d+)$};
+        my @stat = split " ", text("$task/stat") =~ s/.*\)//sr;
+        $out .= "== $kind $tid $stat[36]\n" . join("", text("$task/status") =~ /^.*_allowed_list.*\n/mg);
+    }
+    return $out;
+}
+mkdir "/run/looks";
+my %seen;
+for (;; nap(0.1)) {
+    for my $group (glob("CGROUP/run-*")) {
+        my ($run) = $group =~ /run-(\d+)/;
+        my @pids = split " ", text("$group/cgroup.procs");
+        next if $seen{$run} || @pids < 2;
+        nap(1.5);
+        my $out = "";
+        for my $pid (@pids) {
+            $out .= "== process $pid " . text("/proc/$pid/cmdline") =~ tr/\0/ /r . "\n" . text("/proc/$pid/status");
+            $out .= "== pages $pid\n" . text("/proc/$pid/numa_maps") . tasks($pid, "task");
+        }
+        my ($daemon) = text("CGROUP/cgroup.procs") =~ /^(\d+)/;
+        $out .= tasks($daemon, "daemon");
+        open(my $f, ">", "/run/looks/.$run");
+        print $f $out;
+        close $f;
+        rename "/run/looks/.$run", "/run/looks/$run";
+        $seen{$run} = 1;
+    }
+}
+""".replace("CGROUP", CGROUP)
+WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 3}
+
+
+def ids(text: str) -> set[int]:
+    """The numbers in a list as the kernel writes it: 0-3,8."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        low, _, high = part.partition("-")
+        found.update(range(int(low), int(high or low) + 1))
+    return found
+
+
+@dataclass
+class Mapping:
+    policy: str
+    anonymous: bool
+    file: str
+    pages: dict[int, int]  # by node
+
+    @property
+    def shared(self) -> bool:
+        return bool(re.match(r"/(memfd:|SYSV|dev/zero|dev/shm|dev/mqueue|run/ipclab)", self.file))
+
+
+@dataclass
+class Task:
+    cpu: int
+    allowed: set[int]
+
+
+@dataclass
+class Process:
+    pid: int
+    role: str
+    status: dict[str, str] = field(default_factory=dict)
+    maps: list[Mapping] = field(default_factory=list)
+    tasks: dict[int, Task] = field(default_factory=dict)
+
+
+@dataclass
+class Look:
+    agents: dict[int, Process]
+    daemon: dict[int, Task]
+
+
+def parse_mapping(line: str) -> Mapping:
+    _, policy, *rest = line.split()
+    pairs = dict(word.partition("=")[::2] for word in rest)
+    pages = {int(key[1:]): int(value) for key, value in pairs.items() if re.fullmatch(r"N\d+", key)}
+    return Mapping(policy, "anon" in pairs, pairs.get("file", ""), pages)
+
+
+def parse_look(text: str) -> Look:
+    look = Look({}, {})
+    process: Process | None = None
+    task: Task | None = None
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("== "):
+            section, *words = line[3:].split()
+            if section == "process":
+                process = Process(int(words[0]), words[-1])
+                look.agents[process.pid] = process
+            elif section in ("task", "daemon"):
+                task = Task(int(words[1]), set())
+                (process.tasks if section == "task" and process else look.daemon)[int(words[0])] = task
+        elif section == "process" and process:
+            key, _, value = line.partition(":")
+            process.status[key] = value.strip()
+        elif section == "pages" and process and re.match(r"[0-9a-f]+ ", line):
+            process.maps.append(parse_mapping(line))
+        elif line.startswith("Cpus_allowed_list:") and task:
+            task.allowed = ids(line.partition(":")[2])
+    return look
+
+
+class Lab:
+    def __init__(self, guest: Guest):
+        self.guest = guest
+        self.boot()
+
+    def boot(self) -> None:
+        """Up to a running service. The disk is the machine's memory of all this; the rest is new at each boot."""
+        self.guest.start(timeout=240)
+        self.sh("modprobe virtio_blk; mkdir -p /var/lib/ipclab; mount /dev/vda /var/lib/ipclab")
+        self.install = self.sh("dpkg -i /root/ipclab.deb", timeout=180)
+        self.sh("systemctl start ipclabd", timeout=120)
+        self.sh(f"nohup perl -e {shlex.quote(LOOK)} >/run/look.log 2>&1 &")
+
+    def sh(self, command: str, timeout: float = 120, check: bool = True) -> str:
+        return self.guest.run(command, timeout, check)
+
+    def curl(self, arguments: str, timeout: float = 60) -> str:
+        return self.sh(f"curl -sS -m 30 --unix-socket {SOCKET} {arguments}", timeout)
+
+    def get(self, path: str):
+        return json.loads(self.curl(shlex.quote(f"http://localhost{path}")))
+
+    def post(self, spec: dict) -> int:
+        """The id of the experiment that was acknowledged."""
+        answer = self.curl(f"-w '\\n%{{http_code}}' -d {shlex.quote(json.dumps(spec))} http://localhost/experiments")
+        body, _, status = answer.rpartition("\n")
+        assert status == "201", f"POST answered {status}: {body}"
+        return json.loads(body)["id"]
+
+    def refused(self, spec: dict) -> dict:
+        answer = self.curl(f"-w '\\n%{{http_code}}' -d {shlex.quote(json.dumps(spec))} http://localhost/experiments")
+        body, _, status = answer.rpartition("\n")
+        assert status == "422", f"POST answered {status}: {body}"
+        return json.loads(body)
+
+    def wait(self, experiment: int, timeout: float = 240) -> dict:
+        """The experiment once it has ended. The guest is left alone between looks: they cost it CPU time."""
+        deadline = time.monotonic() + timeout
+        while True:
+            found = self.get(f"/experiments/{experiment}")
+            if found["state"] not in ("queued", "running"):
+                return found
+            if time.monotonic() > deadline:
+                journal = self.sh("journalctl -u ipclabd -n 20 --no-pager")
+                raise GuestError(f"experiment {experiment} has not ended in {timeout} s: {found}\n{journal}")
+            time.sleep(2)
+
+    def runs(self, experiment: int) -> list[dict]:
+        return self.get(f"/experiments/{experiment}/runs?limit=200")["items"]
+
+    def done(self, spec: dict, timeout: float = 240) -> list[dict]:
+        """Posts, waits, and holds every run to be done."""
+        experiment = self.post(spec)
+        found = self.wait(experiment, timeout)
+        runs = self.runs(experiment)
+        assert found["state"] == "done", [(run["point"], run["error"]) for run in runs if run["state"] != "done"]
+        assert runs and all(run["state"] == "done" for run in runs)
+        return runs
+
+    def running(self, experiment: int, timeout: float = 60) -> dict:
+        """A run of it that is in its window: some sample has come."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            for run in self.runs(experiment):
+                if run["state"] == "running" and self.get(f"/runs/{run['id']}/samples")["items"]:
+                    return run
+            time.sleep(0.3)
+        raise GuestError(f"no run of experiment {experiment} began to measure in {timeout} s")
+
+    def agents(self) -> dict[str, int]:
+        """Role -> pid of the agents that are alive now."""
+        text = self.sh("for p in $(pgrep -x ipclab-agent); do echo $p $(tr '\\0' ' ' </proc/$p/cmdline); done")
+        return {line.split()[2]: int(line.split()[0]) for line in text.splitlines()}
+
+    def look(self, run: int) -> Look:
+        return parse_look(self.sh(f"cat /run/looks/{run}"))
+
+    def nothing_left(self) -> None:
+        left = self.sh(f"pgrep -a ipclab-agent; ls -d {CGROUP}/run-* 2>/dev/null; ls -A /run/ipclab/runs; "
+                       "ls -A /dev/mqueue /dev/shm | grep -v :; ipcs | grep ^0x; true")  # fmt: skip
+        assert not left.strip(), f"left behind: {left}"

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""A machine whose nodes are not all alike: two have CPUs and memory, one has memory only (as CXL has), one CPUs only.
+The kernel numbers nodes as it likes, so that its sysfs says which is which."""
+
+import pytest
+from judge import agree, check_named_placement, nodes_of_pages, sysfs_nodes
+from lab import WINDOW, Lab, ids
+
+SHAPE = "four nodes"
+
+
+@pytest.fixture(scope="module")
+def kinds(lab: Lab) -> dict[str, set[int]]:
+    text = lab.sh("cd /sys/devices/system/node; cat online has_cpu has_memory").split()
+    online, cpu, memory = map(ids, text)
+    found = {"whole": cpu & memory, "memory only": memory - cpu, "CPUs only": cpu - memory}
+    assert len(online) == 4 and len(found["whole"]) == 2
+    return found
+
+
+def test_topology_is_the_kernels(lab: Lab, kinds: dict[str, set[int]]):
+    nodes = {node["id"]: node for node in lab.get("/topology")["nodes"]}
+    assert {n for n, node in nodes.items() if node["cpus"]} == kinds["whole"] | kinds["CPUs only"]
+    assert {n for n, node in nodes.items() if node["memory_bytes"]} == kinds["whole"] | kinds["memory only"]
+    text = lab.sh("cd /sys/devices/system/node; for n in $(ls -d node[0-9]* | sort -V); do cat $n/distance; done")
+    assert [node["distances"] for _, node in sorted(nodes.items())] == [
+        [int(word) for word in line.split()] for line in text.splitlines()
+    ]
+
+
+def test_preset_of_the_study(lab: Lab, kinds: dict[str, set[int]]):
+    runs = lab.done({"preset": "fifo-numa-quick", "message_size": 1024, **WINDOW})
+    assert len(runs) == 3
+    cpus = sysfs_nodes(lab)
+    for run in runs:
+        check_named_placement(run, cpus)
+        agree(run, lab.look(run["id"]))
+    lab.nothing_left()
+
+
+def test_pages_on_the_node_without_cpus(lab: Lab, kinds: dict[str, set[int]]):
+    [far] = kinds["memory only"]
+    near = min(kinds["whole"])
+    place = {"node": near, "memory": {"policy": "bind", "nodes": [near]}, "buffer": {"node": far}}
+    spec = {"transport": ["pipe", "unix-stream", "shm-posix"], "message_size": 16384, **WINDOW}
+    for run in lab.done({**spec, "placement": {"sender": place, "receiver": place}}):
+        agree(run, lab.look(run["id"]))
+        for agent in run["agents"]:
+            assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {far}
+
+
+def test_agents_on_the_node_without_memory(lab: Lab, kinds: dict[str, set[int]]):
+    [bare] = kinds["CPUs only"]
+    near = min(kinds["whole"])
+    memory = {"policy": "bind", "nodes": [near]}
+    runs = lab.done({"transport": ["fifo", "shm-posix"], **WINDOW, "placement": {
+        "sender": {"node": bare, "memory": memory}, "receiver": {"node": near, "memory": memory}}})  # fmt: skip
+    for run in runs:
+        agree(run, lab.look(run["id"]))
+
+
+def test_all_pairs_leave_out_who_has_no_cpu(lab: Lab, kinds: dict[str, set[int]]):
+    runs = lab.done({"transport": "pipe", "placement": "all-node-pairs", "duration_seconds": 1})
+    pairs = {tuple(agent["placement"]["node"] for agent in run["agents"]) for run in runs}
+    able = kinds["whole"] | kinds["CPUs only"]
+    assert pairs == {(a, b) for a in able for b in able} and len(runs) == 9
+    for run in runs:
+        for agent in run["agents"]:
+            assert set(agent["placement"]["memory"]["nodes"]) <= kinds["whole"]
+
+
+@pytest.mark.parametrize("field", ["node", "memory"])
+def test_what_a_node_has_not_is_refused(lab: Lab, kinds: dict[str, set[int]], field: str):
+    if field == "node":
+        [node] = kinds["memory only"]
+        place = {"node": node}
+    else:
+        [node] = kinds["CPUs only"]
+        place = {"memory": {"policy": "bind", "nodes": [node]}}
+    problem = lab.refused({"transport": "pipe", "placement": {"sender": place, "receiver": {"cpu": 0}}})
+    assert problem["errors"][0]["pointer"].startswith(f"/placement/sender/{field}"), problem
+    assert f"node {node} has no" in problem["errors"][0]["detail"], problem

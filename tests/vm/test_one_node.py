@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""One node of eight CPUs: the daemon and the agents' leaders keep off those that are measured."""
+
+from judge import agree, check_named_placement, sysfs_nodes
+from lab import WINDOW, Lab
+
+SHAPE = "one node"
+
+
+def test_everybody_else_keeps_off_the_measured_cpus(lab: Lab):
+    runs = lab.done({"transport": ["pipe", "unix-stream"], "placement": ["same-cpu", "same-node"], **WINDOW})
+    assert len(runs) == 4
+    for run in runs:
+        look = lab.look(run["id"])
+        agree(run, look)
+        measured = {cpu for agent in run["agents"] for cpu in agent["placement"]["cpus"]}
+        assert len(measured) == (1 if run["point"]["placement"] == "same-cpu" else 2)
+        assert look.daemon
+        for task in look.daemon.values():
+            assert not task.allowed & measured and task.cpu not in measured
+        for agent in run["agents"]:
+            workers = {thread["tid"] for thread in agent["proof"]["threads"]}
+            leaders = [t for tid, t in look.agents[agent["pid"]].tasks.items() if tid not in workers]
+            assert leaders
+            for task in leaders:
+                assert not task.allowed & measured and task.cpu not in measured
+        assert run["environment"]["daemon"]["off_the_measured_cpus"] is True
+    status = lab.sh("grep -h Cpus_allowed_list /proc/$(pidof ipclabd)/task/*/status | sort -u").split()
+    assert status[1:] == ["0-7"], "the daemon came back after the run"
+
+
+def test_preset_of_the_study(lab: Lab):
+    """What the machine has not is left out and listed, as the preset asks."""
+    experiment = lab.post({"preset": "fifo-numa-quick", "message_size": 1024, **WINDOW})
+    found = lab.wait(experiment)
+    assert found["state"] == "done"
+    left_out = {str(skipped["point"]["placement"]): skipped["reason"] for skipped in found["skipped"]}
+    assert "one node" in left_out["cross-node"], left_out
+    cpus = sysfs_nodes(lab)
+    for run in lab.runs(experiment):
+        check_named_placement(run, cpus)
+        agree(run, lab.look(run["id"]))
+
+
+def test_all_pairs_of_cpus(lab: Lab):
+    spec = {"transport": "pipe", "placement": "all-cpu-pairs", "message_size": 1024, "messages": 200,
+            "warmup_seconds": 0, "skip_impossible": True}  # fmt: skip
+    runs = lab.done(spec, timeout=300)
+    pairs = {tuple(agent["placement"]["cpus"][0] for agent in run["agents"]) for run in runs}
+    assert pairs == {(a, b) for a in range(8) for b in range(8)}
