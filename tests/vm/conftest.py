@@ -44,7 +44,7 @@ def guest_root() -> Path:
 
 @pytest.fixture(scope="session")
 def package(guest_root: Path) -> Path:
-    """As committed: the package is made from the tree that git knows. IPCLAB_PACKAGE names one that is there already."""
+    """As committed: the package is made from the tree that git knows. IPCLAB_PACKAGE names one that is there."""
     if "IPCLAB_PACKAGE" in os.environ:
         return Path(os.environ["IPCLAB_PACKAGE"])
     lines = build("package", str(ROOT / "tools/package"), str(CACHE / "package")).splitlines()

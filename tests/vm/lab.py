@@ -187,15 +187,13 @@ class Lab:
         assert runs and all(run["state"] == "done" for run in runs)
         return runs
 
-    def running(self, experiment: int, timeout: float = 60) -> dict:
-        """A run of it that is in its window: some sample has come."""
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            for run in self.runs(experiment):
-                if run["state"] == "running" and self.get(f"/runs/{run['id']}/samples")["items"]:
-                    return run
-            time.sleep(0.3)
-        raise GuestError(f"no run of experiment {experiment} began to measure in {timeout} s")
+    def running(self, timeout: float = 60) -> int:
+        """The id of the run that is in its window now: its agents have been there for two seconds."""
+        group = self.sh(f"until ls -d {CGROUP}/run-* && [ $(cat {CGROUP}/run-*/cgroup.procs | wc -l) -ge 2 ]; "
+                        f"do sleep 0.1; done 2>/dev/null; sleep 2; ls -d {CGROUP}/run-*", timeout)  # fmt: skip
+        found = re.search(r"/run-(\d+)\.", group.splitlines()[-1])
+        assert found, group
+        return int(found[1])
 
     def agents(self) -> dict[str, int]:
         """Role -> pid of the agents that are alive now."""

@@ -2,8 +2,6 @@
 """Placement on a machine of two nodes, by an installed service: what the daemon stored as proof is held against what
 the guest's kernel said of the same processes at the same time."""
 
-import time
-
 import pytest
 from judge import agree, check_named_placement, nodes_of_pages, sysfs_nodes
 from lab import SOCKET, WINDOW, Lab, ids
@@ -96,47 +94,103 @@ def test_buffers_apart_from_their_agents(lab: Lab):
 
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])
 def test_a_moved_thread_is_found_out(lab: Lab, back: bool):
-    experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 6})
-    run = lab.running(experiment)
+    experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 8})
+    run = lab.running()
     pid = lab.agents()["sender"]
-    was = lab.sh(f"taskset -pc {pid}").split()[-1]
-    other = min(ids(lab.sh("cat /sys/devices/system/cpu/online")) - {int(was)})
+    [was] = ids(lab.sh(f"taskset -pc {pid}").split()[-1])
+    other = min(ids(lab.sh("cat /sys/devices/system/cpu/online")) - {was})
     lab.sh(f"taskset -pc {other} {pid}; {f'taskset -pc {was} {pid}' if back else ''}")
     assert lab.wait(experiment)["state"] == "failed"
-    error = lab.get(f"/runs/{run['id']}")["error"]
+    error = lab.get(f"/runs/{run}")["error"]
     assert error.startswith("placement_violated: sender:"), error
     lab.nothing_left()
 
 
 def test_migrated_pages_are_found_out(lab: Lab):
     first, second = sorted(sysfs_nodes(lab))
-    experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 6})
-    run = lab.running(experiment)
+    experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 8})
+    run = lab.running()
     lab.sh(f"migratepages {lab.agents()['receiver']} {first} {second}")
     assert lab.wait(experiment)["state"] == "failed"
-    error = lab.get(f"/runs/{run['id']}")["error"]
+    error = lab.get(f"/runs/{run}")["error"]
     assert error.startswith("placement_violated: receiver:") and f"on node {second}" in error, error
 
 
-@pytest.mark.parametrize("how", ["systemctl restart ipclabd", "systemctl kill -s KILL --kill-whom=main ipclabd"],
-                         ids=["restart", "kill -9"])  # fmt: skip
+@pytest.mark.parametrize(
+    "how", ["systemctl restart ipclabd", "systemctl kill -s KILL --kill-whom=main ipclabd"], ids=["restart", "kill -9"]
+)
 def test_daemon_gone_in_mid_run(lab: Lab, how: str):
-    experiment = lab.post({"transport": "pipe", "placement": ["same-node", "cross-node"], "duration_seconds": 3})
-    run = lab.running(experiment)
-    before = lab.sh("pidof ipclabd")
-    lab.sh(how)
-    deadline = time.monotonic() + 60
-    while lab.sh("systemctl is-active ipclabd; pidof ipclabd", check=False).split() in (
-        ["active", before.strip()], ["activating"], ["deactivating"], ["failed"]
-    ) and time.monotonic() < deadline:  # fmt: skip
-        time.sleep(1)
-    lab.sh("systemctl is-active ipclabd")
+    experiment = lab.post({"transport": "pipe", "placement": ["same-node", "cross-node"], "duration_seconds": 5})
+    run = lab.running()
+    before = lab.sh("systemctl show -P MainPID ipclabd")
+    lab.sh(f"{how}; until [ $(systemctl is-active ipclabd) = active ] && "
+           f"[ $(systemctl show -P MainPID ipclabd) != {before.strip()} ]; do sleep 0.5; done")  # fmt: skip
     assert lab.wait(experiment)["state"] == "done"
     runs = lab.runs(experiment)
     assert len(runs) == 2 and all(r["state"] == "done" for r in runs)
-    again = next(r for r in runs if r["id"] == run["id"])
-    assert again["attempt"] == 2
+    [again] = [r for r in runs if r["id"] == run]
+    if "KILL" in how:
+        assert again["attempt"] == 2
+    else:  # a stop in order does not count as an attempt
+        assert f"run {run} of experiment {experiment} is interrupted" in lab.sh("journalctl -u ipclabd --no-pager")
     lab.nothing_left()
+
+
+BALANCING = "/proc/sys/kernel/numa_balancing"
+CONFIG = "/etc/ipclab/ipclabd.conf"
+
+
+def test_tuning_is_the_administrators_to_allow(lab: Lab):
+    problem = lab.refused({"transport": "pipe", "tune": {"numa_balancing": True}})
+    assert "host_tuning = true" in problem["detail"], problem
+    asked = lab.sh("setpriv --reuid ipclab --clear-groups perl -MIO::Socket::UNIX -e '"
+                   "$s = IO::Socket::UNIX->new(Peer => \"/run/ipclab-tune.sock\") or die; "
+                   "print $s \"numa_balancing=0\\n\"; $s->flush; print <$s>'")  # fmt: skip
+    assert "host_tuning is not true" in asked, "the daemon's word alone changes nothing"
+    assert "Permission denied" in lab.sh("setpriv --reuid nobody --clear-groups perl -MIO::Socket::UNIX -e '"
+                  "print IO::Socket::UNIX->new(Peer => \"/run/ipclab-tune.sock\") ? 1 : $!'")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tuned(lab: Lab):
+    """host_tuning is on, balancing off, as an administrator may have left it."""
+    lab.sh(f"mkdir -p /etc/ipclab; echo 'host_tuning = true' >{CONFIG}; systemctl restart ipclabd; echo 0 >{BALANCING}")
+    yield lab
+    lab.sh(f"rm {CONFIG}; systemctl restart ipclabd; echo 1 >{BALANCING}")
+
+
+def test_balancing_is_switched_for_the_run_and_put_back(tuned: Lab):
+    spec = {"transport": "pipe", "duration_seconds": 3, "require": {"numa_balancing": True}}
+    experiment = tuned.post({**spec, "tune": {"numa_balancing": True}})
+    tuned.running()
+    assert tuned.sh(f"cat {BALANCING}").strip() == "1"
+    assert tuned.wait(experiment)["state"] == "done"
+    assert tuned.sh(f"cat {BALANCING}").strip() == "0"
+    [run] = tuned.runs(experiment)
+    numa = run["result"]["numa"]
+    for name in ("numa_hit", "numa_miss", "numa_pages_migrated", "numa_hint_faults"):
+        assert isinstance(numa[name], int), numa
+    assert numa["numa_hit"] > 0
+
+    experiment = tuned.post(spec)  # without tune nothing is changed, and the precondition is not met
+    assert tuned.wait(experiment)["state"] == "failed"
+    assert "kernel.numa_balancing" in tuned.runs(experiment)[0]["error"]
+
+
+def test_balancing_is_put_back_after_a_kill(tuned: Lab):
+    experiment = tuned.post({"transport": "pipe", "duration_seconds": 4, "tune": {"numa_balancing": True}})
+    tuned.running()
+    assert tuned.sh(f"cat {BALANCING}").strip() == "1"
+    dropin = "/run/systemd/system/ipclabd.service.d"
+    tuned.sh(f"mkdir -p {dropin}; printf '[Service]\\nRestart=no\\n' >{dropin}/once.conf; systemctl daemon-reload; "
+             "systemctl kill -s KILL ipclabd; until [ $(systemctl is-active ipclabd) = failed ]; do sleep 0.2; done; "
+             f"rm -r {dropin}; systemctl daemon-reload")  # fmt: skip
+    assert tuned.sh(f"cat {BALANCING}").strip() == "1", "nobody is there to put it back"
+    tuned.sh("systemctl start ipclabd")
+    journal = tuned.sh("journalctl -u ipclabd -n 50 --no-pager")
+    assert "kernel.numa_balancing is 0 again" in journal
+    assert tuned.wait(experiment)["state"] == "done"
+    assert tuned.sh(f"cat {BALANCING}").strip() == "0"
 
 
 def test_the_socket_unit_starts_the_service(lab: Lab):
@@ -152,7 +206,7 @@ def test_power_cut_in_the_middle_of_the_queue(lab: Lab):
     """Last of this machine: what was acknowledged before the cut is there after it, and ends."""
     spec = {"transport": "pipe", "placement": ["same-node", "default"], "duration_seconds": 2}
     acknowledged = [lab.post({**spec, "name": f"queue {n}"}) for n in range(4)]
-    lab.running(acknowledged[0])
+    lab.running()
     lab.guest.kill()
     lab.boot()
     for n, experiment in enumerate(acknowledged):
