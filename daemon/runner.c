@@ -24,8 +24,10 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -162,6 +164,8 @@ static void put_isolation(const struct runner *r, struct json_writer *w) {
                 json_member_string(w, "ipc_namespace_reason", r->ipcns_reason);
         json_member_string(w, "capabilities", "none");
         json_member_bool(w, "no_new_privileges", true);
+        /* inherited from a service manager or a container: each system call then costs a look at it */
+        json_member_bool(w, "seccomp_filter", prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER);
         json_object_end(w);
 }
 
