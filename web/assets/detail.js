@@ -144,6 +144,7 @@ export class Detail {
             ),
             this.live.element,
             this.results.element,
+            this.results.study.element,
             this.results.plots.element,
             this.runs.element,
             this.skipped,

@@ -4,7 +4,7 @@
 
 import { Chart } from './charts.js';
 import { h } from './dom.js';
-import { nanoseconds, pointLabel, size, splitFields, throughput } from './format.js';
+import { nanoseconds, pointLabel, reasonFor, size, splitFields, throughput } from './format.js';
 
 const SERIES_MAX = 8;
 
@@ -15,7 +15,8 @@ const AXES = {
 
 /*
  * A plot: `title`; `x`, a numeric field of the points; `value(row)`, a statistic {median, min, max} or null;
- * `format`; `rows(row)`, which rows take part.
+ * `format`; `rows(row)`, which rows take part; `ignore`, fields of a point that make no line of their own; `field`, the
+ * figure whose reason is told when no row has one; `log: false`, a linear axis; `note`, words below.
  */
 const THROUGHPUT = {
     title: 'Throughput',
@@ -44,7 +45,9 @@ export function plotsFor(rows) {
 export function plotData(rows, plot) {
     const taking = rows.filter(plot.rows ?? (() => true)).filter((row) => row.point[plot.x] !== undefined);
     const xs = [...new Set(taking.map((row) => row.point[plot.x]))].sort((a, b) => a - b);
-    const others = splitFields(taking.map((row) => row.point)).varying.filter((field) => field !== plot.x);
+    const others = splitFields(taking.map((row) => row.point)).varying.filter(
+        (field) => field !== plot.x && !plot.ignore?.includes(field),
+    );
     const series = new Map();
     for (const row of taking) {
         const label = pointLabel(row.point, others) || plot.title;
@@ -76,7 +79,7 @@ export class Plots {
                 figure.element.remove();
                 this.figures.delete(title);
             }
-        for (const plot of plots) this.#figure(plot, plotData(rows, plot));
+        for (const plot of plots) this.#figure(plot, rows);
         this.element.hidden = this.figures.size === 0;
     }
 
@@ -84,14 +87,15 @@ export class Plots {
         this.figures.forEach((figure) => figure.chart.destroy());
     }
 
-    #figure(plot, { xs, series, omitted }) {
+    #figure(plot, rows) {
+        const { xs, series, omitted } = plotData(rows, plot);
         if (!this.figures.has(plot.title)) {
             const axis = AXES[plot.x] ?? {};
             const chart = new Chart({
                 title: plot.title,
                 format: plot.format,
                 splitsX: true,
-                log: true,
+                log: plot.log ?? true,
                 ...pick(axis),
             });
             const note = h('p', { class: 'hint' });
@@ -100,11 +104,20 @@ export class Plots {
             this.figures.set(plot.title, { chart, note, element });
         }
         const figure = this.figures.get(plot.title);
+        figure.element.classList.toggle('no-lines', series.length === 0);
         figure.chart.set(xs, series);
-        figure.note.textContent = omitted
-            ? `${omitted} more series are in the table; the plot shows the first ${SERIES_MAX}.`
-            : '';
+        figure.note.textContent = [series.length === 0 && missing(rows, plot), plot.note, omitted && more(omitted)]
+            .filter(Boolean)
+            .join(' ');
     }
+}
+
+const more = (count) => `${count} more series are in the table; the plot shows the first ${SERIES_MAX}.`;
+
+/* Why a plot has no line. */
+function missing(rows, plot) {
+    const reason = rows.map((row) => reasonFor(row, plot.field)).find(Boolean);
+    return `Not measured${reason ? `: ${reason}` : ''}.`;
 }
 
 const pick = ({ x = 'linear', formatX = String }) => ({ x, formatX });

@@ -3,7 +3,8 @@
 
 import { $, fill, h } from './dom.js';
 import { DASH, fieldTitle, fieldValue, figure, plural, reasonFor, splitFields } from './format.js';
-import { Plots } from './plots.js';
+import { Plots, plotsFor } from './plots.js';
+import { Study, isStudy } from './study.js';
 
 const ROWS_AT_ONCE = 100;
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
@@ -28,6 +29,7 @@ export class Results {
     constructor(experiment) {
         this.shown = ROWS_AT_ONCE;
         this.plots = new Plots();
+        this.study = new Study();
         this.body = h('div', { id: 'results' });
         const file = (what, type) => ({ href: `/experiments/${experiment}/${what}`, accept: type });
         this.element = h(
@@ -54,12 +56,15 @@ export class Results {
     update(rows, state) {
         this.rows = rows;
         this.state = state;
-        this.plots.update(rows.filter((row) => row.runs > 0));
+        const measured = rows.filter((row) => row.runs > 0);
+        this.study.update(measured);
+        this.plots.update(measured, isStudy(measured) ? [] : plotsFor(measured));
         this.#draw();
     }
 
     destroy() {
         this.plots.destroy();
+        this.study.destroy();
     }
 
     #draw() {

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""The plots of an experiment that compares copy modes: from real runs over TCP, and from tables made up."""
+
+import pytest
+
+MODES = ["two-copy", "one-copy", "zero-copy"]
+SIZES = [16384, 65536]
+TITLES = ["Throughput by size", "Latency by threads, median", "LLC misses by size"]
+
+
+@pytest.fixture(scope="module")
+def study(daemon):
+    identity = daemon.submit(
+        transport="tcp",
+        message_size=SIZES,
+        threads=[1, 2],
+        copy_mode=MODES,
+        duration_seconds=0.3,
+        warmup_seconds=0.05,
+        name="Copy modes",
+    )
+    experiment = daemon.wait(identity, 120)
+    assert experiment["state"] == "done", experiment
+    return identity
+
+
+def headings(page):
+    return [heading.text for heading in page.all(".study .plots h3")]
+
+
+def legends(page):
+    return [
+        [item.text.split("\n")[0] for item in panel.find_elements("css selector", ".legend button")]
+        for panel in page.all(".study .plots > .panel")
+    ]
+
+
+def test_a_study_of_copy_modes_has_its_four_plots(page, daemon, study, picture):
+    page.go(f"#/experiments/{study}")
+    page.wait(lambda: len(headings(page)) == 4, "the four plots")
+    rows = daemon.get(f"/experiments/{study}/results")["items"]
+    cycles = all(row["cycles_per_byte"] for row in rows)
+    unit = "Cycles" if cycles else "CPU time"
+    assert headings(page) == [*TITLES, f"{unit} per byte by size, two-copy = 1"]
+    lines = legends(page)
+    for at in (0, 1, 3):
+        assert [line.split(" ")[0] for line in lines[at]] == MODES
+    notes = [note.text for note in page.all(".study .plots > .panel > .hint")]
+    if not all(row["llc_misses"] for row in rows):
+        assert lines[2] == []
+        assert rows[0]["reasons"]["llc_misses"] in notes[2]
+    if not cycles:
+        assert rows[0]["reasons"]["cycles_per_byte"] in notes[3]
+    for name, size, scheme in (
+        ("study", (1280, 2600), "light"),
+        ("study-dark", (1280, 2600), "dark"),
+        ("study-narrow", (390, 4600), "light"),
+    ):
+        page.size(*size)
+        page.media(scheme)
+        page.wait(lambda: page.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing to the side")
+        picture(name)
+
+
+def test_lines_follow_the_choice(page, daemon, study):
+    page.go(f"#/experiments/{study}")
+    page.wait(lambda: len(headings(page)) == 4, "the four plots")
+    chosen = page.run("return [...document.querySelectorAll('.study select')].map((select) => select.value)")
+    assert chosen == ["2", "65536"]
+    page.run(
+        "const s = document.getElementById('study-threads'); s.value = 'all'; s.dispatchEvent(new Event('change'))"
+    )
+    page.wait(lambda: len(legends(page)[0]) == len(MODES) * 2, "a line for each number of threads")
+    assert len(legends(page)[1]) == len(MODES)
+
+
+def test_other_experiments_are_no_study(page, daemon):
+    identity = daemon.submit(transport="pipe", message_size=SIZES, duration_seconds=0.2, warmup_seconds=0)
+    assert daemon.wait(identity)["state"] == "done"
+    page.go(f"#/experiments/{identity}")
+    page.wait(lambda: page.all(".plots h3"), "its plots")
+    assert [heading.text for heading in page.all(".plots h3") if heading.text] == ["Throughput by message size"]
+    assert not page.find(".study").is_displayed()
+
+
+ROWS = """const statistic = (median) => (median === null ? null : { median, min: median, max: median, ci95: null });
+const row = (copy_mode, message_size, threads, cycles, cpu) => ({
+    point: { transport: 'tcp', copy_mode, message_size, threads, fields: copy_mode === 'two-copy' ? 1 : 8 },
+    cycles_per_byte: statistic(cycles), cpu_ns_per_gigabyte: statistic(cpu), llc_misses: null,
+    throughput_bytes_per_second: statistic(1e9), latency_ns: null,
+    reasons: { cycles_per_byte: 'none here', llc_misses: 'no LLC' } });
+const { isStudy, costUnit, relativeCost, studyPlots } = await import('/assets/study.js');
+const { plotData } = await import('/assets/plots.js');
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("isStudy([row('two-copy', 1, 1, 1, 1), row('two-copy', 2, 1, 1, 1)])", False),
+        ("isStudy([row('two-copy', 1, 1, 1, 1), row('one-copy', 1, 1, 1, 1)])", True),
+        ("isStudy([row(undefined, 1, 1, 1, 1), row('one-copy', 1, 1, 1, 1)])", False),
+        ("costUnit([row('two-copy', 1, 1, 2, 1)]).field", "cycles_per_byte"),
+        ("costUnit([row('two-copy', 1, 1, 2, 1), row('one-copy', 1, 1, null, 1)]).field", "cpu_ns_per_gigabyte"),
+        ("costUnit([row('two-copy', 1, 1, null, 1)]).why", "CPU time, as there are no cycles: none here."),
+        # each against two-copy of its own size and threads, whatever else a mode brings with it
+        (
+            "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('two-copy', 1, 2, 10, 8),"
+            " row('one-copy', 1, 2, 5, 8)];"
+            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one.median) })()",
+            [1, 1, 0.5],
+        ),
+        (
+            "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('one-copy', 2, 1, 5, 8),"
+            " row('zero-copy', 1, 1, null, 8)];"
+            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one?.median ?? null) })()",
+            [1, None, None],
+        ),
+        ("relativeCost([row('two-copy', 1, 1, 0, 8)], 'cycles_per_byte')(row('one-copy', 1, 1, 1, 8))", None),
+        # a line per mode: the number of fields makes none of its own
+        (
+            "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('one-copy', 1, 1, 4, 8),"
+            " row('one-copy', 1, 2, 4, 8)];"
+            " return plotData(rows, studyPlots(rows, { threads: 1 })[0]).series.map((one) => one.label) })()",
+            ["two-copy", "one-copy"],
+        ),
+    ],
+)
+def test_what_is_plotted(page, call, expected):
+    assert page.call(f"{ROWS} return {call}") == expected

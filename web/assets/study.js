@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// The plots of a study of copy modes: throughput and misses by size, latency by threads, and what a byte costs beside
+// what it costs when it is copied twice. For every experiment that has copy modes to compare.
+
+import { fill, h } from './dom.js';
+import { figure, integer, nanoseconds, reasonFor, size } from './format.js';
+import { Plots } from './plots.js';
+
+const BASE = 'two-copy';
+const IGNORED = ['fields']; /* how many pieces a message has follows from the mode */
+const SERIES_AT_ONCE = 8;
+
+/* The unit of such studies: 2.5e9 bytes per second are "20 Gbit/s". */
+const gigabits = (value) => `${figure((value * 8) / 1e9, 3)} Gbit/s`;
+
+const distinct = (rows, field) =>
+    [...new Set(rows.map((row) => row.point[field]).filter((value) => value !== undefined))].sort((a, b) => a - b);
+
+/** Whether a table of results is such a study. */
+export const isStudy = (rows) => new Set(rows.map((row) => row.point.copy_mode).filter(Boolean)).size > 1;
+
+/** What the cost per byte is counted in: cycles where every row has them, else CPU time. {field, title, why} */
+export function costUnit(rows) {
+    const without = rows.find((row) => !row.cycles_per_byte);
+    if (!without) return { field: 'cycles_per_byte', title: 'Cycles per byte', why: '' };
+    const reason = reasonFor(without, 'cycles_per_byte');
+    return {
+        field: 'cpu_ns_per_gigabyte',
+        title: 'CPU time per byte',
+        why: `CPU time, as there are no cycles${reason ? `: ${reason}` : ''}.`,
+    };
+}
+
+const keyOf = ({ point }) =>
+    JSON.stringify(
+        Object.entries(point)
+            .filter(([field]) => field !== 'copy_mode' && !IGNORED.includes(field))
+            .sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
+
+/** A function from a row to its cost over that of the same point in two-copy mode; null where there is no such. */
+export function relativeCost(rows, field) {
+    const bases = new Map(rows.filter((row) => row.point.copy_mode === BASE).map((row) => [keyOf(row), row[field]]));
+    return (row) => {
+        const base = bases.get(keyOf(row))?.median;
+        const own = row[field];
+        if (!(base > 0) || !own) return null;
+        return { median: own.median / base, min: own.min / base, max: own.max / base };
+    };
+}
+
+/**
+ * The four plots over the rows; `chosen` {threads, message_size}: the one that lines are drawn of, null for all.
+ */
+export function studyPlots(rows, chosen = {}) {
+    const only = (field) => (row) => (chosen[field] ?? row.point[field]) === row.point[field];
+    const bySize = { x: 'message_size', rows: only('threads'), ignore: IGNORED };
+    const byThreads = { x: 'threads', rows: only('message_size'), ignore: IGNORED };
+    const cost = costUnit(rows);
+    return [
+        {
+            ...bySize,
+            title: 'Throughput by size',
+            format: gigabits,
+            value: (row) => row.throughput_bytes_per_second,
+            field: 'throughput_bytes_per_second',
+        },
+        {
+            ...byThreads,
+            title: 'Latency by threads, median',
+            format: nanoseconds,
+            value: (row) => row.latency_ns?.p50,
+            field: 'latency_ns',
+        },
+        {
+            ...bySize,
+            title: 'LLC misses by size',
+            format: integer,
+            value: (row) => row.llc_misses,
+            field: 'llc_misses',
+        },
+        {
+            ...bySize,
+            title: `${cost.title} by size, two-copy = 1`,
+            format: (value) => figure(value, 3),
+            value: relativeCost(rows, cost.field),
+            field: cost.field,
+            log: false,
+            note: cost.why,
+        },
+    ];
+}
+
+/** The plots with the choice of what they are drawn for, kept between updates. */
+export class Study {
+    constructor() {
+        this.plots = new Plots();
+        this.selects = { threads: this.#select('threads'), message_size: this.#select('message_size') };
+        this.element = h(
+            'section',
+            { class: 'study', 'aria-labelledby': 'study-title' },
+            h(
+                'div',
+                { class: 'panel-head' },
+                h('h2', { id: 'study-title', text: 'Copy modes compared' }),
+                h(
+                    'div',
+                    { class: 'panel-tools' },
+                    h('label', { for: 'study-threads' }, 'By size, with ', this.selects.threads),
+                    h('label', { for: 'study-message_size' }, 'By threads, with ', this.selects.message_size),
+                ),
+            ),
+            this.plots.element,
+        );
+        this.update([]);
+    }
+
+    update(rows) {
+        this.rows = rows;
+        const study = isStudy(rows);
+        this.element.hidden = !study;
+        if (study) {
+            this.#offer('threads', distinct(rows, 'threads'), (n) => `${n} ${n === 1 ? 'thread' : 'threads'}`);
+            this.#offer('message_size', distinct(rows, 'message_size'), (bytes) => size(bytes));
+        }
+        this.#draw();
+    }
+
+    destroy() {
+        this.plots.destroy();
+    }
+
+    #select(field) {
+        return h('select', { id: `study-${field}`, data: { values: '' }, on: { change: () => this.#draw() } });
+    }
+
+    /* The largest is chosen at first: there the modes differ most. */
+    #offer(field, values, label) {
+        const select = this.selects[field];
+        select.parentElement.hidden = values.length < 2;
+        if (select.dataset.values === values.join()) return;
+        const before = select.value || 'last';
+        select.dataset.values = values.join();
+        fill(
+            select,
+            values.map((value) => h('option', { value, text: label(value) })),
+            values.length * new Set(this.rows.map((row) => row.point.copy_mode)).size <= SERIES_AT_ONCE &&
+                h('option', { value: 'all', text: 'all' }),
+        );
+        select.value = [...select.options].some((option) => option.value === before) ? before : values.at(-1);
+    }
+
+    #chosen(field) {
+        const { value } = this.selects[field];
+        return value === '' || value === 'all' ? null : Number(value);
+    }
+
+    #draw() {
+        const chosen = { threads: this.#chosen('threads'), message_size: this.#chosen('message_size') };
+        this.plots.update(this.rows, isStudy(this.rows) ? studyPlots(this.rows, chosen) : []);
+    }
+}
