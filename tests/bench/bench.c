@@ -17,6 +17,8 @@
 #define PROMISE 0.97
 #define ROUNDS_MAX 999u
 #define PIPE_SIZE_DEFAULT 65536u
+#define QUEUE_BYTES 131072u /* at most, of a System V queue: hand_isolate_queues() */
+#define QUEUE_DEPTH 6u      /* of a POSIX queue: two of 64 KiB messages fit the usual RLIMIT_MSGQUEUE */
 
 struct options {
         const char *agent;
@@ -28,6 +30,7 @@ struct options {
         int transport, engine, copy_mode, workload; /* -1: all */
         uint64_t size;                              /* 0: all */
         bool check;
+        uint64_t queue_message_max;
 };
 
 /* What is compared: a line here, and one in hand.c. */
@@ -38,9 +41,13 @@ struct subject {
 };
 
 static const struct subject subjects[] = {
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO},  {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE},  {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE},
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO}, {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO},           {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE},           {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO},          {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO},
+        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_TWO},    {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_TWO},     {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_ONE},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_TWO}, {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_ONE},
+        {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO},      {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO},
 };
 
 struct row {
@@ -70,7 +77,8 @@ static double median(struct series *s) {
  * the sender has, measures something else: both kinds of loop are given the same start and the same tail.
  */
 static uint64_t messages_to_steady(const struct options *o, const struct row *row) {
-        uint64_t held = (o->pipe_size ? o->pipe_size : PIPE_SIZE_DEFAULT) / row->size;
+        uint64_t bytes = row->subject->transport == TRANSPORT_MSGQ_SYSV ? QUEUE_BYTES : PIPE_SIZE_DEFAULT;
+        uint64_t held = (o->pipe_size ? o->pipe_size : bytes) / row->size;
         return row->workload == WORKLOAD_STREAM ? 2 * held : 0;
 }
 
@@ -92,6 +100,7 @@ static int agents_once(const struct options *o, const struct row *row, double se
                 s.warmup_ns += (uint64_t) ((double) messages_to_steady(o, row) * 1e9 / rate);
         s.interval_ns = s.duration_ns / 3; /* more often than once a second: sampling is to be paid for */
         s.options.pipe_size = o->pipe_size;
+        s.options.msgq_depth = row->subject->transport == TRANSPORT_MSGQ_POSIX ? QUEUE_DEPTH : 0;
         memcpy(s.cpus, o->cpus, sizeof s.cpus);
 
         int r = driver_run(&d, &s);
@@ -116,6 +125,7 @@ static int hand_once(const struct options *o, const struct row *row, double rate
                 .warmup = (uint64_t) (rate * o->seconds / 8) + messages_to_steady(o, row),
                 .tail = messages_to_steady(o, row),
                 .pipe_size = o->pipe_size,
+                .msgq_depth = QUEUE_DEPTH,
                 .cpus = {o->cpus[0], o->cpus[1]},
         };
         int r = hand_run(&h, ret_rate);
@@ -176,13 +186,23 @@ static int run_and_print(const struct options *o, const struct row *row) {
         return r < 0 ? r : !print_row(row, &hand, &agents);
 }
 
+/* Queues take what their namespace says, and where that cannot be raised it is the kernel's 8192 bytes. */
+static bool is_too_long(const struct options *o, const struct row *row) {
+        enum transport t = row->subject->transport;
+        if ((t != TRANSPORT_MSGQ_SYSV && t != TRANSPORT_MSGQ_POSIX) || row->size <= o->queue_message_max)
+                return false;
+        printf("%-14s %" PRIu64 " bytes are more than a queue takes here: %" PRIu64 "\n", transport_name(t), row->size,
+               o->queue_message_max);
+        return true;
+}
+
 static int run_subject(const struct options *o, const struct subject *subject, unsigned *rows, unsigned *low) {
         static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
         static const uint64_t sizes[] = {1, 64, 4096, 65536};
         for (size_t w = 0; w < ELEMENTS(workloads); w++)
                 for (size_t i = 0; i < ELEMENTS(sizes); i++) {
                         struct row row = {subject, workloads[w], sizes[i]};
-                        if (!wanted(o, &row))
+                        if (!wanted(o, &row) || is_too_long(o, &row))
                                 continue;
                         int r = run_and_print(o, &row);
                         if (r < 0)
@@ -331,5 +351,6 @@ int main(int argc, char **argv) {
                 if (parse_option(c, optarg, &o) < 0)
                         return 2;
         }
+        o.queue_message_max = hand_isolate_queues();
         return run_all(&o);
 }

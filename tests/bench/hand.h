@@ -9,6 +9,7 @@
 
 #include "schema/terms.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,21 +23,44 @@ struct hand {
         uint64_t warmup, messages; /* before and within the clock */
         uint64_t tail;             /* of a stream: after the clock, so that its end is not the pipe running dry */
         uint64_t pipe_size;        /* 0 = as it comes */
+        uint64_t msgq_depth;       /* of POSIX queues */
         int cpus[2];               /* -1: not pinned */
 };
 
 /* Messages per second, by the receiver's clock (stream) or the initiator's (pingpong). 0; -errno. */
 int hand_run(const struct hand *h, double *ret_rate);
 
-/* A transport's loops. fds: to read from and to write to, -1 where a stream has none. They return ns for `messages`,
- * or 0 when something failed. */
+/* What the two ends talk over: to read from, to write to. */
+struct hand_channel {
+        int there[2], back[2]; /* from the first end to the second, and back */
+        bool numbers;          /* of System V queues, not descriptors */
+};
+
+int hand_channel_make(const struct hand *h, struct hand_channel *ret);
+/* In a process of its own: closes what the other end uses, so that its death is seen. */
+void hand_channel_keep(const struct hand_channel *c, int end);
+void hand_channel_close(struct hand_channel *c);
+void hand_channel_remove(struct hand_channel *c);
+
+/* Puts this process into an IPC namespace of its own, whose queues take 64 KiB where that is allowed. Returns bytes of
+ * the longest message; 0 where there is no such namespace. */
+uint64_t hand_isolate_queues(void);
+
+/* A transport's loops. fds, or numbers of queues: to read from and to write to, -1 where a stream has none. They return
+ * ns for `messages`, or 0 when something failed. */
 struct hand_loops {
         uint64_t (*first)(const struct hand *h, int receive_fd, int send_fd);
         uint64_t (*second)(const struct hand *h, int receive_fd, int send_fd);
 };
 
 extern const struct hand_loops hand_pipe_stream, hand_pipe_pingpong;
-extern const struct hand_loops hand_gathered_stream, hand_gathered_pingpong; /* writev */
-extern const struct hand_loops hand_spliced_stream, hand_spliced_pingpong;   /* vmsplice */
+extern const struct hand_loops hand_gathered_stream, hand_gathered_pingpong;           /* writev */
+extern const struct hand_loops hand_spliced_stream, hand_spliced_pingpong;             /* vmsplice */
+extern const struct hand_loops hand_unix_plain_stream, hand_unix_plain_pingpong;       /* of streams: write */
+extern const struct hand_loops hand_unix_gathered_stream, hand_unix_gathered_pingpong; /* sendmsg */
+extern const struct hand_loops hand_packet_stream, hand_packet_pingpong;               /* of datagrams: send */
+extern const struct hand_loops hand_packet_gathered_stream, hand_packet_gathered_pingpong;
+extern const struct hand_loops hand_sysv_stream, hand_sysv_pingpong; /* message queues */
+extern const struct hand_loops hand_posix_stream, hand_posix_pingpong;
 
 #endif

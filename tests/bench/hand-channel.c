@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What the hand-written loops talk over: both ends of both directions, made before the two processes are. */
+
+#include "tests/bench/hand.h"
+
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <mqueue.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/msg.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+static int make_fifo(int ret[2]) {
+        char dir[] = "/tmp/ipclab-hand-XXXXXX", path[64];
+        int r = 0;
+
+        if (!mkdtemp(dir))
+                return -errno;
+        (void) snprintf(path, sizeof path, "%s/fifo", dir);
+        if (mkfifo(path, 0600) == 0) {
+                ret[0] = open(path, O_RDONLY | O_NONBLOCK);
+                ret[1] = open(path, O_WRONLY);
+        }
+        if (ret[0] < 0 || ret[1] < 0 || fcntl(ret[0], F_SETFL, O_RDONLY) < 0)
+                r = -errno;
+        (void) unlink(path);
+        (void) rmdir(dir);
+        return r;
+}
+
+/* A pipe, or a FIFO whose name is gone again. */
+static int make_pipe(const struct hand *h, int ret[2]) {
+        int r = h->transport == TRANSPORT_FIFO ? make_fifo(ret) : pipe(ret) < 0 ? -errno : 0;
+        if (r == 0 && h->pipe_size && fcntl(ret[1], F_SETPIPE_SZ, (int) h->pipe_size) < 0)
+                r = -errno;
+        return r;
+}
+
+/* Room for one packet, as the agents make it where there is less. */
+static int widen(int fd, size_t size) {
+        int want = (int) (size / 2 + 32), have = 0;
+        socklen_t length = sizeof have;
+        if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &have, &length) < 0)
+                return -errno;
+        if ((size_t) have >= size + 32 || setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof want) == 0)
+                return 0;
+        return -errno;
+}
+
+/* One pair of sockets for both directions. */
+static int make_sockets(const struct hand *h, struct hand_channel *ret) {
+        int type = h->transport == TRANSPORT_UNIX_DGRAM       ? SOCK_DGRAM
+                   : h->transport == TRANSPORT_UNIX_SEQPACKET ? SOCK_SEQPACKET
+                                                              : SOCK_STREAM;
+        int pair[2];
+        if (socketpair(AF_UNIX, type, 0, pair) < 0)
+                return -errno;
+        ret->there[1] = pair[0];
+        ret->there[0] = pair[1];
+        ret->back[0] = dup(pair[0]);
+        ret->back[1] = dup(pair[1]);
+        if (ret->back[0] < 0 || ret->back[1] < 0)
+                return -errno;
+        if (type == SOCK_STREAM)
+                return 0;
+        int r = widen(pair[0], h->size);
+        return r < 0 ? r : widen(pair[1], h->size);
+}
+
+static int make_posix(const struct hand *h, int ret[2]) {
+        struct mq_attr attr = {.mq_maxmsg = (long) h->msgq_depth, .mq_msgsize = (long) h->size};
+        char name[32];
+        (void) snprintf(name, sizeof name, "/ipclab-hand-%d", getpid());
+        ret[0] = mq_open(name, O_RDONLY | O_CREAT | O_EXCL, 0600, &attr);
+        ret[1] = mq_open(name, O_WRONLY);
+        int r = ret[0] < 0 || ret[1] < 0 ? -errno : 0;
+        (void) mq_unlink(name);
+        return r;
+}
+
+static int make_sysv(int ret[2]) {
+        ret[0] = ret[1] = msgget(IPC_PRIVATE, 0600);
+        return ret[0] < 0 ? -errno : 0;
+}
+
+int hand_channel_make(const struct hand *h, struct hand_channel *ret) {
+        int r;
+        *ret = (struct hand_channel){.there = {-1, -1}, .back = {-1, -1}, .numbers = false};
+        switch (h->transport) {
+        case TRANSPORT_UNIX_STREAM:
+        case TRANSPORT_UNIX_DGRAM:
+        case TRANSPORT_UNIX_SEQPACKET:
+                return make_sockets(h, ret);
+        case TRANSPORT_MSGQ_SYSV:
+                ret->numbers = true;
+                r = make_sysv(ret->there);
+                return r < 0 ? r : make_sysv(ret->back);
+        case TRANSPORT_MSGQ_POSIX:
+                r = make_posix(h, ret->there);
+                return r < 0 ? r : make_posix(h, ret->back);
+        default:
+                r = make_pipe(h, ret->there);
+                return r < 0 ? r : make_pipe(h, ret->back);
+        }
+}
+
+void hand_channel_keep(const struct hand_channel *c, int end) {
+        if (c->numbers)
+                return;
+        (void) close(c->there[end == 0 ? 0 : 1]);
+        (void) close(c->back[end == 0 ? 1 : 0]);
+}
+
+void hand_channel_close(struct hand_channel *c) {
+        for (int i = 0; i < 2 && !c->numbers; i++) {
+                c->there[i] = util_close(c->there[i]);
+                c->back[i] = util_close(c->back[i]);
+        }
+}
+
+void hand_channel_remove(struct hand_channel *c) {
+        hand_channel_close(c);
+        if (c->numbers && c->there[0] >= 0)
+                (void) msgctl(c->there[0], IPC_RMID, NULL);
+        if (c->numbers && c->back[0] >= 0)
+                (void) msgctl(c->back[0], IPC_RMID, NULL);
+}
+
+static uint64_t setting(const char *name, const char *wanted) {
+        char path[64];
+        unsigned long long v = 0;
+        (void) snprintf(path, sizeof path, "/proc/sys/%s", name);
+        FILE *f = fopen(path, "we");
+        if (f) {
+                (void) fputs(wanted, f);
+                (void) fclose(f); /* what came of it is read below */
+        }
+        f = fopen(path, "re");
+        if (!f || fscanf(f, "%llu", &v) != 1)
+                v = 0;
+        if (f)
+                (void) fclose(f);
+        return v;
+}
+
+uint64_t hand_isolate_queues(void) {
+        if (unshare(CLONE_NEWIPC) < 0)
+                return 0;
+        (void) setting("kernel/msgmnb", "131072");
+        uint64_t sysv = setting("kernel/msgmax", "65536"), posix = setting("fs/mqueue/msgsize_max", "65536");
+        return sysv < posix ? sysv : posix;
+}
