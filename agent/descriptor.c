@@ -63,7 +63,15 @@ int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t
         return descriptor_finish_send(w, message, n, write_again, "write");
 }
 
+static ssize_t read_more(struct worker *w, unsigned char *message, size_t got) {
+        return descriptor_read(w->receive_fd, message + got, w->size - got);
+}
+
 int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n) {
+        return descriptor_finish_receive(w, message, n, read_more);
+}
+
+int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more) {
         size_t got = 0;
         for (;;) {
                 if (n > 0) {
@@ -82,6 +90,6 @@ int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n)
                         if (r)
                                 return r;
                 }
-                n = descriptor_read(w->receive_fd, message + got, w->size - got);
+                n = more(w, message, got);
         }
 }

@@ -29,11 +29,13 @@ static inline ssize_t descriptor_read(int fd, void *data, size_t length) {
 int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n);
 int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n);
 
-/* The same for other ways to send: again() makes the next call, for what lies behind the first `sent` bytes; `what` is
- * the call's name, for messages. */
+/* The same for other ways to send and to receive: again() and more() make the next call, for what lies behind the first
+ * `sent` or `got` bytes; `what` is the call's name, for messages. */
 typedef ssize_t (*descriptor_again)(struct worker *w, const unsigned char *message, size_t sent);
 int descriptor_finish_send(struct worker *w, const unsigned char *message, ssize_t n, descriptor_again again,
                            const char *what);
+typedef ssize_t (*descriptor_more)(struct worker *w, unsigned char *message, size_t got);
+int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more);
 
 LOOP_INLINE int descriptor_send(struct worker *w, unsigned char *message) {
         ssize_t n = descriptor_write(w->send_fd, message, w->size);

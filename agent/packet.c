@@ -69,12 +69,21 @@ int packet_finish_send(struct worker *w, size_t from, size_t length, ssize_t n, 
         return (size_t) n == length ? 0 : wrong_length(w, length, n);
 }
 
+static ssize_t read_again(struct worker *w, unsigned char *packet, size_t length) {
+        return packet_read(w->receive_fd, packet, length);
+}
+
 int packet_receive_again(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n) {
+        return packet_finish_receive(w, packet, length, moved, n, read_again);
+}
+
+int packet_finish_receive(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n,
+                          packet_reader again) {
         while (n < 0) {
                 int r = after_error(w, w->receive_fd, POLLIN, length, moved, "receive");
                 if (r)
                         return r;
-                n = packet_read(w->receive_fd, packet, length);
+                n = again(w, packet, length);
         }
         if (n == 0)
                 return failure_set(&w->failure, EPIPE,

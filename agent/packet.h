@@ -33,6 +33,9 @@ int packet_finish_send(struct worker *w, size_t from, size_t length, ssize_t n, 
  * 0 once the packet has moved; WORKER_STOP only when moved is 0. */
 int packet_send_again(struct worker *w, const unsigned char *packet, size_t length, size_t moved, ssize_t n);
 int packet_receive_again(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n);
+typedef ssize_t (*packet_reader)(struct worker *w, unsigned char *packet, size_t length);
+int packet_finish_receive(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n,
+                          packet_reader again);
 
 LOOP_INLINE int packet_send_one(struct worker *w, const unsigned char *packet, size_t length, size_t moved) {
         ssize_t n = packet_write(w->send_fd, packet, length);

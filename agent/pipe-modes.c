@@ -22,17 +22,6 @@
 static const struct channel write_channel = DESCRIPTOR_CHANNEL;
 TRANSPORT_LOOPS(write, write_channel);
 
-LOOP_INLINE int acquire_fields(struct worker *w, unsigned char **ret) {
-        (void) w;
-        *ret = NULL; /* a message in several places has no address */
-        return 0;
-}
-
-LOOP_INLINE void fill_fields(struct worker *w, unsigned char *message, uint64_t key) {
-        (void) message;
-        fields_fill(w->channel, key);
-}
-
 static ssize_t writev_again(struct worker *w, const unsigned char *message, size_t sent) {
         struct iovec rest[SPEC_FIELDS_MAX];
         (void) message;
@@ -49,8 +38,8 @@ LOOP_INLINE int writev_send(struct worker *w, unsigned char *message) {
 }
 
 static const struct channel writev_channel = {
-        .acquire = acquire_fields,
-        .fill = fill_fields,
+        .acquire = fields_acquire,
+        .fill = fields_fill_message,
         .send = writev_send,
         .receive = descriptor_receive,
         .release = loop_release_nothing,

@@ -20,6 +20,12 @@ static const struct transport_ops *const transports[] = {
         &transport_unix_seqpacket,
         &transport_msgq_sysv,
         &transport_msgq_posix,
+        &transport_uring_pipe,
+        &transport_uring_fifo,
+        &transport_uring_unix_stream,
+        &transport_uring_unix_dgram,
+        &transport_uring_unix_seqpacket,
+        &transport_uring_file,
 };
 
 const struct transport_ops *transport_find(enum transport t, enum engine e) {

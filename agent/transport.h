@@ -59,6 +59,9 @@ extern const struct transport_ops transport_unix_stream, transport_unix_dgram, t
 extern const struct transport_ops transport_mmap_anonymous, transport_mmap_file, transport_shm_posix,
         transport_shm_sysv;
 extern const struct transport_ops transport_msgq_sysv, transport_msgq_posix;
+extern const struct transport_ops transport_uring_pipe, transport_uring_fifo, transport_uring_file;
+extern const struct transport_ops transport_uring_unix_stream, transport_uring_unix_dgram,
+        transport_uring_unix_seqpacket;
 extern const struct transport_ops transport_skeleton; /* in no table */
 
 #endif

@@ -51,6 +51,7 @@ struct worker {
         struct histogram *latency;        /* NULL where nothing is timed */
         double pace_ns;                   /* from one message to the next in an open loop; 0 = closed */
         void *channel;                    /* the transport's own, per thread */
+        void *engine;                     /* the engine's, where it is not the system calls */
         struct agent *agent;
         worker_loop loop;
         uint32_t index;

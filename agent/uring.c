@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The cold side of io_uring: a ring per worker, what is registered with it, and operations that a signal met. */
+
+#include "agent/uring.h"
+
+#include "schema/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ENTRIES 4u   /* an operation and its cancellation */
+#define CANCEL_ID 1u /* user_data of a cancellation; an operation's is 0 */
+#define SETTING "/proc/sys/kernel/io_uring_disabled"
+
+/* A setting of the kernel's, or -1. */
+static int read_setting(void) {
+        int v = -1;
+        _cleanup_fclose_ FILE *f = fopen(SETTING, "re");
+        if (f && fscanf(f, "%d", &v) != 1)
+                v = -1;
+        return v;
+}
+
+static int refused(struct worker *w, int error) {
+        int setting = read_setting();
+        if (setting > 0)
+                return failure_set(&w->failure, error,
+                                   "engine io_uring: kernel.io_uring_disabled is %d: %s (io_uring_setup: %s)", setting,
+                                   setting == 1 ? "only for the group of kernel.io_uring_group" : "for nobody",
+                                   strerrordesc_np(error));
+        return failure_set(&w->failure, error, "engine io_uring: io_uring_setup: %s%s", strerrordesc_np(error),
+                           error == EPERM    ? ": a seccomp filter or the container forbids it"
+                           : error == ENOSYS ? ": this kernel has none, or a seccomp filter hides it"
+                           : error == ENOMEM ? ": RLIMIT_MEMLOCK is too small, or memory is short"
+                                             : "");
+}
+
+/* With all that helps a ring of one thread, as far as the kernel has it: deferred task work since 6.1, a single issuer
+ * since 6.0, cooperative task work since 5.19. */
+static int set_up(struct worker *w, struct uring *u) {
+        static const struct {
+                unsigned flags;
+                const char *names;
+        } tries[] = {
+                {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, "single_issuer,defer_taskrun"},
+                {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN, "single_issuer,coop_taskrun"},
+                {IORING_SETUP_COOP_TASKRUN, "coop_taskrun"},
+                {0, ""},
+        };
+        int r = -EINVAL;
+        for (size_t i = 0; r == -EINVAL && i < ELEMENTS(tries); i++) {
+                u->setup_flags = tries[i].names;
+                r = io_uring_queue_init(ENTRIES, &u->ring, tries[i].flags);
+        }
+        return r < 0 ? refused(w, -r) : 0;
+}
+
+/* Registering saves the kernel a look-up per operation. What cannot be registered (RLIMIT_MEMLOCK counts buffers) is
+ * used as it is, and the report says so. */
+static void enroll(struct worker *w, struct uring *u) {
+        struct iovec buffer = {.iov_base = w->buffer, .iov_len = w->size};
+        u->files_error = -io_uring_register_files(&u->ring, u->fds, URING_ENDS);
+        if (u->files_error == 0) {
+                u->fds[URING_OUT] = URING_OUT;
+                u->fds[URING_IN] = URING_IN;
+                u->sqe_flags = IOSQE_FIXED_FILE;
+        }
+        u->buffer_error = -io_uring_register_buffers(&u->ring, &buffer, 1);
+        u->fixed_buffer = u->buffer_error == 0;
+        (void) io_uring_register_ring_fd(&u->ring); /* since 5.18; without it each call takes a descriptor's look-up */
+}
+
+int uring_attach(struct worker *w) {
+        _cleanup_free_ struct uring *u = calloc(1, sizeof *u);
+        if (!u)
+                return failure_set(&w->failure, ENOMEM, "no memory for a ring");
+        u->fds[URING_OUT] = w->send_fd;
+        u->fds[URING_IN] = w->receive_fd;
+        int r = set_up(w, u);
+        if (r < 0)
+                return r;
+        enroll(w, u);
+        w->engine = util_steal(&u);
+        return 0;
+}
+
+void uring_detach(struct worker *w) {
+        struct uring *u = w->engine;
+        if (u)
+                io_uring_queue_exit(&u->ring);
+        free(u);
+        w->engine = NULL;
+}
+
+/* Takes what has completed; false when the operation is not among it. */
+static bool reap(struct uring *u, int *ret, bool *ret_cancelled) {
+        struct io_uring_cqe *cqe;
+        bool found = false;
+        while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
+                if (cqe->user_data == CANCEL_ID) {
+                        *ret_cancelled = true;
+                } else {
+                        *ret = cqe->res;
+                        found = true;
+                }
+                io_uring_cqe_seen(&u->ring, cqe);
+        }
+        return found;
+}
+
+static void cancel(struct uring *u) {
+        struct io_uring_sqe *sqe = uring_entry(u);
+        io_uring_prep_cancel64(sqe, 0, 0);
+        sqe->user_data = CANCEL_ID;
+}
+
+/* A wait that a signal ended is -EINTR, or 1 where the same call has submitted something. */
+int uring_await(struct worker *w, struct uring *u, int submitted) {
+        bool interrupted = submitted == 1 || submitted == -EINTR;
+        bool asked = false, answered = false;
+        int result = 0, r = submitted;
+
+        for (bool over = false;;) {
+                over = reap(u, &result, &answered) || over;
+                if (over && (!asked || answered))
+                        break;
+                if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
+                        return r; /* the ring itself is broken: the process ends with this */
+                if (answered) /* not to be cancelled just then, as it was being tried again: the next signal asks anew
+                               */
+                        asked = answered = false;
+                if (interrupted)
+                        worker_count(&w->eintr);
+                if (interrupted && !asked && worker_over(w)) {
+                        cancel(u);
+                        asked = true;
+                }
+                r = io_uring_submit_and_wait(&u->ring, 1);
+                interrupted = r == -EINTR;
+        }
+        return result == -ECANCELED ? -EINTR : result; /* as the system call would say it */
+}
+
+void uring_effective(const struct worker *first, struct json_writer *w) {
+        const struct uring *u = first->engine;
+        if (!u)
+                return;
+        json_put_key(w, "io_uring");
+        json_object_begin(w);
+        json_member_u64(w, "queue_depth", 1);
+        json_member_string(w, "setup_flags", u->setup_flags);
+        json_member_bool(w, "registered_files", u->files_error == 0);
+        if (u->files_error)
+                json_member_string(w, "registered_files_reason", strerrordesc_np(u->files_error));
+        json_member_bool(w, "registered_buffers", u->fixed_buffer);
+        if (u->buffer_error)
+                json_member_string(w, "registered_buffers_reason",
+                                   u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK" : strerrordesc_np(u->buffer_error));
+        json_object_end(w);
+}
