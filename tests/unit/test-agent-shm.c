@@ -68,7 +68,8 @@ static bool run_well(struct driver *d, const struct driver_spec *s) {
         const char *fault = r < 0 ? d->trouble : NULL;
         for (enum end end = END_FIRST; !fault && end < END_COUNT; end++) {
                 const struct driver_end *e = &d->ends[end];
-                if (e->report.messages == 0)
+                /* a short window on a busy machine may pass before both ends get a CPU; counted ones wait */
+                if (s->messages && e->report.messages == 0)
                         fault = "no message passed";
                 else if (e->samples == 0 || e->sampled_messages != e->report.messages ||
                          e->sampled_ns != e->report.window_ns)
@@ -296,9 +297,15 @@ static unsigned objects(void) {
         return n;
 }
 
-static unsigned segments(void) {
+/* Whether a System V segment is left that this process made. */
+static bool left_segment(pid_t pid) {
         struct shm_info info;
-        return shmctl(0, SHM_INFO, (struct shmid_ds *) (void *) &info) < 0 ? 0 : (unsigned) info.used_ids;
+        struct shmid_ds one;
+        int last = shmctl(0, SHM_INFO, (struct shmid_ds *) (void *) &info);
+        for (int i = 0; i <= last; i++)
+                if (shmctl(i, SHM_STAT, &one) >= 0 && one.shm_cpid == pid)
+                        return true;
+        return false;
 }
 
 static int run_with_signal(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
@@ -316,7 +323,7 @@ static int run_with_signal(struct driver *d, const struct driver_spec *s, enum e
 }
 
 static void test_killed_and_stopped_peers(void) {
-        unsigned objects_before = objects(), segments_before = segments();
+        unsigned objects_before = objects();
         for (size_t t = 0; t < ELEMENTS(carriers); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
@@ -337,13 +344,14 @@ static void test_killed_and_stopped_peers(void) {
                                                 &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
                                         CHECK(strncmp(witness->error.detail, "peer ", 5) == 0);
                                         CHECK(strstr(witness->error.detail, d.ends[victim].role));
+                                        pid_t first = d.ends[END_FIRST].pid; /* who makes what there is */
                                         (void) kill(d.ends[victim].pid, SIGKILL);
                                         CHECK_INT(driver_close(&d), 0);
+                                        CHECK(!left_segment(first));
                                         CHECK(WIFEXITED(witness->status) && WEXITSTATUS(witness->status) == 1);
                                         driver_deinit(&d);
                                 }
         CHECK(objects() <= objects_before); /* others may come and go */
-        CHECK(segments() <= segments_before);
 }
 
 int main(void) {
