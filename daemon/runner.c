@@ -331,8 +331,9 @@ static void on_reported(void *userdata, struct agent_link *l) {
         struct numastat after;
         numastat_take(r->host->root ? r->host->root : "", &after);
         numastat_subtract(&r->result.numa, &after, &r->numa_before);
-        if (result_to_json(&r->result, &r->result_json) < 0) {
-                fail(r, "out of memory");
+        int e = result_to_json(&r->result, &r->result_json);
+        if (e < 0) {
+                fail(r, "%s", e == -ENOMEM ? "out of memory" : "a report lacks figures that the result is made of");
                 return;
         }
         result_flags(&r->result, &r->flags);

@@ -172,17 +172,20 @@ static void test_results(void) {
 
 /* Counters are those of the agent that the runs name, and a figure that no run has says why. */
 static void test_results_of_counters(void) {
-        static const char *const results[] = {
-                "{\"counted_by\": \"server\", \"cycles_per_byte\": 9, \"cpu_ns_per_message\": 9, \"latency_ns\": null, "
-                "\"latency_reason\": \"no clock\", \"server\": {\"cpu_ns_per_message\": 5, \"cycles_per_byte\": null, "
-                "\"cycles_per_byte_reason\": \"no bytes\"}, \"counters\": {\"client\": {\"cycles\": 1, "
-                "\"llc_misses\": 2, \"context_switches\": 3}, \"server\": {\"cycles\": null, \"instructions\": 7, "
-                "\"llc_misses\": null, \"context_switches\": 30, \"reasons\": {\"cycles\": \"not allowed\", "
-                "\"hardware\": \"no such counter\"}}}}",
-                "{\"counted_by\": \"server\", \"counters\": {\"server\": {\"cycles\": null, \"instructions\": null, "
-                "\"context_switches\": 50, \"reasons\": {\"hardware\": \"gone\"}}}}",
+        static const struct {
+                const char *result;
+        } runs[] = {
+                {"{\"counted_by\": \"server\", \"cycles_per_byte\": 9, \"cpu_ns_per_message\": 9, \"latency_ns\": "
+                 "null, "
+                 "\"latency_reason\": \"no clock\", \"server\": {\"cpu_ns_per_message\": 5, \"cycles_per_byte\": null, "
+                 "\"cycles_per_byte_reason\": \"no bytes\"}, \"counters\": {\"client\": {\"cycles\": 1, "
+                 "\"llc_misses\": 2, \"context_switches\": 3}, \"server\": {\"cycles\": null, \"instructions\": 7, "
+                 "\"llc_misses\": null, \"context_switches\": 30, \"reasons\": {\"cycles\": \"not allowed\", "
+                 "\"hardware\": \"no such counter\"}}}}"},
+                {"{\"counted_by\": \"server\", \"counters\": {\"server\": {\"cycles\": null, \"instructions\": null, "
+                 "\"context_switches\": 50, \"reasons\": {\"hardware\": \"gone\"}}}}"},
                 /* before there were counters */
-                "{\"throughput_bytes_per_second\": 1, \"counters\": {\"server\": {\"cycles\": 1}}}",
+                {"{\"throughput_bytes_per_second\": 1, \"counters\": {\"server\": {\"cycles\": 1}}}"},
         };
         HOUSE h;
         house_start(&h);
@@ -190,8 +193,8 @@ static void test_results_of_counters(void) {
         bool created;
         int64_t id;
         CHECK_INT(SUBMIT(&h, "{\"repetitions\": 3}", NULL, &id, &created, &r), 0);
-        for (size_t i = 0; i < ELEMENTS(results); i++)
-                CHECK_INT(run_next(&h, STATE_DONE, results[i], "[]", NULL), 0);
+        for (size_t i = 0; i < ELEMENTS(runs); i++)
+                CHECK_INT(run_next(&h, STATE_DONE, runs[i].result, "[]", NULL), 0);
         struct result_record row = {0}, *p = &row;
         CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
         CHECK_UINT(row.context_switches.n, 2);
