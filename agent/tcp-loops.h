@@ -31,6 +31,7 @@
  *      send_part  goes on with a message of which `sent` bytes have gone
  *      sent       the whole message has gone
  *      idle       before the thread sleeps; may be NULL
+ *      news       a descriptor beside the socket that wakes it; may be NULL
  */
 struct tcp_mode {
         struct channel channel;
@@ -38,6 +39,7 @@ struct tcp_mode {
         ssize_t (*send_part)(struct worker *w, size_t sent);
         void (*sent)(struct worker *w);
         int (*idle)(struct worker *w);
+        int (*news)(const struct worker *w);
         ssize_t (*receive_part)(struct worker *w, size_t got);
 };
 
@@ -48,8 +50,39 @@ int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t 
 /* What a part that did not move means: 0 = nothing could move just now; negative errno with w->failure. */
 int tcp_part_failed(struct worker *w, const char *what, ssize_t error);
 int tcp_part_ended(struct worker *w, size_t got);
-/* Until something can move, or a message is due (0: none will be), or the limits should be looked at again. */
-void tcp_duplex_sleep(struct worker *w, bool sending, uint64_t due_ns);
+/* Until something can move, there is news (-1: no such descriptor), a message is due (0: none will be), or the limits
+ * should be looked at again. */
+void tcp_duplex_sleep(struct worker *w, bool sending, int news_fd, uint64_t due_ns);
+
+/* Parts of modes. */
+
+LOOP_INLINE int tcp_acquire_nothing(struct worker *w, unsigned char **ret) {
+        (void) w;
+        *ret = NULL; /* a message in several places has no address */
+        return 0;
+}
+
+LOOP_INLINE void tcp_fill_fields(struct worker *w, unsigned char *message, uint64_t key) {
+        (void) message;
+        fields_fill(tcp_fields(w->channel), key);
+}
+
+static inline int tcp_always_ready(struct worker *w) {
+        (void) w;
+        return 0;
+}
+
+static inline void tcp_nothing_more(struct worker *w) {
+        (void) w;
+}
+
+LOOP_INLINE void tcp_pack(const struct tcp_channel *c) {
+        unsigned char *at = c->packed;
+        for (unsigned i = 0; i < c->fields->n; i++) {
+                memcpy(at, c->fields->iov[i].iov_base, c->fields->iov[i].iov_len);
+                at += c->fields->iov[i].iov_len;
+        }
+}
 
 LOOP_INLINE void tcp_stamp(struct fields *f, uint64_t ns) {
         if (LOOP_UNLIKELY(f->iov[0].iov_len < TCP_STAMP))
@@ -200,7 +233,7 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
                         break;
                 if (m->idle && (r = m->idle(w)) < 0)
                         break;
-                tcp_duplex_sleep(w, d.out < w->size, d.due_ns);
+                tcp_duplex_sleep(w, d.out < w->size, m->news ? m->news(w) : -1, d.due_ns);
         }
         w->sink = d.sink;
         return r;

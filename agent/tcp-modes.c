@@ -10,40 +10,12 @@
 
 #include <sys/socket.h>
 
-LOOP_INLINE int acquire_nothing(struct worker *w, unsigned char **ret) {
-        (void) w;
-        *ret = NULL; /* a message in several places has no address */
-        return 0;
-}
-
-LOOP_INLINE void fill_fields(struct worker *w, unsigned char *message, uint64_t key) {
-        (void) message;
-        fields_fill(tcp_fields(w->channel), key);
-}
-
-static int always_ready(struct worker *w) {
-        (void) w;
-        return 0;
-}
-
-static void nothing_more(struct worker *w) {
-        (void) w;
-}
-
 static ssize_t receive_part(struct worker *w, size_t got) {
         ssize_t n = syscall(SYS_recvfrom, w->receive_fd, w->buffer + got, w->size - got, MSG_DONTWAIT, NULL, NULL);
         return n < 0 ? -errno : n;
 }
 
 /* two-copy */
-
-LOOP_INLINE void pack(const struct tcp_channel *c) {
-        unsigned char *at = c->packed;
-        for (unsigned i = 0; i < c->fields->n; i++) {
-                memcpy(at, c->fields->iov[i].iov_base, c->fields->iov[i].iov_len);
-                at += c->fields->iov[i].iov_len;
-        }
-}
 
 LOOP_INLINE ssize_t send_packed(struct worker *w, size_t sent, int flags) {
         const struct tcp_channel *c = w->channel;
@@ -56,7 +28,7 @@ static ssize_t packed_again(struct worker *w, const unsigned char *message, size
 }
 
 LOOP_INLINE int packed_send(struct worker *w, unsigned char *message) {
-        pack(w->channel);
+        tcp_pack(w->channel);
         ssize_t n = send_packed(w, 0, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
                 return descriptor_finish_send(w, message, n, packed_again, "send");
@@ -65,20 +37,20 @@ LOOP_INLINE int packed_send(struct worker *w, unsigned char *message) {
 
 static ssize_t packed_part(struct worker *w, size_t sent) {
         if (sent == 0)
-                pack(w->channel);
+                tcp_pack(w->channel);
         ssize_t n = send_packed(w, sent, MSG_DONTWAIT);
         return n < 0 ? -errno : n;
 }
 
 static const struct tcp_mode packed_mode = {
-        .channel = {.acquire = acquire_nothing,
-                    .fill = fill_fields,
+        .channel = {.acquire = tcp_acquire_nothing,
+                    .fill = tcp_fill_fields,
                     .send = packed_send,
                     .receive = descriptor_receive,
                     .release = loop_release_nothing},
-        .prepare = always_ready,
+        .prepare = tcp_always_ready,
         .send_part = packed_part,
-        .sent = nothing_more,
+        .sent = tcp_nothing_more,
         .receive_part = receive_part,
 };
 TCP_LOOPS(packed, packed_mode);
@@ -114,14 +86,14 @@ static ssize_t gathered_part(struct worker *w, size_t sent) {
 }
 
 static const struct tcp_mode gathered_mode = {
-        .channel = {.acquire = acquire_nothing,
-                    .fill = fill_fields,
+        .channel = {.acquire = tcp_acquire_nothing,
+                    .fill = tcp_fill_fields,
                     .send = gathered_send,
                     .receive = descriptor_receive,
                     .release = loop_release_nothing},
-        .prepare = always_ready,
+        .prepare = tcp_always_ready,
         .send_part = gathered_part,
-        .sent = nothing_more,
+        .sent = tcp_nothing_more,
         .receive_part = receive_part,
 };
 TCP_LOOPS(gathered, gathered_mode);
@@ -214,7 +186,7 @@ static int uncopied_idle(struct worker *w) {
 
 static const struct tcp_mode uncopied_mode = {
         .channel = {.acquire = acquire_uncopied,
-                    .fill = fill_fields,
+                    .fill = tcp_fill_fields,
                     .send = uncopied_send,
                     .receive = descriptor_receive,
                     .release = loop_release_nothing},
@@ -272,13 +244,14 @@ int tcp_part_failed(struct worker *w, const char *what, ssize_t error) {
         }
 }
 
-void tcp_duplex_sleep(struct worker *w, bool sending, uint64_t due_ns) {
-        struct pollfd p = {.fd = w->send_fd, .events = (short) (POLLIN | (sending ? POLLOUT : 0))};
+void tcp_duplex_sleep(struct worker *w, bool sending, int news_fd, uint64_t due_ns) {
+        struct pollfd p[2] = {{.fd = w->send_fd, .events = (short) (POLLIN | (sending ? POLLOUT : 0))},
+                              {.fd = news_fd, .events = POLLIN}};
         struct timespec ts = {.tv_nsec = TCP_POLL_NS};
         uint64_t now_ns = util_now_ns();
         if (due_ns > now_ns && due_ns - now_ns < TCP_POLL_NS)
                 ts.tv_nsec = (long) (due_ns - now_ns);
-        (void) ppoll(&p, 1, &ts, NULL); /* whatever it says, the next calls say it better */
+        (void) ppoll(p, 2, &ts, NULL); /* whatever it says, the next calls say it better */
 }
 
 int tcp_part_ended(struct worker *w, size_t got) {

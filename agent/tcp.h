@@ -9,6 +9,7 @@
  *      tcp-connect.c    how the connections come to be
  *      tcp-loops.h      streams whose messages carry the time of their sending, one way or both
  *      tcp-modes.c      the three copy modes by system calls
+ *      tcp-uring.c      the same by io_uring
  *
  * The server (first end) listens, the client connects; connection i belongs to thread i of both. A message is assembled
  * from fields that lie apart:
@@ -26,6 +27,8 @@
 #include <stdint.h>
 
 struct json_writer;
+struct page_list;
+struct uring_zerocopy;
 
 #define TCP_STAMP 8u /* bytes at a message's begin that hold the time of its sending */
 #define TCP_STAMPED_MIN 16u
@@ -34,12 +37,13 @@ struct json_writer;
 
 /* A thread's own, at w->channel. */
 struct tcp_channel {
-        struct fields *fields;     /* the message to be sent, but for zero-copy; NULL where nothing is sent */
-        unsigned char *packed;     /* two-copy: the buffer that the fields are packed into */
-        size_t packed_length;      /* of a mapping of its own; 0: packed is the worker's buffer */
-        struct zerocopy *zerocopy; /* zero-copy: the messages */
-        uint64_t stamp_mask;       /* a message whose number has none of these bits is stamped */
-        uint64_t no_buffers_ns;    /* since when sends have failed with ENOBUFS; 0: they do not */
+        struct fields *fields;        /* the message to be sent, but for zero-copy; NULL where nothing is sent */
+        unsigned char *packed;        /* two-copy: the buffer that the fields are packed into */
+        size_t packed_length;         /* of a mapping of its own; 0: packed is the worker's buffer */
+        struct zerocopy *zerocopy;    /* zero-copy: the messages */
+        struct uring_zerocopy *uring; /* and the ring that sends them, where that is the engine */
+        uint64_t stamp_mask;          /* a message whose number has none of these bits is stamped */
+        uint64_t no_buffers_ns;       /* since when sends have failed with ENOBUFS; 0: they do not */
 };
 
 /* The agent's, at a->transport_data. */
@@ -54,6 +58,14 @@ struct tcp {
 int tcp_connect_all(struct agent *a, struct tcp *t);
 /* Members of `effective` that the sockets can tell. */
 void tcp_sockets_effective(const struct agent *a, struct json_writer *w);
+
+/* Parts of struct transport_ops that both engines have. */
+int tcp_open(struct agent *a);
+void tcp_close(struct agent *a);
+int tcp_attach(struct worker *w);
+void tcp_detach(struct worker *w);
+void tcp_effective(const struct agent *a, struct json_writer *w);
+int tcp_pages(const struct agent *a, struct page_list *list);
 
 /* The loops of the copy modes, by system calls. */
 const struct transport_loops *tcp_syscall_loops(const struct agent *a);

@@ -43,7 +43,7 @@ static uint64_t stamp_every(const struct agent *a) {
         return every;
 }
 
-static int tcp_open(struct agent *a) {
+int tcp_open(struct agent *a) {
         struct tcp *t = calloc(1, sizeof *t);
         if (!t)
                 return failure_set(&a->failure, ENOMEM, "no memory for the connections");
@@ -52,7 +52,7 @@ static int tcp_open(struct agent *a) {
         return tcp_connect_all(a, t);
 }
 
-static void tcp_close(struct agent *a) {
+void tcp_close(struct agent *a) {
         struct tcp *t = a->transport_data;
         if (t)
                 (void) util_close(t->listener);
@@ -98,7 +98,7 @@ static int make_messages(struct worker *w, struct tcp_channel *c) {
         return r;
 }
 
-static int tcp_attach(struct worker *w) {
+int tcp_attach(struct worker *w) {
         struct tcp_channel *c = calloc(1, sizeof *c);
         int r = c ? 0 : -ENOMEM;
         w->channel = c;
@@ -112,7 +112,7 @@ static int tcp_attach(struct worker *w) {
         return tcp_stamps(w->agent) && tcp_agent_receives(w->agent) ? worker_make_histogram(w) : 0;
 }
 
-static void tcp_detach(struct worker *w) {
+void tcp_detach(struct worker *w) {
         struct tcp_channel *c = w->channel;
         if (!c)
                 return;
@@ -137,7 +137,7 @@ static int list_pages_of(const struct worker *w, struct page_list *list) {
         return r;
 }
 
-static int tcp_pages(const struct agent *a, struct page_list *list) {
+int tcp_pages(const struct agent *a, struct page_list *list) {
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
                 r = list_pages_of(&a->workers[i], list);
@@ -145,10 +145,11 @@ static int tcp_pages(const struct agent *a, struct page_list *list) {
 }
 
 static void put_sending(const struct agent *a, struct json_writer *w) {
-        static const char *const methods[COPY_COUNT] = {
-                [COPY_TWO] = "send", [COPY_ONE] = "sendmsg", [COPY_ZERO] = "sendmsg MSG_ZEROCOPY"};
+        static const char *const methods[ENGINE_COUNT][COPY_COUNT] = {
+                [ENGINE_SYSCALL] = {"send", "sendmsg", "sendmsg MSG_ZEROCOPY"},
+                [ENGINE_IO_URING] = {"send", "sendmsg", "sendmsg_zc"}};
         const struct tcp_channel *c = a->workers[0].channel;
-        json_member_string(w, "send_method", methods[a->setup.point.copy_mode]);
+        json_member_string(w, "send_method", methods[a->setup.point.engine][a->setup.point.copy_mode]);
         json_member_u64(w, "fields", tcp_fields(c)->n);
         if (c->zerocopy)
                 json_member_u64(w, "pool_messages", c->zerocopy->n);
@@ -170,7 +171,7 @@ static void put_latency(const struct agent *a, struct json_writer *w) {
                            "messages shorter than 16 bytes do not carry the time of their sending");
 }
 
-static void tcp_effective(const struct agent *a, struct json_writer *w) {
+void tcp_effective(const struct agent *a, struct json_writer *w) {
         const struct tcp *t = a->transport_data;
         if (tcp_agent_sends(a))
                 put_sending(a, w);

@@ -20,6 +20,7 @@ static const struct transport_ops *const transports[] = {
         &transport_unix_seqpacket,
         &transport_msgq_sysv,
         &transport_msgq_posix,
+        &transport_uring_tcp,
         &transport_uring_pipe,
         &transport_uring_fifo,
         &transport_uring_unix_stream,

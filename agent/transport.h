@@ -54,7 +54,7 @@ struct transport_ops {
 const struct transport_ops *transport_find(enum transport t, enum engine e);
 
 extern const struct transport_ops transport_pipe, transport_fifo, transport_file;
-extern const struct transport_ops transport_tcp;
+extern const struct transport_ops transport_tcp, transport_uring_tcp;
 extern const struct transport_ops transport_unix_stream, transport_unix_dgram, transport_unix_seqpacket;
 extern const struct transport_ops transport_mmap_anonymous, transport_mmap_file, transport_shm_posix,
         transport_shm_sysv;

@@ -59,7 +59,7 @@ const struct transport_term transport_terms[TRANSPORT_COUNT] = {
                            .title = "TCP on loopback",
                            .workloads = MOVES_DATA,
                            .copy_modes = COPIES_ALL,
-                           .engines = BIT(ENGINE_SYSCALL),
+                           .engines = ENGINES_ALL,
                            .ever_copy_modes = COPIES_ALL,
                            .ever_engines = ENGINES_ALL},
         [TRANSPORT_SHM_POSIX] = {.name = "shm-posix",

@@ -31,7 +31,7 @@
 #define GREETING 16u /* bytes that the client says first on each connection */
 #define NEVER SIZE_MAX
 
-static const enum engine engines[] = {ENGINE_SYSCALL};
+static const enum engine engines[] = {ENGINE_SYSCALL, ENGINE_IO_URING};
 
 static const char *agent_path(void) {
         static char path[512];

@@ -20,7 +20,7 @@ static const char *agent_path(void) {
         return path;
 }
 
-static const enum engine engines[] = {ENGINE_SYSCALL};
+static const enum engine engines[] = {ENGINE_SYSCALL, ENGINE_IO_URING};
 static const enum copy_mode modes[] = {COPY_TWO, COPY_ONE, COPY_ZERO};
 
 /* What a worker does: a stream's three directions, and a pingpong. */

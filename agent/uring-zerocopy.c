@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The ring for sends without copying; see uring-zerocopy.h. Owned by the worker that sends. */
+
+#include "agent/uring-zerocopy.h"
+
+#include "agent/agent.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#ifndef IORING_SEND_ZC_REPORT_USAGE /* since liburing 2.4 */
+#define IORING_SEND_ZC_REPORT_USAGE (1U << 3)
+#define IORING_NOTIF_USAGE_ZC_COPIED (1U << 31)
+#endif
+
+#define ENTRIES 4u
+#define COMPLETIONS 256u
+#define LOOK_NS (100 * NSEC_PER_MSEC) /* how often a worker that waits looks at its limit */
+#define RELIEF_NS NSEC_PER_MSEC
+#define NO_BUFFERS_NS (3 * NSEC_PER_SEC) /* without a notification in between: it never gets better */
+
+struct uring_zerocopy {
+        struct io_uring ring;
+        int fd;
+        uint8_t sqe_flags;
+        bool fixed;      /* the messages are registered, in the pool's order */
+        int fixed_error; /* why they are not */
+};
+
+static int set_up(struct io_uring *ring) {
+        static const unsigned tries[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+                                         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN,
+                                         IORING_SETUP_COOP_TASKRUN, 0};
+        int r = -EINVAL;
+        for (size_t i = 0; r == -EINVAL && i < ELEMENTS(tries); i++) {
+                struct io_uring_params p = {.flags = tries[i] | IORING_SETUP_CQSIZE, .cq_entries = COMPLETIONS};
+                r = io_uring_queue_init_params(ENTRIES, ring, &p);
+        }
+        return r;
+}
+
+static bool has_sendmsg_zc(struct io_uring *ring) {
+        struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
+        bool has = probe && io_uring_opcode_supported(probe, IORING_OP_SENDMSG_ZC);
+        io_uring_free_probe(probe);
+        return has;
+}
+
+static void enroll(struct uring_zerocopy *u, const struct zerocopy *z) {
+        struct iovec all[SPEC_POOL_MESSAGES_MAX];
+        for (uint32_t i = 0; i < z->n; i++)
+                all[i] = (struct iovec){.iov_base = z->messages[i]->memory, .iov_len = z->messages[i]->length};
+        u->fixed_error = -io_uring_register_buffers(&u->ring, all, z->n);
+        u->fixed = u->fixed_error == 0;
+        if (io_uring_register_files(&u->ring, &u->fd, 1) == 0) {
+                u->fd = 0;
+                u->sqe_flags = IOSQE_FIXED_FILE;
+        }
+}
+
+int uring_zerocopy_new(struct worker *w, const struct zerocopy *z, struct uring_zerocopy **ret) {
+        struct uring_zerocopy *u = calloc(1, sizeof *u);
+        if (!u)
+                return failure_set(&w->failure, ENOMEM, "no memory for a ring");
+        int r = set_up(&u->ring);
+        if (r < 0) {
+                free(u);
+                return failure_set(&w->failure, -r, "engine io_uring: a ring for zero-copy sends: %s",
+                                   strerrordesc_np(-r));
+        }
+        if (!has_sendmsg_zc(&u->ring)) {
+                (void) uring_zerocopy_free(u);
+                return failure_set(&w->failure, EOPNOTSUPP,
+                                   "engine io_uring: this kernel has no sendmsg_zc (since 6.1): copy_mode zero-copy "
+                                   "needs it");
+        }
+        u->fd = w->send_fd;
+        enroll(u, z);
+        *ret = u;
+        return 0;
+}
+
+struct uring_zerocopy *uring_zerocopy_free(struct uring_zerocopy *u) {
+        if (u)
+                io_uring_queue_exit(&u->ring);
+        free(u);
+        return NULL;
+}
+
+/* Takes what has completed. True when the send's own result is among it. */
+static bool reap(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, int *ret_result) {
+        struct io_uring_cqe *cqe;
+        bool found = false;
+        while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
+                uint32_t message = (uint32_t) cqe->user_data;
+                if (cqe->flags & IORING_CQE_F_NOTIF) {
+                        z->pending[message]--;
+                        worker_count(&w->zerocopy_completions);
+                        if ((unsigned) cqe->res & IORING_NOTIF_USAGE_ZC_COPIED)
+                                worker_count(&w->zerocopy_copied);
+                } else {
+                        found = true;
+                        *ret_result = cqe->res;
+                        if (cqe->flags & IORING_CQE_F_MORE) {
+                                z->pending[message]++;
+                                worker_count(&w->zerocopy_sends);
+                        }
+                }
+                io_uring_cqe_seen(&u->ring, cqe);
+        }
+        return found;
+}
+
+/* Submits what is queued and waits for its result; a signal ends a wait, not the send. */
+static int complete(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
+        for (;;) {
+                int result = 0, r = io_uring_submit_and_wait(&u->ring, 1);
+                if (reap(w, u, z, &result))
+                        return result;
+                if (r == -EINTR)
+                        worker_count(&w->eintr);
+                else if (r < 0 && r != -EAGAIN && r != -EBUSY)
+                        return r;
+        }
+}
+
+static int send_once(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, struct msghdr *m, int flags) {
+        struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+        if (!sqe)
+                return -EBUSY; /* cannot be: one is under way at a time */
+        io_uring_prep_sendmsg_zc(sqe, u->fd, m, (unsigned) (flags | MSG_NOSIGNAL));
+        sqe->ioprio |= IORING_SEND_ZC_REPORT_USAGE;
+        sqe->flags |= u->sqe_flags;
+        sqe->user_data = z->current;
+        if (u->fixed) {
+                sqe->ioprio |= IORING_RECVSEND_FIXED_BUF;
+                sqe->buf_index = (uint16_t) z->current;
+        }
+        return complete(w, u, z);
+}
+
+ssize_t uring_zerocopy_send(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, size_t sent, int flags) {
+        struct iovec rest[SPEC_FIELDS_MAX];
+        struct msghdr m = {.msg_iov = rest};
+        m.msg_iovlen = fields_after(z->messages[z->current], sent, rest);
+        int n = send_once(w, u, z, &m, flags);
+        if (n == -EINVAL && u->fixed) { /* a kernel that takes registered memory in one piece only */
+                u->fixed = false;
+                u->fixed_error = EINVAL;
+                n = send_once(w, u, z, &m, flags);
+        }
+        if (n >= 0)
+                return n;
+        errno = -n;
+        return -1;
+}
+
+int uring_zerocopy_collect(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
+        int unused;
+        int r = io_uring_get_events(&u->ring); /* what the kernel keeps until it is asked */
+        (void) reap(w, u, z, &unused);
+        if (r < 0 && r != -EINTR)
+                return failure_set(&w->failure, -r, "the zero-copy notifications of thread %" PRIu32 ": %s", w->index,
+                                   strerrordesc_np(-r));
+        return 0;
+}
+
+static int await(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint64_t ns) {
+        struct __kernel_timespec ts = {.tv_nsec = (long long) ns};
+        struct io_uring_cqe *cqe;
+        int unused, r = io_uring_wait_cqe_timeout(&u->ring, &cqe, &ts);
+        (void) reap(w, u, z, &unused);
+        if (r < 0 && r != -ETIME && r != -EINTR && r != -EAGAIN)
+                return failure_set(&w->failure, -r, "the zero-copy notifications of thread %" PRIu32 ": %s", w->index,
+                                   strerrordesc_np(-r));
+        return 0;
+}
+
+int uring_zerocopy_wait(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
+        int r = uring_zerocopy_collect(w, u, z);
+        while (r == 0 && !zerocopy_ready(z)) {
+                if (worker_over(w))
+                        return WORKER_STOP;
+                r = await(w, u, z, LOOK_NS);
+        }
+        return r;
+}
+
+int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint64_t *since_ns) {
+        uint64_t before = w->zerocopy_completions, now_ns = util_now_ns();
+        struct rlimit memlock = {};
+        worker_count(&w->enobufs);
+        int r = await(w, u, z, RELIEF_NS);
+        if (r < 0)
+                return r;
+        if (w->zerocopy_completions != before || *since_ns == 0)
+                *since_ns = now_ns;
+        if (now_ns - *since_ns <= NO_BUFFERS_NS)
+                return 0;
+        (void) getrlimit(RLIMIT_MEMLOCK, &memlock);
+        return failure_set(&w->failure, ENOBUFS,
+                           "zero-copy sends of thread %" PRIu32
+                           " get no buffers and none comes back: RLIMIT_MEMLOCK is "
+                           "%ju bytes for all of the user's sends",
+                           w->index, (uintmax_t) memlock.rlim_cur);
+}
+
+int uring_zerocopy_fd(const struct uring_zerocopy *u) {
+        return u->ring.ring_fd;
+}
+
+void uring_zerocopy_effective(const struct uring_zerocopy *u, struct json_writer *w) {
+        json_member_bool(w, "pool_registered", u->fixed);
+        if (u->fixed)
+                return;
+        json_member_string(w, "pool_registered_reason",
+                           u->fixed_error == ENOMEM   ? "RLIMIT_MEMLOCK is too small for the pool"
+                           : u->fixed_error == EINVAL ? "this kernel sends registered memory in one piece only"
+                                                      : strerrordesc_np(u->fixed_error));
+}
