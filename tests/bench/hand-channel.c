@@ -95,6 +95,8 @@ int hand_channel_make(const struct hand *h, struct hand_channel *ret) {
         case TRANSPORT_UNIX_DGRAM:
         case TRANSPORT_UNIX_SEQPACKET:
                 return make_sockets(h, ret);
+        case TRANSPORT_FILE:
+                return hand_file_make(h, ret);
         case TRANSPORT_MSGQ_SYSV:
                 ret->numbers = true;
                 r = make_sysv(ret->there);

@@ -35,6 +35,13 @@ static const struct {
          &hand_packet_gathered_pingpong},
         {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO, &hand_sysv_stream, &hand_sysv_pingpong},
         {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO, &hand_posix_stream, &hand_posix_pingpong},
+        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, &hand_file_stream, &hand_file_pingpong},
+        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_TWO, &hand_uring_pipe_stream, &hand_uring_pipe_pingpong},
+        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, &hand_uring_pipe_stream, &hand_uring_pipe_pingpong},
+        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_TWO, &hand_uring_socket_stream, &hand_uring_socket_pingpong},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_TWO, &hand_uring_socket_stream, &hand_uring_socket_pingpong},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_TWO, &hand_uring_socket_stream, &hand_uring_socket_pingpong},
+        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, &hand_uring_file_stream, &hand_uring_file_pingpong},
 };
 
 static const struct hand_loops *loops_of(const struct hand *h) {

@@ -41,6 +41,8 @@ int hand_channel_make(const struct hand *h, struct hand_channel *ret);
 void hand_channel_keep(const struct hand_channel *c, int end);
 void hand_channel_close(struct hand_channel *c);
 void hand_channel_remove(struct hand_channel *c);
+/* Files without a name, and the semaphores that go with them (hand-file.c). */
+int hand_file_make(const struct hand *h, struct hand_channel *ret);
 
 /* Puts this process into an IPC namespace of its own, whose queues take 64 KiB where that is allowed. Returns bytes of
  * the longest message; 0 where there is no such namespace. */
@@ -62,5 +64,9 @@ extern const struct hand_loops hand_packet_stream, hand_packet_pingpong;        
 extern const struct hand_loops hand_packet_gathered_stream, hand_packet_gathered_pingpong;
 extern const struct hand_loops hand_sysv_stream, hand_sysv_pingpong; /* message queues */
 extern const struct hand_loops hand_posix_stream, hand_posix_pingpong;
+extern const struct hand_loops hand_file_stream, hand_file_pingpong;
+extern const struct hand_loops hand_uring_pipe_stream, hand_uring_pipe_pingpong; /* … and FIFOs, by io_uring */
+extern const struct hand_loops hand_uring_socket_stream, hand_uring_socket_pingpong;
+extern const struct hand_loops hand_uring_file_stream, hand_uring_file_pingpong;
 
 #endif
