@@ -17,6 +17,7 @@
 #include "agent/leader.h"
 #include "agent/peer.h"
 #include "agent/pipes.h"
+#include "schema/file-layout.h"
 #include "schema/json.h"
 
 #include <fcntl.h>
@@ -28,9 +29,6 @@
 #include <sys/vfs.h>
 
 #define WAIT_NS (100 * NSEC_PER_MSEC) /* how often one that waits looks at its limit */
-#define RING_BYTES (UINT64_C(4) << 20)
-#define SLOTS_MIN 2u
-#define SLOTS_MAX 64u
 #define FILE_NAME "file"
 
 struct file_transport {
@@ -70,22 +68,8 @@ static unsigned directions(const struct agent *a) {
         return pipes_directions(a);
 }
 
-/* Enough for both ends to be busy at once; a message that goes there and back needs one. */
-static uint32_t slots_of(const struct agent *a, size_t stride) {
-        if (directions(a) == 2)
-                return 1;
-        uint64_t n = RING_BYTES / stride;
-        return n < SLOTS_MIN ? SLOTS_MIN : n > SLOTS_MAX ? SLOTS_MAX : (uint32_t) n;
-}
-
-static size_t stride_of(const struct agent *a) {
-        size_t page = (size_t) sysconf(_SC_PAGESIZE);
-        return (a->setup.point.message_size + page - 1) / page * page;
-}
-
-static uint64_t file_bytes(const struct agent *a) {
-        size_t stride = stride_of(a);
-        return (uint64_t) slots_of(a, stride) * stride * directions(a);
+static struct file_layout layout_of(const struct agent *a) {
+        return file_layout_of(&a->setup.point, (uint64_t) sysconf(_SC_PAGESIZE));
 }
 
 /* What a transfer past the page cache is a multiple of. A file system in memory takes the flag and means nothing by it.
@@ -115,12 +99,12 @@ static int direct_unit(struct agent *a, int fd, uint64_t *ret) {
 
 /* Room for all slots is claimed now, so that a device that is full says so before the run. */
 static int claim(struct agent *a, int fd) {
-        int r = fallocate(fd, 0, 0, (off_t) file_bytes(a)) == 0 ? 0 : errno;
+        int r = fallocate(fd, 0, 0, (off_t) layout_of(a).bytes) == 0 ? 0 : errno;
         if (r == EOPNOTSUPP)
-                r = ftruncate(fd, (off_t) file_bytes(a)) == 0 ? 0 : errno;
+                r = ftruncate(fd, (off_t) layout_of(a).bytes) == 0 ? 0 : errno;
         if (r)
                 return failure_set(&a->failure, r, "a file of %" PRIu64 " bytes in the run's directory: %s",
-                                   file_bytes(a), strerrordesc_np(r));
+                                   layout_of(a).bytes, strerrordesc_np(r));
         return 0;
 }
 
@@ -160,7 +144,7 @@ static int make_signals(struct agent *a, uint64_t deadline_ns) {
         int r = map_signals(a, fd);
         for (uint32_t i = 0; r == 0 && i < a->n_workers * directions(a); i++)
                 if (sem_init(&t->signals[i].filled, 1, 0) < 0 ||
-                    sem_init(&t->signals[i].empty, 1, slots_of(a, stride_of(a))) < 0)
+                    sem_init(&t->signals[i].empty, 1, layout_of(a).slots) < 0)
                         r = failure_set(&a->failure, errno, "sem_init: %s", strerrordesc_np(errno));
         return r < 0 ? r : peer_send_fds(a, 0, &fd, 1, deadline_ns);
 }
@@ -176,13 +160,13 @@ static int take_signals(struct agent *a, uint64_t deadline_ns) {
 static void connect_worker(struct agent *a, struct worker *w, int fd) {
         struct file_transport *t = a->transport_data;
         struct file_channel *c = &t->channels[w->index];
-        size_t stride = stride_of(a);
-        *c = (struct file_channel){.slots = slots_of(a, stride), .stride = stride};
+        struct file_layout l = layout_of(a);
+        *c = (struct file_channel){.slots = l.slots, .stride = l.stride};
         for (unsigned d = 0; d < directions(a); d++) {
                 bool out = (d == 0) == (a->end == END_FIRST);
                 *(out ? &c->out : &c->in) = (struct file_way){
                         .signals = &t->signals[w->index * directions(a) + d],
-                        .begin = (off_t) (d * c->slots * stride),
+                        .begin = (off_t) (d * l.slots * l.stride),
                 };
         }
         w->send_fd = w->receive_fd = fd; /* closed with the worker */
@@ -261,6 +245,6 @@ void file_effective(const struct agent *a, struct json_writer *w) {
                 json_member_u64(w, "block_bytes", (uint64_t) st.st_blksize);
         if (t->unit)
                 json_member_u64(w, "direct_alignment_bytes", t->unit);
-        json_member_u64(w, "file_bytes", file_bytes(a));
-        json_member_u64(w, "slots", slots_of(a, stride_of(a)));
+        json_member_u64(w, "file_bytes", layout_of(a).bytes);
+        json_member_u64(w, "slots", layout_of(a).slots);
 }

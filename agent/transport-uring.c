@@ -227,7 +227,7 @@ static const struct transport_ops *base_of(const struct agent *a) {
 }
 
 static int engine_open(struct agent *a) {
-        int r = pipes_reserve_descriptors(a, 3 * a->n_workers); /* two of the channel, one of the ring */
+        int r = pipes_reserve_descriptors(a, (pipes_directions(a) + 1) * a->n_workers); /* one of them the ring's */
         return r < 0 ? r : base_of(a)->open(a);
 }
 

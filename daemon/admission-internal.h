@@ -34,6 +34,7 @@ uint64_t asked_setting(struct asked *a, const char *path);
 int check_socket_options(struct asked *a);
 int check_connections(struct asked *a);
 int check_file_sync(struct asked *a);
+int check_file_space(struct asked *a);
 
 /* admission-rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */
 uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret);

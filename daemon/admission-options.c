@@ -8,6 +8,7 @@
 
 #include "daemon/admission-internal.h"
 
+#include "schema/file-layout.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 static bool is_socket(enum transport t) {
@@ -124,4 +126,19 @@ int check_file_sync(struct asked *a) {
                 return 0;
         return asked_refuse(a, "/message_size", "alignment of O_DIRECT", unit, a->p->message_size,
                             "a message that is written past the page cache is a multiple of it");
+}
+
+/* The files of all threads, which the agents claim before the run. */
+int check_file_space(struct asked *a) {
+        struct statvfs fs;
+        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE || !a->runtime_dir ||
+            a->h.root_fd >= 0 || statvfs(a->runtime_dir, &fs) < 0)
+                return 0;
+        uint64_t need = a->p->threads * file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE)).bytes;
+        uint64_t have = (uint64_t) fs.f_bavail * fs.f_frsize;
+        if (need <= have)
+                return 0;
+        return asked_refuse(a, "/message_size", "free space of the runtime directory", have, need,
+                            "the files of all threads do not fit (to raise it: remove files, or --runtime-dir on "
+                            "another file system)");
 }

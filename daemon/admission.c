@@ -102,7 +102,8 @@ static uint64_t tasks_needed(const struct point *p) {
 static uint64_t descriptors_needed(const struct point *p) {
         if (workload_has_processes(p->workload))
                 return 2u * p->processes + AGENT_DESCRIPTORS;
-        return (uint64_t) p->threads * directions(p) + AGENT_DESCRIPTORS;
+        unsigned rings = p->engine == ENGINE_IO_URING ? 1 : 0;
+        return (uint64_t) p->threads * (directions(p) + rings) + AGENT_DESCRIPTORS;
 }
 
 /* The messages that are assembled from fields, of the ends that send. */
@@ -113,13 +114,24 @@ static uint64_t assembled_bytes(const struct point *p) {
         return (uint64_t) ends * p->threads * point_sent_messages(p) * p->message_size;
 }
 
+/* What senders into pipes hold beside their buffer: the fields that are gathered; or the pages that vmsplice leaves in
+ * a pipe, which are at most as many as it holds, and those of the message before and behind them (agent/splice.h). */
+static uint64_t pipe_copy_bytes(const struct asked *a) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), message = (a->p->message_size + page - 1) / page * page;
+        uint64_t pipe = a->spec->options.pipe_size ? round_pipe_size(a->spec->options.pipe_size) : 16 * page;
+        if (!is_pipe(a->p) || a->p->copy_mode == COPY_TWO)
+                return 0;
+        return (uint64_t) a->p->threads * directions(a->p) *
+               (a->p->copy_mode == COPY_ONE ? message : pipe + 2 * message);
+}
+
 /* A buffer of a message for each thread of each end, and what lies between them. */
 static uint64_t memory_needed(struct asked *a) {
         struct ring_layout rings;
         uint64_t need = tasks_needed(a->p) * (a->p->message_size + a->p->working_set + THREAD_OVERHEAD_BYTES);
         if (is_pipe(a->p) && a->spec->options.pipe_size)
                 need += round_pipe_size(a->spec->options.pipe_size) * a->p->threads * directions(a->p);
-        need += assembled_bytes(a->p);
+        need += assembled_bytes(a->p) + pipe_copy_bytes(a);
         if (a->spec->options.huge_pages != TOGGLE_ON) /* which have been set apart */
                 need += asked_ring_bytes(a, &rings);
         return need + asked_queue_bytes(a);
@@ -241,8 +253,9 @@ static int check_message(struct asked *a) {
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         static int (*const checks[])(struct asked *) = {
-                check_require, check_engine,    check_socket_options, check_file_sync, check_message, check_queues,
-                check_rings,   check_pipe_size, check_placement,      check_memory,    check_threads, check_connections,
+                check_require,    check_engine,  check_socket_options, check_file_sync, check_message,
+                check_file_space, check_queues,  check_rings,          check_pipe_size, check_placement,
+                check_memory,     check_threads, check_connections,
         };
         struct asked a = {.t = host->topology,
                           .runtime_dir = host->runtime_dir,

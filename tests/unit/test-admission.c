@@ -6,6 +6,8 @@
 #include "daemon/admission.h"
 #include "tests/unit/host-tree.h"
 
+#include <sys/statvfs.h>
+
 #define LIMITS(processes, files)                                                                                       \
         "Limit                     Soft Limit           Hard Limit           Units\n"                                  \
         "Max processes             10                   " processes "        processes\n"                              \
@@ -340,6 +342,29 @@ static void direct_files_are_tried(void) {
         CHECK_INT(even, 0);
 }
 
+/* Two slots for each thread, of which one each would just fit. */
+static void files_need_room(void) {
+        const struct spec spec = {.repetitions = 1};
+        struct point p = {.transport = TRANSPORT_FILE, .message_size = 4096, .threads = 1};
+        struct topology *t = NULL;
+        struct refusal r = {.status = 0};
+        struct statvfs fs;
+        CHECK_INT(statvfs("/dev/shm", &fs), 0);
+        CHECK_INT(topology_read("", &t), 0);
+        struct admission_host host = {.root = "", .topology = t, .runtime_dir = "/dev/shm"};
+        int modest = admission_check(&host, &spec, &p, &r);
+        p.threads = 256;
+        p.message_size = fs.f_bavail * fs.f_frsize / 256 / 4096 * 4096;
+        int much = p.message_size > SPEC_MESSAGE_SIZE_MAX ? 0 : admission_check(&host, &spec, &p, &r);
+        topology_free(t);
+        CHECK_INT(modest, 0);
+        if (p.message_size > SPEC_MESSAGE_SIZE_MAX || p.message_size < 4096)
+                SKIP("/dev/shm has %ju bytes", (uintmax_t) (fs.f_bavail * fs.f_frsize));
+        CHECK_INT(much, -EINVAL);
+        CHECK_STRING(r.limit, "free space of the runtime directory");
+        CHECK_STRING(r.pointer, "/message_size");
+}
+
 static void the_cgroup_limits_processes(void) {
         char tree[64];
         struct topology *t = NULL;
@@ -412,6 +437,7 @@ int main(void) {
         RUN(every_option_meets_its_setting);
         RUN(messages_go_in_pieces);
         RUN(direct_files_are_tried);
+        RUN(files_need_room);
         RUN(the_cgroup_limits_processes);
         RUN(preconditions_that_cannot_be_met);
         RUN(this_machine_admits_what_is_modest);
