@@ -76,7 +76,6 @@ static struct driver_spec spec_of(const struct mode *m, enum workload k) {
         s.options.file_sync = m->file_sync;
         s.verify = VERIFY_CHECKSUM;
         s.interval_ns = 20 * NSEC_PER_MSEC;
-        s.stall_ns = STALL_NS;
         return s;
 }
 
@@ -216,6 +215,7 @@ static void test_an_end_that_is_struck(void) {
                         struct driver_spec s = spec_of(m, workloads[i % ELEMENTS(workloads)]);
                         const struct driver_end *witness = &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
                         s.duration_ns = signal == SIGKILL ? 20 * NSEC_PER_SEC : 100 * NSEC_PER_MSEC;
+                        s.stall_ns = STALL_NS;
                         s.point.threads = 2;
                         uint64_t begin = util_now_ns();
                         int r = strike(&d, &s, victim, signal);
