@@ -63,6 +63,8 @@ void workers_free(struct agent *a) {
                 struct worker *w = &a->workers[i];
                 if (a->transport && a->transport->detach)
                         a->transport->detach(w);
+                if (a->workload && a->workload->detach)
+                        a->workload->detach(w);
                 if (w->buffer)
                         (void) munmap(w->buffer, w->buffer_length);
                 if (w->send_fd != w->receive_fd)

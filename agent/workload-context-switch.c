@@ -218,6 +218,19 @@ static void switch_close(struct agent *a) {
         }
 }
 
+static void switch_detach(struct worker *w) {
+        struct ring *ring = w->channel;
+        if (!ring)
+                return;
+        for (uint32_t i = 0; i < ring->n; i++)
+                for (unsigned k = 0; k < 2; k++)
+                        (void) util_close(ring->pipes[i][k]);
+        if (ring->set)
+                (void) munmap(ring->set, ring->set_bytes);
+        free(ring);
+        w->channel = NULL;
+}
+
 static void switch_effective(const struct agent *a, struct json_writer *w) {
         const struct ring *ring = a->workers[0].channel;
         json_member_u64(w, "processes", ring->n);
@@ -231,5 +244,6 @@ const struct workload_ops workload_context_switch = {
         .prepare = switch_prepare,
         .run = phases_run,
         .close = switch_close,
+        .detach = switch_detach,
         .effective = switch_effective,
 };

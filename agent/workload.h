@@ -23,6 +23,8 @@ struct workload_ops {
         int (*run)(struct agent *a, uint64_t start_ns);
         /* Leader: ends what prepare began beside the worker, also after a failure at any point. May be NULL. */
         void (*close)(struct agent *a);
+        /* Main thread, after the workers have ended: frees w->channel. May be NULL. */
+        void (*detach)(struct worker *w);
         /* Members of the `effective` object, as a transport's. May be NULL. */
         void (*effective)(const struct agent *a, struct json_writer *w);
 };

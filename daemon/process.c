@@ -20,8 +20,7 @@ static pid_t clone_old(uint64_t flags, int *ret_pidfd) {
 }
 
 pid_t process_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, int *ret_joins) {
-        struct clone_args args = {
-                .flags = flags | CLONE_PIDFD, .pidfd = (uintptr_t) ret_pidfd, .exit_signal = SIGCHLD};
+        struct clone_args args = {.flags = flags | CLONE_PIDFD, .pidfd = (uintptr_t) ret_pidfd, .exit_signal = SIGCHLD};
         if (cgroup_fd >= 0) {
                 args.flags |= CLONE_INTO_CGROUP;
                 args.cgroup = (uint64_t) cgroup_fd;

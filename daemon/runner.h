@@ -29,7 +29,7 @@ struct runner_host {
         struct affinity affinity; /* where an agent is that was not told: the daemon's own at its start */
         const struct topology *topology;
         struct queue_host queues; /* what runs can have of message queues */
-        const char *root; /* "" or a captured tree; NULL: "" */
+        const char *root;         /* "" or a captured tree; NULL: "" */
 };
 
 /* What is to be run. Everything pointed to must outlive the runner. */

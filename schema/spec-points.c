@@ -41,10 +41,11 @@ static int check_transport(const struct point *p, struct refusal *r) {
             check_word("wait", wait_mode_name(p->wait), 1u << p->wait, t->ever_waits, t->waits, t, r) < 0)
                 return -EINVAL;
         if (p->engine == ENGINE_IO_URING && p->copy_mode == COPY_ZERO && p->transport != TRANSPORT_TCP)
-                return refuse(r, 422, "impossible-combination", "/copy_mode",
-                              "copy_mode zero-copy is not possible with engine io_uring over transport %s: io_uring has "
-                              "no vmsplice",
-                              t->name);
+                return refuse(
+                        r, 422, "impossible-combination", "/copy_mode",
+                        "copy_mode zero-copy is not possible with engine io_uring over transport %s: io_uring has "
+                        "no vmsplice",
+                        t->name);
         return 0;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Message queues and datagrams through the real daemon: their limits, chunks, and what is left when agents are struck."""
+"""Message queues and datagrams through the real daemon: their limits, chunks, and what agents leave when struck."""
 
 import os
 import signal
