@@ -145,7 +145,9 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                 r = c->send(w, message);
                 if (LOOP_UNLIKELY(r))
                         break;
-                r = c->receive(w, &message);
+                do /* a message is under way: whoever wants to stop waits for its return */
+                        r = c->receive(w, &message);
+                while (LOOP_UNLIKELY(r == WORKER_STOP));
                 if (LOOP_UNLIKELY(r))
                         break;
                 if (clock == LOOP_TIMED)
