@@ -187,18 +187,15 @@ class Lab:
         assert runs and all(run["state"] == "done" for run in runs)
         return runs
 
-    def running(self, timeout: float = 60) -> int:
-        """The id of the run that is in its window now: its agents have been there for two seconds."""
-        group = self.sh(f"until ls -d {CGROUP}/run-* && [ $(cat {CGROUP}/run-*/cgroup.procs | wc -l) -ge 2 ]; "
-                        f"do sleep 0.1; done 2>/dev/null; sleep 2; ls -d {CGROUP}/run-*", timeout)  # fmt: skip
-        found = re.search(r"/run-(\d+)\.", group.splitlines()[-1])
-        assert found, group
+    def meanwhile(self, command: str, timeout: float = 90) -> int:
+        """Runs a command while a run is in its window, with $first and $second its agents' pids. In one go: to ask and
+        to be answered takes an emulated machine long. The run's id."""
+        text = self.sh(f"until set -- {CGROUP}/run-*/cgroup.procs && [ -e $1 ] && [ $(wc -l <$1) -ge 2 ]; "
+                       "do sleep 0.1; done 2>/dev/null; sleep 2; echo $1; set -- $(sort -n $1); first=$1 second=$2; "
+                       + command, timeout)  # fmt: skip
+        found = re.match(r".*/run-(\d+)\.", text)
+        assert found, text
         return int(found[1])
-
-    def agents(self) -> dict[str, int]:
-        """Role -> pid of the agents that are alive now."""
-        text = self.sh("for p in $(pgrep -x ipclab-agent); do echo $p $(tr '\\0' ' ' </proc/$p/cmdline); done")
-        return {line.split()[2]: int(line.split()[0]) for line in text.splitlines()}
 
     def look(self, run: int) -> Look:
         return parse_look(self.sh(f"cat /run/looks/{run}"))

@@ -95,36 +95,33 @@ def test_buffers_apart_from_their_agents(lab: Lab):
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])
 def test_a_moved_thread_is_found_out(lab: Lab, back: bool):
     experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 8})
-    run = lab.running()
-    pid = lab.agents()["sender"]
-    [was] = ids(lab.sh(f"taskset -pc {pid}").split()[-1])
-    other = min(ids(lab.sh("cat /sys/devices/system/cpu/online")) - {was})
-    lab.sh(f"taskset -pc {other} {pid}; {f'taskset -pc {was} {pid}' if back else ''}")
+    run = lab.meanwhile(
+        "was=$(taskset -pc $first | sed 's/.*: //'); other=$(((was + 1) % 4)); taskset -pc $other $first; "
+        + ("taskset -pc $was $first" if back else "")
+    )
     assert lab.wait(experiment)["state"] == "failed"
     error = lab.get(f"/runs/{run}")["error"]
-    assert error.startswith("placement_violated: sender:"), error
+    assert error.startswith("placement_violated: "), error
     lab.nothing_left()
 
 
 def test_migrated_pages_are_found_out(lab: Lab):
     first, second = sorted(sysfs_nodes(lab))
     experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 8})
-    run = lab.running()
-    lab.sh(f"migratepages {lab.agents()['receiver']} {first} {second}")
+    run = lab.meanwhile(f"migratepages $second {first} {second}")
     assert lab.wait(experiment)["state"] == "failed"
     error = lab.get(f"/runs/{run}")["error"]
-    assert error.startswith("placement_violated: receiver:") and f"on node {second}" in error, error
+    assert error.startswith("placement_violated: ") and f"on node {second}" in error, error
 
 
 @pytest.mark.parametrize(
     "how", ["systemctl restart ipclabd", "systemctl kill -s KILL --kill-whom=main ipclabd"], ids=["restart", "kill -9"]
 )
 def test_daemon_gone_in_mid_run(lab: Lab, how: str):
-    experiment = lab.post({"transport": "pipe", "placement": ["same-node", "cross-node"], "duration_seconds": 5})
-    run = lab.running()
-    before = lab.sh("systemctl show -P MainPID ipclabd")
-    lab.sh(f"{how}; until [ $(systemctl is-active ipclabd) = active ] && "
-           f"[ $(systemctl show -P MainPID ipclabd) != {before.strip()} ]; do sleep 0.5; done")  # fmt: skip
+    experiment = lab.post({"transport": "pipe", "placement": ["same-node", "cross-node"], "duration_seconds": 8})
+    run = lab.meanwhile(
+        f"{how}; until [ $(systemctl is-active ipclabd) = active ] && ! kill -0 $first 2>/dev/null; do sleep 0.5; done"
+    )
     assert lab.wait(experiment)["state"] == "done"
     runs = lab.runs(experiment)
     assert len(runs) == 2 and all(r["state"] == "done" for r in runs)
@@ -151,7 +148,7 @@ def test_tuning_is_the_administrators_to_allow(lab: Lab):
                   "print IO::Socket::UNIX->new(Peer => \"/run/ipclab-tune.sock\") ? 1 : $!'")  # fmt: skip
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tuned(lab: Lab):
     """host_tuning is on, balancing off, as an administrator may have left it."""
     lab.sh(f"mkdir -p /etc/ipclab; echo 'host_tuning = true' >{CONFIG}; systemctl restart ipclabd; echo 0 >{BALANCING}")
@@ -162,8 +159,7 @@ def tuned(lab: Lab):
 def test_balancing_is_switched_for_the_run_and_put_back(tuned: Lab):
     spec = {"transport": "pipe", "duration_seconds": 3, "require": {"numa_balancing": True}}
     experiment = tuned.post({**spec, "tune": {"numa_balancing": True}})
-    tuned.running()
-    assert tuned.sh(f"cat {BALANCING}").strip() == "1"
+    tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ]")
     assert tuned.wait(experiment)["state"] == "done"
     assert tuned.sh(f"cat {BALANCING}").strip() == "0"
     [run] = tuned.runs(experiment)
@@ -178,13 +174,12 @@ def test_balancing_is_switched_for_the_run_and_put_back(tuned: Lab):
 
 
 def test_balancing_is_put_back_after_a_kill(tuned: Lab):
-    experiment = tuned.post({"transport": "pipe", "duration_seconds": 4, "tune": {"numa_balancing": True}})
-    tuned.running()
-    assert tuned.sh(f"cat {BALANCING}").strip() == "1"
+    experiment = tuned.post({"transport": "pipe", "duration_seconds": 8, "tune": {"numa_balancing": True}})
     dropin = "/run/systemd/system/ipclabd.service.d"
-    tuned.sh(f"mkdir -p {dropin}; printf '[Service]\\nRestart=no\\n' >{dropin}/once.conf; systemctl daemon-reload; "
-             "systemctl kill -s KILL ipclabd; until [ $(systemctl is-active ipclabd) = failed ]; do sleep 0.2; done; "
-             f"rm -r {dropin}; systemctl daemon-reload")  # fmt: skip
+    tuned.sh(f"mkdir -p {dropin}; printf '[Service]\\nRestart=no\\n' >{dropin}/once.conf; systemctl daemon-reload")
+    tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ] && systemctl kill -s KILL ipclabd; "
+                    "until [ $(systemctl is-active ipclabd) = failed ]; do sleep 0.2; done")  # fmt: skip
+    tuned.sh(f"rm -r {dropin}; systemctl daemon-reload")
     assert tuned.sh(f"cat {BALANCING}").strip() == "1", "nobody is there to put it back"
     tuned.sh("systemctl start ipclabd")
     journal = tuned.sh("journalctl -u ipclabd -n 50 --no-pager")
@@ -206,7 +201,7 @@ def test_power_cut_in_the_middle_of_the_queue(lab: Lab):
     """Last of this machine: what was acknowledged before the cut is there after it, and ends."""
     spec = {"transport": "pipe", "placement": ["same-node", "default"], "duration_seconds": 2}
     acknowledged = [lab.post({**spec, "name": f"queue {n}"}) for n in range(4)]
-    lab.running()
+    lab.meanwhile("true")
     lab.guest.kill()
     lab.boot()
     for n, experiment in enumerate(acknowledged):
