@@ -104,6 +104,8 @@ int twin_begin(const char *bytes, bool huge, struct twin_memory *ret) {
         pid_t parent = getppid();
         struct clone_args args = {.flags = CLONE_PARENT | CLONE_PIDFD, .pidfd = (uintptr_t) &pidfd};
         long pid = syscall(SYS_clone3, &args, sizeof args);
+        if (pid < 0 && errno == ENOSYS) /* forbidden by a filter that cannot look into its arguments, as systemd's */
+                pid = syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD, 0UL, &pidfd, 0UL, 0UL);
         if (pid < 0)
                 return tell_failure("clone", errno);
         if (pid == 0) {
