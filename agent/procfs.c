@@ -85,3 +85,13 @@ uint64_t procfs_huge_page_bytes(void) {
                 return 0;
         return kib * 1024;
 }
+
+long procfs_setting(const char *path) {
+        char line[32], *end;
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        if (!f || !fgets(line, sizeof line, f))
+                return -1;
+        errno = 0;
+        long value = strtol(line, &end, 10);
+        return errno || end == line || (*end != '\n' && *end != '\0') ? -1 : value;
+}

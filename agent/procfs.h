@@ -22,5 +22,7 @@ int procfs_line_number(const char *text, const char *name, uint64_t *ret);
 
 /* Size of a huge page as mmap(2) gives them by default, from /proc/meminfo; 0 when this kernel has none. */
 uint64_t procfs_huge_page_bytes(void);
+/* A setting of the kernel's that is one number, by its whole path; -1 when it cannot be read. */
+long procfs_setting(const char *path);
 
 #endif

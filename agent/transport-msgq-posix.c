@@ -10,6 +10,7 @@
 #include "agent/leader.h"
 #include "agent/peer.h"
 #include "agent/pipes.h"
+#include "agent/procfs.h"
 #include "agent/queues.h"
 #include "schema/json.h"
 
@@ -69,12 +70,8 @@ static const struct transport_loops *posix_loops(const struct agent *a) {
 /* A setting of the IPC namespace that this process is in. -1: cannot be read. */
 static long setting(const char *name) {
         char path[64];
-        long value = -1;
         (void) snprintf(path, sizeof path, "/proc/sys/fs/mqueue/%s", name);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        if (!f || fscanf(f, "%ld", &value) != 1)
-                return -1;
-        return value;
+        return procfs_setting(path);
 }
 
 /* What mq_open(3) gives a queue that is made without saying how long. */

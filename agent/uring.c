@@ -3,6 +3,7 @@
 /* The cold side of io_uring: a ring per worker, what is registered with it, and operations that a signal met. */
 
 #include "agent/uring.h"
+#include "agent/procfs.h"
 
 #include "schema/json.h"
 
@@ -14,20 +15,11 @@
 #define CANCEL_ID 1u /* user_data of a cancellation; an operation's is 0 */
 #define SETTING "/proc/sys/kernel/io_uring_disabled"
 
-/* A setting of the kernel's, or -1. */
-static int read_setting(void) {
-        int v = -1;
-        _cleanup_fclose_ FILE *f = fopen(SETTING, "re");
-        if (f && fscanf(f, "%d", &v) != 1)
-                v = -1;
-        return v;
-}
-
 static int refused(struct worker *w, int error) {
-        int setting = read_setting();
+        long setting = procfs_setting(SETTING);
         if (setting > 0)
                 return failure_set(&w->failure, error,
-                                   "engine io_uring: kernel.io_uring_disabled is %d: %s (io_uring_setup: %s)", setting,
+                                   "engine io_uring: kernel.io_uring_disabled is %ld: %s (io_uring_setup: %s)", setting,
                                    setting == 1 ? "only for the group of kernel.io_uring_group" : "for nobody",
                                    strerrordesc_np(error));
         return failure_set(&w->failure, error, "engine io_uring: io_uring_setup: %s%s", strerrordesc_np(error),

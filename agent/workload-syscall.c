@@ -63,7 +63,7 @@ CALL_INLINE int loop_calls(struct worker *w, long (*call)(const struct worker *w
                                                    strerrordesc_np(errno));
                         sink += (uint64_t) r;
                 }
-                if (w->latency)
+                if (w->latency && batch) /* never 0, which the limit's being atomic hides from a checker */
                         histogram_record(w->latency, (util_now_ns() - begin + batch / 2) / batch);
                 n += batch;
                 __atomic_store_n(&w->messages, n, __ATOMIC_RELAXED);

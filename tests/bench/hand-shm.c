@@ -339,8 +339,9 @@ int hand_handover_run(const int cpus[2], uint64_t rounds, double *ret_rate) {
                 return -ENOMEM;
         int r = run_two(&(struct task){run_handover, &t, cpus}, result);
         drop_memory(TRANSPORT_MMAP_ANONYMOUS, t.lines, 4096);
+        uint64_t timed = rounds - rounds / 8;
         if (r == 0)
-                *ret_rate = (double) (rounds - rounds / 8) * 1e9 / (double) result[0];
+                *ret_rate = (double) timed * 1e9 / (double) result[0];
         return r;
 }
 
@@ -412,7 +413,8 @@ int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t pas
         int r = run_two(&(struct task){run_memcpy, &t, cpus}, result);
         drop_memory(TRANSPORT_MMAP_ANONYMOUS, shared, bytes);
         (void) munmap(t.buffer, size);
+        uint64_t timed = passes - passes / 8;
         if (r == 0)
-                *ret_rate = (double) (passes - passes / 8) * slots * (double) size * 1e9 / (double) result[0];
+                *ret_rate = (double) timed * slots * (double) size * 1e9 / (double) result[0];
         return r;
 }

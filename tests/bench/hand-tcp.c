@@ -294,7 +294,8 @@ static double median_of(struct tally *t, uint64_t from, uint64_t to) {
         for (uint64_t i = from; i < to; i++)
                 times[i - from] = t->round_trips[i % TIMES_MAX];
         qsort(times, to - from, sizeof *times, by_value);
-        double median = times[(to - from) / 2];
+        uint64_t middle = (to - from) / 2;
+        double median = times[middle];
         free(times);
         return median;
 }
