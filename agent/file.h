@@ -13,10 +13,11 @@
 #include <stdalign.h>
 #include <sys/types.h>
 
-/* In memory that both ends map. */
+/* In memory that both ends map. Both ends write to both for every message, so one line that goes to and fro is cheaper
+ * than two. */
 struct file_signals {
         alignas(WORKER_LINE) sem_t filled; /* waited for by the receiver */
-        alignas(WORKER_LINE) sem_t empty;  /* waited for by the sender */
+        sem_t empty;                       /* waited for by the sender */
 };
 
 /* One direction, at one end. */
