@@ -190,6 +190,29 @@ static void test_timing(void) {
         free(w);
 }
 
+/* The time of a message ends when its bytes have been looked at: one that is found wrong then is in no histogram. */
+static void test_timing_ends_after_the_look(void) {
+        static const struct {
+                int (*loop)(struct worker *w);
+                unsigned direction;
+                double pace_ns;
+        } loops[] = {{scripted_initiator, 1, 0}, {scripted_initiator, 1, 1}, {scripted_receiver, 0, 1}};
+        for (size_t i = 0; i < ELEMENTS(loops); i++) {
+                struct worker *w = new_worker(VERIFY_CHECKSUM, 100);
+                struct histogram *h = calloc(1, sizeof *h);
+                if (!h)
+                        abort();
+                w->latency = h;
+                w->pace_ns = loops[i].pace_ns;
+                script.direction = loops[i].direction;
+                script.damage_at = 31;
+                CHECK_INT(loops[i].loop(w), -EBADMSG);
+                CHECK_UINT(histogram_total(h), 31);
+                free(h);
+                free(w);
+        }
+}
+
 int main(void) {
         RUN(test_limit);
         RUN(test_stopped_in_a_message);
@@ -197,5 +220,6 @@ int main(void) {
         RUN(test_verification);
         RUN(test_touch_reads);
         RUN(test_timing);
+        RUN(test_timing_ends_after_the_look);
         return check_end();
 }
