@@ -83,16 +83,23 @@ HANDLER(handle_runs) {
 /* ---- results ---- */
 
 struct table {
-        struct json_writer *w;            /* JSON */
-        struct text *text;                /* CSV */
-        char *columns[POINT_COLUMNS_MAX]; /* the points' fields, in the order they first appear */
-        size_t n_columns;
+        struct json_writer *w; /* JSON */
+        struct text *text;     /* CSV */
+        struct columns {
+                char *names[POINT_COLUMNS_MAX]; /* in the order they first appear */
+                size_t n;
+        } point, effective; /* the points' fields; what was in force */
         int error;
 };
 
+static void columns_deinit(struct columns *c) {
+        for (size_t i = 0; i < c->n; i++)
+                free(c->names[i]);
+}
+
 static void table_deinit(struct table *t) {
-        for (size_t i = 0; i < t->n_columns; i++)
-                free(t->columns[i]);
+        columns_deinit(&t->point);
+        columns_deinit(&t->effective);
 }
 
 static int visit_result_json(void *userdata, const struct result_record *row) {
@@ -101,30 +108,33 @@ static int visit_result_json(void *userdata, const struct result_record *row) {
         return 0;
 }
 
-static int parse_point(const struct result_record *row, struct json **ret) {
-        return json_parse(row->point_json, strlen(row->point_json), ret, NULL);
-}
-
-static int add_column(struct table *t, const char *name) {
-        for (size_t i = 0; i < t->n_columns; i++)
-                if (strcmp(t->columns[i], name) == 0)
+static int add_column(struct columns *c, const char *name) {
+        for (size_t i = 0; i < c->n; i++)
+                if (strcmp(c->names[i], name) == 0)
                         return 0;
-        if (t->n_columns == POINT_COLUMNS_MAX)
+        if (c->n == POINT_COLUMNS_MAX)
                 return -E2BIG;
-        t->columns[t->n_columns] = strdup(name);
-        return t->columns[t->n_columns] ? (t->n_columns++, 0) : -ENOMEM;
+        c->names[c->n] = strdup(name);
+        return c->names[c->n] ? (c->n++, 0) : -ENOMEM;
 }
 
-/* First pass over the rows: points of different workloads have different fields. */
+static int add_columns(struct columns *c, const char *object) {
+        struct json *root;
+        int k = object ? json_parse(object, strlen(object), &root, NULL) : 0;
+        if (!object || k < 0)
+                return k;
+        for (const struct json *i = json_first(root); i && k >= 0; i = json_next(i))
+                k = add_column(c, json_key(i));
+        json_free(root);
+        return k;
+}
+
+/* First pass over the rows: points of different workloads have different fields, and mechanisms different settings. */
 static int visit_result_columns(void *userdata, const struct result_record *row) {
         struct table *t = userdata;
-        struct json *point;
-        t->error = parse_point(row, &point);
-        if (t->error < 0)
-                return 1;
-        for (const struct json *i = json_first(point); i && t->error >= 0; i = json_next(i))
-                t->error = add_column(t, json_key(i));
-        json_free(point);
+        t->error = add_columns(&t->point, row->point_json);
+        if (t->error >= 0)
+                t->error = add_columns(&t->effective, row->effective_json);
         return t->error < 0;
 }
 
@@ -199,17 +209,23 @@ static void csv_flags(struct text *t, const char *flags_json) {
         text_csv(t, joined.data);
 }
 
+/* The members of an object, each followed by a comma. */
+static int csv_members(struct text *t, const struct columns *c, const char *object) {
+        struct json *root = NULL;
+        int k = object ? json_parse(object, strlen(object), &root, NULL) : 0;
+        for (size_t i = 0; k >= 0 && i < c->n; i++) {
+                csv_value(t, root ? json_get(root, c->names[i]) : NULL);
+                text_puts(t, ",");
+        }
+        json_free(root);
+        return k;
+}
+
 static int visit_result_csv(void *userdata, const struct result_record *row) {
         struct table *t = userdata;
-        struct json *point;
-        t->error = parse_point(row, &point);
+        t->error = csv_members(t->text, &t->point, row->point_json);
         if (t->error < 0)
                 return 1;
-        for (size_t i = 0; i < t->n_columns; i++) {
-                csv_value(t->text, json_get(point, t->columns[i]));
-                text_puts(t->text, ",");
-        }
-        json_free(point);
         text_printf(t->text, "%u,%u,%u", row->runs, row->runs_planned, row->runs_failed);
         csv_statistic(t->text, &row->throughput_bytes_per_second);
         csv_statistic(t->text, &row->messages_per_second);
@@ -222,6 +238,9 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         for (size_t i = 0; i < n_counter_columns; i++)
                 csv_statistic(t->text, statistic_of_column(row, &counter_columns[i]));
         text_puts(t->text, ",");
+        t->error = csv_members(t->text, &t->effective, row->effective_json);
+        if (t->error < 0)
+                return 1;
         csv_flags(t->text, row->flags_json);
         text_puts(t->text, ",");
         text_csv(t->text, row->error);
@@ -234,8 +253,8 @@ static void csv_statistic_header(struct text *t, const char *name) {
 }
 
 static void csv_header(struct table *t) {
-        for (size_t i = 0; i < t->n_columns; i++) {
-                text_csv(t->text, t->columns[i]);
+        for (size_t i = 0; i < t->point.n; i++) {
+                text_csv(t->text, t->point.names[i]);
                 text_puts(t->text, ",");
         }
         text_puts(t->text, "runs,runs_planned,runs_failed");
@@ -252,6 +271,8 @@ static void csv_header(struct table *t) {
                 csv_statistic_header(t->text, scaled_columns[i].column.name);
         for (size_t i = 0; i < n_counter_columns; i++)
                 csv_statistic_header(t->text, counter_columns[i].name);
+        for (size_t i = 0; i < t->effective.n; i++)
+                text_printf(t->text, ",effective_%s", t->effective.names[i]);
         text_puts(t->text, ",flags,error\r\n");
 }
 

@@ -206,6 +206,7 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         for (size_t i = 0; i < n_counter_columns; i++)
                 member_statistic(w, counter_columns[i].name, statistic_of_column(row, &counter_columns[i]));
         json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");
+        json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");
         member_list(w, "flags", row->flags_json);
         json_member_string(w, "error", row->error);
         json_object_end(w);

@@ -84,9 +84,10 @@ struct result_record {
         /* of the agent that "counted_by" of the runs' results names; n = 0 where there is no such counter */
         struct statistic cycles, instructions, l1d_read_misses, llc_misses, context_switches;
         struct statistic cpu_ns_per_message, cpu_ns_per_gigabyte, cycles_per_byte;
-        char *reasons_json; /* {"cycles": sentence}: why a statistic is missing although there are runs */
-        char *flags_json;   /* union over the runs */
-        char *error;        /* of the last failed run, or NULL */
+        char *reasons_json;   /* {"cycles": sentence}: why a statistic is missing although there are runs */
+        char *flags_json;     /* union over the runs */
+        char *effective_json; /* {"chunk_bytes": 8192}: what was in force, a list where the runs differ */
+        char *error;          /* of the last failed run, or NULL */
 };
 
 void experiment_record_deinit(struct experiment_record *r);

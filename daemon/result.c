@@ -9,6 +9,7 @@
 
 #include "daemon/result-cost.h"
 #include "daemon/result-derived.h"
+#include "daemon/result-effective.h"
 #include "daemon/statistics.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -231,6 +232,8 @@ int result_to_json(const struct result *r, char **ret) {
                         json_member_raw(&w, r->roles[end], r->reports[end]->counters);
         json_object_end(&w);
         numastat_put(&r->numa, &w);
+        if (e == 0)
+                e = result_effective_to_json(r->reports, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);

@@ -6,6 +6,7 @@
  */
 
 #include "daemon/log.h"
+#include "daemon/result-effective.h"
 #include "daemon/service-internal.h"
 #include "daemon/statistics.h"
 #include "schema/json.h"
@@ -49,6 +50,7 @@ struct columns {
         size_t n[ELEMENTS(figures)];
         char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
         char *latency_reason;
+        struct effective_values effective;
 };
 
 static void columns_deinit(struct columns *c) {
@@ -57,6 +59,7 @@ static void columns_deinit(struct columns *c) {
                 free(c->reasons[i]);
         }
         free(c->latency_reason);
+        effective_values_deinit(&c->effective);
 }
 
 static int columns_init(struct columns *c, size_t n_runs) {
@@ -145,6 +148,8 @@ static int collect_run(const char *result_json, struct columns *c, const char **
         const char *reason = string_member(result, "latency_reason");
         if (r == 0 && reason)
                 r = keep_reason(&c->latency_reason, reason);
+        if (r == 0)
+                r = effective_values_add(&c->effective, result);
         if (!*latency_kind)
                 *latency_kind = known_latency_kind(result);
         json_free(result);
@@ -243,6 +248,8 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                 r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
         if (r == 0)
                 r = print_reasons(&c, row->latency_kind, &row->reasons_json);
+        if (r == 0)
+                r = effective_values_print(&c.effective, &row->effective_json);
         return r;
 }
 

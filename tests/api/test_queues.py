@@ -70,6 +70,9 @@ def test_in_chunks(unix, rows, transport):
     for agent in run["agents"]:
         assert agent["effective"]["chunk_bytes"] == piece
     assert run["result"]["messages"] > 0
+    assert run["result"]["effective"]["chunk_bytes"] == piece
+    (row,) = unix.items(f"/experiments/{run['experiment_id']}/results")
+    assert row["effective"]["chunk_bytes"] == piece
 
 
 @pytest.mark.parametrize("transport", QUEUES + DATAGRAMS)

@@ -152,6 +152,21 @@ def test_csv_has_the_columns_that_studies_plot(client, done):
             assert figure == "" if row[name] is None else float(figure) == row[name]["median"]
 
 
+def test_results_say_what_was_in_force(client, done):
+    """Each mechanism has settings of its own: none may be looked up in the agents' accounts first."""
+    runs = client.items(f"/experiments/{done['id']}/runs")
+    path = f"/experiments/{done['id']}/results"
+    rows = client.get(path)["items"]
+    for row in rows:
+        own = [run["result"]["effective"] for run in runs if run["point"] == row["point"]]
+        assert all(effective == row["effective"] for effective in own)
+        assert row["effective"]["pipe_size"] == runs[0]["agents"][0]["effective"]["pipe_size"]
+        assert row["effective"]["send_method"] == "write"
+    answer = client.request("GET", path, headers={"Accept": "text/csv"})
+    for line, row in zip(table(answer.body), rows, strict=True):
+        assert int(line["effective_pipe_size"]) == row["effective"]["pipe_size"]
+
+
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [

@@ -122,6 +122,7 @@ static int keep_row(void *userdata, const struct result_record *row) {
         (*rows)->point_json = strdup(row->point_json);
         (*rows)->flags_json = strdup(row->flags_json);
         (*rows)->reasons_json = strdup(row->reasons_json);
+        (*rows)->effective_json = strdup(row->effective_json);
         (*rows)->error = row->error ? strdup(row->error) : NULL;
         (*rows)++;
         return 0;
@@ -186,13 +187,14 @@ static void test_results_of_counters(void) {
                  "\"context_switches\": 50, \"reasons\": {\"hardware\": \"gone\"}}}}"},
                 /* before there were counters */
                 {"{\"throughput_bytes_per_second\": 1, \"counters\": {\"server\": {\"cycles\": 1}}}"},
+                {"{\"effective\": {\"chunk_bytes\": 8192}, \"counters\": {}}"},
         };
         HOUSE h;
         house_start(&h);
         struct refusal r = {0};
         bool created;
         int64_t id;
-        CHECK_INT(SUBMIT(&h, "{\"repetitions\": 3}", NULL, &id, &created, &r), 0);
+        CHECK_INT(SUBMIT(&h, "{\"repetitions\": 4}", NULL, &id, &created, &r), 0);
         for (size_t i = 0; i < ELEMENTS(runs); i++)
                 CHECK_INT(run_next(&h, STATE_DONE, runs[i].result, "[]", NULL), 0);
         struct result_record row = {0}, *p = &row;
@@ -203,6 +205,7 @@ static void test_results_of_counters(void) {
         CHECK_UINT(row.cycles.n, 0);
         CHECK_UINT(row.cycles_per_byte.n, 0);
         CHECK(row.cpu_ns_per_message.n == 1 && row.cpu_ns_per_message.median == 5);
+        CHECK_STRING(row.effective_json, "{\"chunk_bytes\":8192}");
         CHECK_STRING(row.reasons_json, "{\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
                                        "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\"}");
         result_record_deinit(&row);

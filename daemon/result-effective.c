@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Which of what the agents say belongs beside the figures, and whose word is taken. Called by result.c and
+ * service-results.c. */
+
+#include "daemon/result-effective.h"
+
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Both ends say most of it; a buffer is told by the end that fills or empties it. */
+static const struct {
+        const char *name;
+        enum end end; /* asked first */
+} settings[] = {
+        {"chunk_bytes", END_FIRST},     {"chunks_per_message", END_FIRST},
+        {"send_method", END_FIRST},     {"fields", END_FIRST},
+        {"pipe_size", END_FIRST},       {"pipe_size_max", END_FIRST},
+        {"sndbuf_bytes", END_FIRST},    {"rcvbuf_bytes", END_SECOND},
+        {"nodelay", END_FIRST},         {"congestion", END_FIRST},
+        {"segment_bytes", END_FIRST},   {"queue_bytes", END_FIRST},
+        {"queue_messages", END_FIRST},  {"queue_message_bytes", END_FIRST},
+        {"ring_bytes", END_FIRST},      {"ring_messages", END_FIRST},
+        {"ring_slot_bytes", END_FIRST}, {"page_bytes", END_FIRST},
+        {"huge_pages", END_FIRST},      {"file_sync", END_FIRST},
+        {"file_system", END_FIRST},     {"file_bytes", END_FIRST},
+        {"slots", END_FIRST},           {"direct_alignment_bytes", END_FIRST},
+};
+_Static_assert(ELEMENTS(settings) == EFFECTIVE_COUNT, "one list of values per setting");
+
+static int parse(const struct message_report *m, struct json **ret) {
+        int r = m->effective ? json_parse(m->effective, strlen(m->effective), ret, NULL) : 0;
+        if (r == 0 && *ret && json_type(*ret) != JSON_OBJECT)
+                r = -EBADMSG;
+        return r == 0 || r == -ENOMEM ? r : -EBADMSG;
+}
+
+static int put_value(struct json_writer *w, const char *name, const struct json *value) {
+        _cleanup_free_ char *text = json_print(value);
+        if (!text)
+                return -ENOMEM;
+        json_member_raw(w, name, text);
+        return 0;
+}
+
+/* With the reason beside a null. */
+static int put_setting(struct json_writer *w, size_t i, struct json *const ends[END_COUNT]) {
+        const struct json *end = ends[settings[i].end];
+        if (!end || !json_get(end, settings[i].name))
+                end = ends[settings[i].end == END_FIRST ? END_SECOND : END_FIRST];
+        const struct json *value = end ? json_get(end, settings[i].name) : NULL;
+        if (!value)
+                return 0;
+        char key[64];
+        (void) snprintf(key, sizeof(key), "%s_reason", settings[i].name);
+        const struct json *reason = json_get(end, key);
+        int r = put_value(w, settings[i].name, value);
+        return r == 0 && reason ? put_value(w, key, reason) : r;
+}
+
+int result_effective_to_json(const struct message_report *const reports[END_COUNT], struct json_writer *w) {
+        struct json *ends[END_COUNT] = {NULL};
+        int r = 0;
+        for (int end = 0; r == 0 && end < END_COUNT; end++)
+                if (reports[end])
+                        r = parse(reports[end], &ends[end]);
+        json_put_key(w, "effective");
+        json_object_begin(w);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++)
+                r = put_setting(w, i, ends);
+        json_object_end(w);
+        for (int end = 0; end < END_COUNT; end++)
+                json_free(ends[end]);
+        return r;
+}
+
+static int add(struct effective_values *v, size_t i, const struct json *value) {
+        _cleanup_free_ char *text = json_print(value);
+        if (!text)
+                return -ENOMEM;
+        for (size_t k = 0; k < v->of[i].n; k++)
+                if (strcmp(v->of[i].texts[k], text) == 0)
+                        return 0;
+        char **texts = reallocarray(v->of[i].texts, v->of[i].n + 1, sizeof(*texts));
+        if (!texts)
+                return -ENOMEM;
+        v->of[i].texts = texts;
+        v->of[i].texts[v->of[i].n++] = util_steal(&text);
+        return 0;
+}
+
+int effective_values_add(struct effective_values *v, const struct json *result) {
+        const struct json *effective = json_type(result) == JSON_OBJECT ? json_get(result, "effective") : NULL;
+        int r = 0;
+        if (!effective || json_type(effective) != JSON_OBJECT)
+                return 0;
+        for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++) {
+                const struct json *value = json_get(effective, settings[i].name);
+                if (value)
+                        r = add(v, i, value);
+        }
+        return r;
+}
+
+int effective_values_print(const struct effective_values *v, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (size_t i = 0; i < ELEMENTS(settings); i++) {
+                if (v->of[i].n == 0)
+                        continue;
+                json_put_key(&w, settings[i].name);
+                if (v->of[i].n > 1)
+                        json_array_begin(&w);
+                for (size_t k = 0; k < v->of[i].n; k++)
+                        json_put_raw(&w, v->of[i].texts[k]);
+                if (v->of[i].n > 1)
+                        json_array_end(&w);
+        }
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+void effective_values_deinit(struct effective_values *v) {
+        for (size_t i = 0; i < ELEMENTS(settings); i++) {
+                for (size_t k = 0; k < v->of[i].n; k++)
+                        free(v->of[i].texts[k]);
+                free(v->of[i].texts);
+        }
+        *v = (struct effective_values){0};
+}
