@@ -10,13 +10,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define LINE 64u
 
-/* From the start of one field to that of the next: whole cache lines, and one between them. */
+/* From the start of one field to that of the next: whole cache lines or pages, with a line between them at least. */
 static size_t stride_of(size_t size, unsigned n) {
-        size_t longest = (size + n - 1) / n;
-        return (longest + LINE - 1) / LINE * LINE + LINE;
+        size_t longest = (size + n - 1) / n, page = (size_t) sysconf(_SC_PAGESIZE);
+        size_t unit = longest >= page / 2 ? page : LINE;
+        return (longest + LINE + unit - 1) / unit * unit;
 }
 
 int fields_new(size_t size, unsigned n, struct fields **ret) {
@@ -27,14 +29,14 @@ int fields_new(size_t size, unsigned n, struct fields **ret) {
         _cleanup_free_ struct fields *f = aligned_alloc(LINE, (sizeof *f + LINE - 1) / LINE * LINE);
         if (!f)
                 return -ENOMEM;
-        *f = (struct fields){.n = n, .length = n * stride_of(size, n)};
+        size_t stride = stride_of(size, n);
+        *f = (struct fields){.n = n, .length = n * stride};
         f->memory = mmap(NULL, f->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (f->memory == MAP_FAILED)
                 return -ENOMEM;
         memset(f->memory, 0x5a, f->length); /* the first touch puts the pages where this thread's policy says */
         for (unsigned i = 0; i < n; i++)
-                f->iov[i] = (struct iovec){.iov_base = f->memory + i * stride_of(size, n),
-                                           .iov_len = size / n + (i < size % n)};
+                f->iov[i] = (struct iovec){.iov_base = f->memory + i * stride, .iov_len = size / n + (i < size % n)};
         *ret = util_steal(&f);
         return 0;
 }

@@ -3,9 +3,18 @@
 #define IPCLAB_AGENT_FIELDS_H
 
 /*
- * A message that lies in several places (copy mode one-copy): the fields that a program would gather with writev(2) or
- * sendmsg(2). Each lies on cache lines of its own, apart from the next, as allocations of their own do; their lengths
- * differ by at most a byte, and none is empty, so that a message has at most as many fields as bytes.
+ * A message that lies in several places (copy modes of pipes and sockets): the fields that a program would gather with
+ * writev(2) or sendmsg(2). Their lengths differ by at most a byte, and none is empty, so that a message has at most as
+ * many fields as bytes.
+ *
+ * Each lies apart from the next, as allocations of their own do: on cache lines of its own, and from half a page on it
+ * begins on a page's boundary. For a kernel that only copies, one place is as good as another; one that sends pages as
+ * they lie (MSG_ZEROCOPY, sendmsg_zc) takes an entry of the socket buffer for each page that a field touches. A field
+ * of two pages that begins within one touches three, and eight of those no longer fit into the 17 entries of one socket
+ * buffer. Whatever the copy mode, the layout is the same, so that what is compared is what becomes of the fields and
+ * not where they were.
+ *
+ * Source: Linux net/core/datagram.c (zerocopy_fill_skb_from_iter), include/linux/skbuff.h (MAX_SKB_FRAGS).
  */
 
 #include "agent/worker.h"

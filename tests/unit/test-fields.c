@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct {
         size_t size;
@@ -72,6 +73,28 @@ static void test_filled_as_one_message(void) {
         }
 }
 
+/* How many pages fields touch is what sending them without a copy costs: no more than they fill, from half of one on.
+ */
+static void test_long_fields_begin_pages(void) {
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        const struct {
+                size_t longest;
+                bool begins_page;
+        } lengths[] = {{page / 2 - 1, false}, {page / 2, true}, {page - 63, true},
+                       {page, true},          {2 * page, true}, {2 * page + 1, true}};
+        for (size_t i = 0; i < ELEMENTS(lengths); i++) {
+                struct fields *f;
+                unsigned unaligned = 0;
+                CHECK_INT(fields_new(8 * lengths[i].longest, 8, &f), 0);
+                for (unsigned k = 0; k < f->n; k++) {
+                        unaligned += (uintptr_t) f->iov[k].iov_base % page != 0;
+                        CHECK((unsigned char *) f->iov[k].iov_base + lengths[i].longest <= f->memory + f->length);
+                }
+                CHECK_INT(unaligned == 0, lengths[i].begins_page);
+                fields_free(f);
+        }
+}
+
 static void test_bad(void) {
         struct fields *f = NULL;
         CHECK_INT(fields_new(0, 8, &f), -EINVAL);
@@ -83,6 +106,7 @@ static void test_bad(void) {
 
 int main(void) {
         RUN(test_cut);
+        RUN(test_long_fields_begin_pages);
         RUN(test_filled_as_one_message);
         RUN(test_bad);
         return check_end();
