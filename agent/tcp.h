@@ -8,8 +8,9 @@
  *      transport-tcp.c  the transport: what a worker owns, what was in force
  *      tcp-connect.c    how the connections come to be
  *      tcp-loops.h      streams whose messages carry the time of their sending, one way or both
- *      tcp-modes.c      the three copy modes by system calls
- *      tcp-uring.c      the same by io_uring
+ *      tcp-modes.h      the three copy modes
+ *      tcp-syscall.c    … by system calls
+ *      tcp-uring.c      … by io_uring
  *
  * The server (first end) listens, the client connects; connection i belongs to thread i of both. A message is assembled
  * from fields that lie apart:
@@ -69,6 +70,9 @@ int tcp_pages(const struct agent *a, struct page_list *list);
 
 /* The loops of the copy modes, by system calls. */
 const struct transport_loops *tcp_syscall_loops(const struct agent *a);
+
+/* How the effective engine and copy mode send, by name. */
+const char *tcp_send_method(const struct agent *a);
 
 /* Which way this agent's messages go. */
 bool tcp_agent_sends(const struct agent *a);

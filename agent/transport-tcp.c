@@ -144,12 +144,16 @@ int tcp_pages(const struct agent *a, struct page_list *list) {
         return r;
 }
 
-static void put_sending(const struct agent *a, struct json_writer *w) {
+const char *tcp_send_method(const struct agent *a) {
         static const char *const methods[ENGINE_COUNT][COPY_COUNT] = {
                 [ENGINE_SYSCALL] = {"send", "sendmsg", "sendmsg MSG_ZEROCOPY"},
                 [ENGINE_IO_URING] = {"send", "sendmsg", "sendmsg_zc"}};
+        return methods[a->setup.point.engine][a->setup.point.copy_mode];
+}
+
+static void put_sending(const struct agent *a, struct json_writer *w) {
         const struct tcp_channel *c = a->workers[0].channel;
-        json_member_string(w, "send_method", methods[a->setup.point.engine][a->setup.point.copy_mode]);
+        json_member_string(w, "send_method", tcp_send_method(a));
         json_member_u64(w, "fields", tcp_fields(c)->n);
         if (c->zerocopy)
                 json_member_u64(w, "pool_messages", c->zerocopy->n);
