@@ -24,7 +24,7 @@ static ssize_t engine_receive(struct worker *w, unsigned char *data, size_t n, i
 static ssize_t engine_send_uncopied(struct worker *w, size_t sent, int flags);
 /* As their namesakes in zerocopy.h. */
 static int engine_wait(struct worker *w, bool begun);
-static int engine_collect(struct worker *w);
+static int engine_collect(struct worker *w, zerocopy_enough enough);
 static int engine_relieve(struct worker *w);
 /* What can be polled for notifications beside the socket; -1: nothing. */
 static int engine_news(const struct worker *w);
@@ -169,7 +169,7 @@ LOOP_INLINE int uncopied_send(struct worker *w, unsigned char *message) {
 
 static int uncopied_prepare(struct worker *w) {
         const struct tcp_channel *c = w->channel;
-        int r = zerocopy_ready(c->zerocopy) ? 0 : engine_collect(w);
+        int r = zerocopy_ready(c->zerocopy) ? 0 : engine_collect(w, zerocopy_ready);
         return r < 0 || zerocopy_ready(c->zerocopy) ? r : 1;
 }
 
@@ -191,8 +191,9 @@ static void uncopied_sent(struct worker *w) {
         zerocopy_advance(c->zerocopy);
 }
 
+/* All of them, needed or not: any that is left would end the sleep at once. */
 static int uncopied_idle(struct worker *w) {
-        return engine_collect(w);
+        return engine_collect(w, NULL);
 }
 
 static const struct tcp_mode uncopied_mode = {

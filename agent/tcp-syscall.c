@@ -35,9 +35,9 @@ static int engine_wait(struct worker *w, bool begun) {
         return zerocopy_wait(w, c->zerocopy, begun);
 }
 
-static int engine_collect(struct worker *w) {
+static int engine_collect(struct worker *w, zerocopy_enough enough) {
         const struct tcp_channel *c = w->channel;
-        return zerocopy_collect(w, c->zerocopy);
+        return zerocopy_collect(w, c->zerocopy, enough);
 }
 
 static int engine_relieve(struct worker *w) {

@@ -85,9 +85,9 @@ static bool is_error_message(const struct cmsghdr *c) {
                (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR);
 }
 
-int zerocopy_read(struct zerocopy *z, int fd, struct zerocopy_news *ret) {
+int zerocopy_read(struct zerocopy *z, int fd, zerocopy_enough enough, struct zerocopy_news *ret) {
         *ret = (struct zerocopy_news){};
-        for (;;) {
+        while (!enough || !enough(z)) {
                 union {
                         struct cmsghdr header;
                         char space[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
@@ -105,10 +105,11 @@ int zerocopy_read(struct zerocopy *z, int fd, struct zerocopy_news *ret) {
                                 return r;
                 }
         }
+        return 0;
 }
 
-static int collect(struct worker *w, struct zerocopy *z, struct zerocopy_news *ret) {
-        int r = zerocopy_read(z, w->send_fd, ret);
+static int collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough, struct zerocopy_news *ret) {
+        int r = zerocopy_read(z, w->send_fd, enough, ret);
         worker_add(&w->zerocopy_completions, ret->completions);
         worker_add(&w->zerocopy_copied, ret->copied);
         if (r == -EPROTO)
@@ -122,9 +123,9 @@ static int collect(struct worker *w, struct zerocopy *z, struct zerocopy_news *r
         return 0;
 }
 
-int zerocopy_collect(struct worker *w, struct zerocopy *z) {
+int zerocopy_collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough) {
         struct zerocopy_news news;
-        return collect(w, z, &news);
+        return collect(w, z, enough, &news);
 }
 
 /* Sleeps until there may be a notification. A connection that is gone will give no more of them. */
@@ -143,14 +144,15 @@ static int await_notification(struct worker *w, int timeout_ms) {
 }
 
 int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun) {
+        zerocopy_enough enough = begun ? zerocopy_has_room : zerocopy_ready;
         for (;;) {
-                struct zerocopy_news news;
-                int r = collect(w, z, &news);
-                if (r < 0 || (begun ? zerocopy_has_room(z) : zerocopy_ready(z)))
+                int r = zerocopy_collect(w, z, enough);
+                if (r < 0 || enough(z))
                         return r;
                 if (!begun && worker_over(w))
                         return WORKER_STOP;
-                if (news.completions == 0 && (r = await_notification(w, POLL_MS)) < 0)
+                r = await_notification(w, POLL_MS);
+                if (r < 0)
                         return r;
         }
 }
@@ -177,7 +179,7 @@ int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns) {
         struct zerocopy_news news;
         uint64_t now_ns = util_now_ns();
         worker_count(&w->enobufs);
-        int r = collect(w, z, &news);
+        int r = collect(w, z, NULL, &news);
         if (r < 0)
                 return r;
         if (news.completions || *since_ns == 0) {

@@ -65,15 +65,20 @@ static inline void zerocopy_advance(struct zerocopy *z) {
 /* Sends low … high (inclusive, modulo 2^32) are notified. 0; -EPROTO when one of them was not due. */
 int zerocopy_notified(struct zerocopy *z, uint32_t low, uint32_t high);
 
-/* Reads all notifications that are there. 0; -EPROTO; the errno of recvmsg or of a notification. */
-int zerocopy_read(struct zerocopy *z, int fd, struct zerocopy_news *ret);
+/* What is waited for: zerocopy_ready, zerocopy_has_room. Each reading of the error queue is a system call, and the one
+ * that finds it empty is one too many. */
+typedef bool (*zerocopy_enough)(const struct zerocopy *z);
+
+/* Reads notifications until there are `enough`, or (NULL) all that are there. 0, also when there were too few; -EPROTO;
+ * the errno of recvmsg or of a notification. */
+int zerocopy_read(struct zerocopy *z, int fd, zerocopy_enough enough, struct zerocopy_news *ret);
 
 /*
  * In the worker's thread, for its socket w->send_fd; notifications are counted in w. 0; WORKER_STOP when worker_over()
  * came true before a message has begun; negative errno with w->failure.
  */
 int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun); /* until ready; of a message begun: until room */
-int zerocopy_collect(struct worker *w, struct zerocopy *z);          /* what there is, without waiting */
+int zerocopy_collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough); /* zerocopy_read() */
 /* After a send that failed with ENOBUFS: waits for notifications, at most until the limits that are to blame (they are
  * named) have been in the way for too long. since_ns: 0 at the first failure in a row, kept by the caller. */
 int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns);

@@ -9,10 +9,13 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define SIZE 4096u
 
@@ -122,6 +125,61 @@ static void test_no_room(void) {
         zerocopy_free(z);
 }
 
+/* Stands in for the C library's: while there is a script it is an error queue of so many notifications, a send each. */
+static struct {
+        bool on;
+        uint32_t next, end;
+        unsigned reads;
+} script;
+
+ssize_t recvmsg(int fd, struct msghdr *m, int flags) {
+        if (!script.on)
+                return syscall(SYS_recvmsg, fd, m, flags);
+        script.reads++;
+        if (script.next == script.end) {
+                errno = EAGAIN;
+                return -1;
+        }
+        struct sock_extended_err e = {
+                .ee_origin = SO_EE_ORIGIN_ZEROCOPY, .ee_info = script.next, .ee_data = script.next};
+        struct cmsghdr *c = m->msg_control;
+        c->cmsg_level = SOL_IP;
+        c->cmsg_type = IP_RECVERR;
+        c->cmsg_len = CMSG_LEN(sizeof e);
+        memcpy(CMSG_DATA(c), &e, sizeof e);
+        m->msg_controllen = CMSG_SPACE(sizeof e);
+        script.next++;
+        return 0;
+}
+
+/* Nothing is read that is not waited for, and nothing behind what was: not even to see that there is no more. */
+static void test_read_no_further_than_needed(void) {
+        struct zerocopy *z = new_pool();
+        struct zerocopy_news news;
+        for (unsigned i = 0; i < 5; i++)
+                zerocopy_sent(z); /* ids 0 to 4 in one message, that is not the sender's until the last is notified */
+        zerocopy_advance(z);
+        zerocopy_sent(z); /* id 5 */
+        z->current = 0;
+        script.on = true;
+        script.end = 6;
+        CHECK_INT(zerocopy_read(z, -1, zerocopy_has_room, &news), 0);
+        CHECK_UINT(script.reads, 0);
+        CHECK_INT(zerocopy_read(z, -1, zerocopy_ready, &news), 0);
+        CHECK_UINT(script.reads, 5);
+        CHECK_UINT(news.completions, 5);
+        CHECK_UINT(z->pending[1], 1);
+        CHECK_INT(zerocopy_read(z, -1, NULL, &news), 0); /* all: one, and then that there is none */
+        CHECK_UINT(script.reads, 7);
+        CHECK_UINT(z->pending[1], 0);
+        zerocopy_sent(z);
+        CHECK_INT(zerocopy_read(z, -1, zerocopy_ready, &news), 0); /* too few, and no wait for more */
+        CHECK_UINT(script.reads, 8);
+        CHECK_UINT(news.completions, 0);
+        script.on = false;
+        zerocopy_free(z);
+}
+
 static int connected_pair(int ret[2]) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof a;
@@ -188,7 +246,7 @@ static void test_real_notifications(void) {
         }
         for (unsigned i = 0; w->zerocopy_completions < 3 * z->n && i < 1000; i++) {
                 (void) poll(NULL, 0, 1);
-                CHECK_INT(zerocopy_collect(w, z), 0);
+                CHECK_INT(zerocopy_collect(w, z, NULL), 0);
         }
         CHECK_UINT(w->zerocopy_completions, 3 * z->n);
         CHECK_UINT(w->zerocopy_copied, 3 * z->n);
@@ -264,6 +322,7 @@ int main(void) {
         RUN(test_numbers_wrap);
         RUN(test_what_cannot_be);
         RUN(test_no_room);
+        RUN(test_read_no_further_than_needed);
         RUN(test_real_notifications);
         RUN(test_wait_sees_the_peer_go);
         RUN(test_wait_stops);
