@@ -68,10 +68,6 @@ static int check_capabilities(const struct spec *s, const struct point *p, struc
                         return refuse(r, 422, "not-available", asked[i].pointer, "%s is not available: %s", t->name,
                                       t->unavailable);
         }
-        if (s->rate > 0 && p->workload == WORKLOAD_STREAM && p->transport == TRANSPORT_TCP)
-                return refuse(
-                        r, 422, "not-available", "/rate",
-                        "rate is not available for a stream over tcp, which this build sends in a closed loop only");
         return options_check_point(&s->options, p, r);
 }
 

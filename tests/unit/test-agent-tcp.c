@@ -2,8 +2,7 @@
 
 /*
  * Real pairs of agents over TCP: every copy mode, engine and direction with every byte checked; sizes that no field
- * divides; many connections; what the sockets and the notifications of zero-copy sends tell. test-agent-tcp-faults.c
- * breaks them.
+ * divides; many connections; open loops; what the sockets and the notifications of zero-copy sends tell. test-agent-tcp-faults.c breaks them.
  */
 
 #include "check.h"
@@ -197,24 +196,49 @@ static void test_latency_of_messages(void) {
 }
 
 /* In an open loop the messages come as often as they should, on a busy machine no more often, each with its latency. */
-static void test_rate(void) {
-        for (size_t k = 0; k < ELEMENTS(jobs); k++) {
+static void test_rate_by_time(void) {
+        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(engines); k++) {
+                const struct job *job = &jobs[k % ELEMENTS(jobs)];
                 struct driver d;
-                struct driver_spec s = tcp_spec(&jobs[k], ENGINE_SYSCALL, modes[k % ELEMENTS(modes)]);
-                bool pingpong = jobs[k].workload == WORKLOAD_PINGPONG;
+                struct driver_spec s = tcp_spec(job, engines[k / ELEMENTS(jobs)], modes[k % ELEMENTS(modes)]);
+                bool pingpong = job->workload == WORKLOAD_PINGPONG;
                 s.rate = 1000;
                 s.duration_ns = 500 * NSEC_PER_MSEC;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         const struct driver_end *e = &d.ends[end];
                         double rate = (double) e->report.messages * 1e9 / (double) e->report.window_ns;
-                        bool timed = pingpong ? end == END_FIRST : receives(&jobs[k], end);
+                        bool timed = pingpong ? end == END_FIRST : receives(job, end);
                         CHECK(e->report.messages > 0);
                         CHECK(rate < 1500); /* some may be made up for that were late before the window */
                         CHECK((histogram_total(&e->latency) > 0) == timed);
                 }
                 driver_deinit(&d);
         }
+}
+
+/* Every mode of both engines keeps to the schedule: the last of 100 messages is not there before its time, and each has
+ * one latency, at the end that knows when it was due; both ways each end has a schedule of its own. */
+static void test_rate_by_count(void) {
+        for (size_t e = 0; e < ELEMENTS(engines); e++)
+                for (size_t m = 0; m < ELEMENTS(modes); m++)
+                        for (size_t k = 0; k < ELEMENTS(jobs); k++) {
+                                bool pingpong = jobs[k].workload == WORKLOAD_PINGPONG;
+                                struct driver d;
+                                struct driver_spec s = counted_spec(&jobs[k], engines[e], modes[m], 100);
+                                s.warmup_ns = 0;
+                                s.rate = 2000;
+                                CHECK(run_well(&d, &s));
+                                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                        const struct driver_end *x = &d.ends[end];
+                                        bool timed = pingpong ? end == END_FIRST : receives(&jobs[k], end);
+                                        CHECK_UINT(x->report.messages, 100);
+                                        CHECK_UINT(histogram_total(&x->latency), timed ? 100 : 0);
+                                        if (timed)
+                                                CHECK(x->report.window_ns >= 99 * NSEC_PER_SEC / 2000);
+                                }
+                                driver_deinit(&d);
+                        }
 }
 
 static void test_every_verification(void) {
@@ -233,7 +257,8 @@ int main(void) {
         RUN(test_every_mode_by_time);
         RUN(test_odd_sizes_by_count);
         RUN(test_latency_of_messages);
-        RUN(test_rate);
+        RUN(test_rate_by_time);
+        RUN(test_rate_by_count);
         RUN(test_every_verification);
         return check_end();
 }

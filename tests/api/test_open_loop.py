@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Experiments with a rate over TCP: what is admitted runs, keeps to the schedule and says so."""
+
+import pytest
+
+RATE = 400
+
+
+def engines(unix):
+    (tcp,) = [t for t in unix.get("/transports")["items"] if t["name"] == "tcp"]
+    return [name for name, engine in tcp["engines"].items() if engine["available"]]
+
+
+@pytest.mark.parametrize("workload", ["stream", "pingpong"])
+def test_rate_over_tcp(unix, workload):
+    spec = {
+        "name": "open loop",
+        "workload": workload,
+        "transport": "tcp",
+        "engine": engines(unix),
+        "copy_mode": ["two-copy", "one-copy", "zero-copy"],
+        "threads": 2,
+        "message_size": 4096,
+        "messages": 60,
+        "warmup_seconds": 0,
+        "rate": RATE,
+    }
+    experiment = unix.wait_final(unix.post(spec)["id"], 60)
+    assert experiment["state"] == "done", experiment
+    runs = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert len(runs) == 3 * len(spec["engine"])
+    for run in runs:
+        result = run["result"]
+        assert result["loop"] == "open"
+        assert result["messages"] == result["latency_ns"]["count"] == 60
+        assert result["latency_ns"]["kind"] == ("rtt" if workload == "pingpong" else "one_way")
+        assert result["window_ns"] >= 29 / RATE * 2 * 1e9  # each thread has half of both
