@@ -2,7 +2,8 @@
 
 /*
  * Real pairs of agents over TCP: every copy mode, engine and direction with every byte checked; sizes that no field
- * divides; many connections; open loops; what the sockets and the notifications of zero-copy sends tell. test-agent-tcp-faults.c breaks them.
+ * divides; many connections; open loops; what the sockets and the notifications of zero-copy sends tell; the pages that
+ * the proof has. test-agent-tcp-faults.c breaks them.
  */
 
 #include "check.h"
@@ -11,6 +12,7 @@
 #include "tests/bench/driver.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char *agent_path(void) {
         static char path[512];
@@ -241,6 +243,64 @@ static void test_rate_by_count(void) {
                         }
 }
 
+/* Pages by what and where the proof has them; -1: some are on no node. */
+static int64_t proven_pages(const char *proof, const char *what) {
+        struct json *root;
+        int64_t sum = 0;
+        if (!proof || json_parse(proof, strlen(proof), &root, NULL) < 0)
+                return -1;
+        const struct json *list = json_get(root, "pages");
+        for (const struct json *row = list ? json_first(list) : NULL; row; row = json_next(row)) {
+                const char *name;
+                int64_t total, absent;
+                if (json_as_string(json_get(row, "what"), &name) < 0 || strcmp(name, what) != 0)
+                        continue;
+                if (json_as_i64(json_get(row, "total"), &total) < 0 ||
+                    json_as_i64(json_get(row, "absent"), &absent) < 0 || absent != 0)
+                        sum = INT64_MIN / 2;
+                sum += total;
+        }
+        json_free(root);
+        return sum < 0 ? -1 : sum;
+}
+
+/* Messages that an end keeps: the buffer, and what it sends from. */
+static uint64_t kept_messages(const struct driver_spec *s, const struct job *job, enum end end) {
+        if (!sends(job, end))
+                return 1;
+        if (s->point.copy_mode == COPY_ZERO)
+                return 1 + point_pool_messages(s->point.message_size);
+        return s->point.copy_mode == COPY_TWO && receives(job, end) ? 3 : 2;
+}
+
+/* All that messages lie in is proven to be where it is, of every thread, listed each or (from 65 threads on) together.
+ */
+static void test_proof_has_every_page(void) {
+        static const uint32_t threads[] = {1, 3, 64, 65};
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        for (size_t t = 0; t < ELEMENTS(threads); t++)
+                for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(modes) * ELEMENTS(engines); k++) {
+                        const struct job *job = &jobs[k % ELEMENTS(jobs)];
+                        struct driver d;
+                        struct driver_spec s =
+                                counted_spec(job, engines[k / ELEMENTS(jobs) / ELEMENTS(modes)],
+                                             modes[k / ELEMENTS(jobs) % ELEMENTS(modes)], threads[t] > 3 ? 2 : 20);
+                        s.point.threads = threads[t];
+                        s.point.message_size = 8 * page;
+                        s.point.fields = 8; /* of a page each, and a line apart: of two pages each */
+                        s.warmup_ns = 0;
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                uint64_t n = kept_messages(&s, job, end), whole = 1;
+                                if (sends(job, end))
+                                        whole = s.point.copy_mode == COPY_TWO && receives(job, end) ? 2 : 1;
+                                uint64_t expected = threads[t] * (whole * 8 + (n - whole) * 16);
+                                CHECK_INT(proven_pages(d.ends[end].proof, "buffer"), expected);
+                        }
+                        driver_deinit(&d);
+                }
+}
+
 static void test_every_verification(void) {
         for (size_t m = 0; m < ELEMENTS(modes); m++)
                 for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
@@ -260,5 +320,6 @@ int main(void) {
         RUN(test_rate_by_time);
         RUN(test_rate_by_count);
         RUN(test_every_verification);
+        RUN(test_proof_has_every_page);
         return check_end();
 }
