@@ -85,6 +85,26 @@ static void member_exact(struct json_writer *w, const char *key, uint64_t v) {
                 json_member_u64_text(w, key, v);
 }
 
+static void put_limit(struct json_writer *w, const char *key, const char *name, uint64_t value, const char *raise) {
+        json_put_key(w, key);
+        json_object_begin(w);
+        json_member_string(w, "name", name);
+        member_exact(w, "value", value);
+        json_member_string(w, "raise", raise);
+        json_object_end(w);
+}
+
+/* "limit" is what largest_message ends at; "at_start", what a run finds before it is raised for longer messages. */
+static void put_limits(struct json_writer *w, const struct capacity *c) {
+        if (c->reach) {
+                put_limit(w, "limit", c->reach_limit, c->reach_value, c->reach_raise);
+                put_limit(w, "at_start", c->limit, c->value, c->raise);
+        } else {
+                put_limit(w, "limit", c->limit, c->value, c->raise);
+                json_member_null(w, "at_start");
+        }
+}
+
 static void put_capacity(struct json_writer *w, const struct capacity *c) {
         json_put_key(w, "capacity");
         json_object_begin(w);
@@ -92,16 +112,12 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
                 json_member_null(w, "largest_message");
                 json_member_null(w, "largest_transfer");
                 json_member_null(w, "limit");
+                json_member_null(w, "at_start");
                 json_member_string(w, "reason", c->reason);
         } else {
                 json_member_u64(w, "largest_message", c->largest_message);
                 member_exact(w, "largest_transfer", c->largest_transfer);
-                json_put_key(w, "limit");
-                json_object_begin(w);
-                json_member_string(w, "name", c->limit);
-                member_exact(w, "value", c->value);
-                json_member_string(w, "raise", c->raise);
-                json_object_end(w);
+                put_limits(w, c);
                 json_member_null(w, "reason");
         }
         json_object_end(w);

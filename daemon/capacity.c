@@ -155,13 +155,17 @@ static void decide_queue(const struct reading *g, struct capacity *c, enum queue
 }
 
 /* A run can have more: as far as `limit`, which is at limit_value, lets it. */
-static void extend(struct capacity *c, uint64_t reach, const char *limit, uint64_t limit_value) {
+static void extend(struct capacity *c, uint64_t reach, const char *limit, uint64_t limit_value, const char *raise) {
         if (reach <= c->largest_transfer || (c->reach && c->reach <= reach))
                 return;
         c->reach = reach;
         c->reach_limit = limit;
         c->reach_value = limit_value;
+        c->reach_raise = raise;
 }
+
+#define RAISED_ALREADY "cannot be raised: the most that a run is given in its own IPC namespace"
+#define RAISE_RLIMIT "LimitMSGQUEUE=BYTES in the unit, or ulimit -q"
 
 static int read_msgq_sysv(const struct reading *g, struct capacity *c) {
         uint64_t message = 0, queue = 0, message_reach = 0, queue_reach = 0;
@@ -175,9 +179,9 @@ static int read_msgq_sysv(const struct reading *g, struct capacity *c) {
         else
                 decide_queue(g, c, QUEUE_MSGMAX, message, "sysctl kernel.msgmax=BYTES kernel.msgmnb=BYTES");
         if (message_reach <= queue_reach)
-                extend(c, message_reach, "kernel.msgmax", message_reach);
+                extend(c, message_reach, "kernel.msgmax", message_reach, RAISED_ALREADY);
         else
-                extend(c, queue_reach, "kernel.msgmnb", queue_reach);
+                extend(c, queue_reach, "kernel.msgmnb", queue_reach, RAISED_ALREADY);
         return 0;
 }
 
@@ -187,11 +191,16 @@ static int read_msgq_posix(const struct reading *g, struct capacity *c) {
         int r = read_queue_setting(g, QUEUE_MSGSIZE_MAX, &v, &reach);
         if (r < 0)
                 return unknown(c, g->h, r);
+        uint64_t fits = bytes > QUEUES_POSIX_OVERHEAD ? bytes - QUEUES_POSIX_OVERHEAD : 0;
+        if (fits < v) {
+                decide(c, fits, "RLIMIT_MSGQUEUE", bytes, RAISE_RLIMIT);
+                return 0;
+        }
         decide_queue(g, c, QUEUE_MSGSIZE_MAX, v, "sysctl fs.mqueue.msgsize_max=BYTES (16777216 at most)");
-        if (bytes < reach + QUEUES_POSIX_OVERHEAD && bytes > QUEUES_POSIX_OVERHEAD)
-                extend(c, bytes - QUEUES_POSIX_OVERHEAD, "RLIMIT_MSGQUEUE", bytes);
+        if (fits < reach)
+                extend(c, fits, "RLIMIT_MSGQUEUE", bytes, RAISE_RLIMIT);
         else
-                extend(c, reach, "fs.mqueue.msgsize_max", reach);
+                extend(c, reach, "fs.mqueue.msgsize_max", reach, RAISED_ALREADY);
         return 0;
 }
 
@@ -299,6 +308,10 @@ const char *capacity_unavailable(const struct capacity_question *q) {
         return queue && q->queues && q->queues->trouble[0] ? q->queues->trouble : NULL;
 }
 
+static const char *raise_prefix(const char *raise) {
+        return strncmp(raise, "cannot", 6) == 0 ? "it " : "to raise it: ";
+}
+
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
                            struct refusal *r) {
         struct capacity c;
@@ -312,11 +325,11 @@ int capacity_check_message(struct hostfs *h, const struct capacity_question *q, 
         if (c.reach)
                 return refuse_limit(r, "/message_size", c.reach_limit, limit_value, value,
                                     "a message of %s bytes does not fit the %s: %" PRIu64 " at most in a run's own IPC "
-                                    "namespace, as %s ends at %s there; chunk: true sends it in pieces",
+                                    "namespace, as %s is %s there at most; %s%s; chunk: true sends it in pieces",
                                     value, transport_terms[q->transport].title, c.largest_message, c.reach_limit,
-                                    limit_value);
+                                    limit_value, raise_prefix(c.reach_raise), c.reach_raise);
         return refuse_limit(r, "/message_size", c.limit, limit_value, value,
                             "a message of %s bytes does not fit the %s: %" PRIu64 " at most, as %s is %s; %s%s", value,
                             transport_terms[q->transport].title, c.largest_message, c.limit, limit_value,
-                            strncmp(c.raise, "cannot", 6) == 0 ? "it " : "to raise it: ", c.raise);
+                            raise_prefix(c.raise), c.raise);
 }

@@ -26,8 +26,9 @@ struct capacity {
         uint64_t value;                             /* its current value; for most the same as largest_transfer */
         uint64_t reach; /* largest_transfer of runs that have the setting raised for them; 0: it cannot be */
         const char *reach_limit;
-        uint64_t reach_value; /* what ends that */
-        const char *raise;    /* how a person raises it; static */
+        uint64_t reach_value;    /* what ends that */
+        const char *reach_raise; /* how a person raises that; static */
+        const char *raise;       /* how a person raises it; static */
 };
 
 struct capacity_question {

@@ -45,11 +45,22 @@ def test_rows_show_the_setting(rows, transport):
         "msgq-sysv": ("kernel.msgmax", "kernel/msgmax"),
         "msgq-posix": ("fs.mqueue.msgsize_max", "fs/mqueue/msgsize_max"),
     }[transport]
-    assert capacity["limit"]["name"] == name
-    assert capacity["limit"]["raise"]
-    assert capacity["largest_message"] >= capacity["largest_transfer"] == capacity["limit"]["value"]
+    start = capacity["at_start"] or capacity["limit"]
+    assert start["name"] == name
+    assert start["raise"] and capacity["limit"]["raise"]
+    assert capacity["largest_message"] >= capacity["largest_transfer"] == start["value"]
     if os.geteuid() == 0:
-        assert capacity["limit"]["value"] == host_setting(path)
+        assert start["value"] == host_setting(path)
+
+
+@pytest.mark.parametrize("transport", QUEUES)
+def test_the_limit_is_the_one_that_refuses(unix, rows, transport):
+    capacity = queue_row(rows, transport)["capacity"]
+    most, limit = capacity["largest_message"], capacity["limit"]
+    assert limit["value"] >= most
+    problem = unix.request("POST", "/experiments", SPEC | {"transport": transport, "message_size": most + 1})
+    assert (problem.json["limit"]["name"], int(problem.json["limit"]["value"])) == (limit["name"], limit["value"])
+    assert limit["raise"] in problem.json["detail"]
 
 
 @pytest.mark.parametrize("transport", QUEUES + DATAGRAMS)

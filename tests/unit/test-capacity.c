@@ -202,6 +202,50 @@ static void json_has_a_row_for_every_transport(void) {
         json_free(root);
 }
 
+/* Which limit largest_message ends at, and what a run finds as it comes. */
+static void json_names_the_limit_that_limits(void) {
+        static const struct {
+                const char *transport;
+                bool settable;
+                uint64_t rlimit;
+                const char *capacity; /* up to the words for people */
+        } cases[] = {
+                {"msgq-posix", true, 819200,
+                 "{\"largest_message\":819104,\"largest_transfer\":8192,\"limit\":{\"name\":\"RLIMIT_MSGQUEUE\","
+                 "\"value\":819200,\"raise\":\"LimitMSGQUEUE=BYTES in the unit, or ulimit -q\"},\"at_start\":{\"name\":"
+                 "\"fs.mqueue.msgsize_max\",\"value\":8192,"},
+                {"msgq-posix", true, UINT64_MAX,
+                 "{\"largest_message\":16777216,\"largest_transfer\":8192,\"limit\":{\"name\":"
+                 "\"fs.mqueue.msgsize_max\",\"value\":16777216,\"raise\":\"cannot be raised"},
+                {"msgq-posix", true, 1000,
+                 "{\"largest_message\":904,\"largest_transfer\":904,\"limit\":{\"name\":\"RLIMIT_MSGQUEUE\",\"value\":"
+                 "1000,"},
+                {"msgq-posix", false, 819200,
+                 "{\"largest_message\":8192,\"largest_transfer\":8192,\"limit\":{\"name\":\"fs.mqueue.msgsize_max\","
+                 "\"value\":8192,\"raise\":\"run ipclabd as root"},
+                {"msgq-sysv", true, 819200,
+                 "{\"largest_message\":16777216,\"largest_transfer\":8192,\"limit\":{\"name\":\"kernel.msgmax\","
+                 "\"value\":16777216,\"raise\":\"cannot be raised"},
+        };
+        char tree[64];
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct queue_host queues = {.settable = cases[i].settable, .rlimit_msgqueue = cases[i].rlimit};
+                char *text = NULL;
+                struct json *root = NULL;
+                queues.fresh[QUEUE_MSGMAX] = queues.fresh[QUEUE_MSGSIZE_MAX] = 8192;
+                queues.fresh[QUEUE_MSGMNB] = 16384;
+                CHECK_INT(capacity_to_json(&(struct admission_host){.root = tree, .queues = &queues}, &text), 0);
+                CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+                free(text);
+                _cleanup_free_ char *row = json_print(json_get(row_of(root, cases[i].transport), "capacity"));
+                json_free(root);
+                if (strncmp(row, cases[i].capacity, strlen(cases[i].capacity)) != 0)
+                        CHECK_FAIL("case %zu: %s", i, row);
+        }
+        host_tree_remove(tree);
+}
+
 static void this_machine_has_its_file_systems(void) {
         char *text = NULL;
         CHECK_INT(capacity_to_json(&(struct admission_host){.root = "", .runtime_dir = "/"}, &text), 0);
@@ -216,6 +260,7 @@ int main(void) {
         RUN(io_uring_is_what_the_kernel_says);
         RUN(io_uring_names_the_setting);
         RUN(json_has_a_row_for_every_transport);
+        RUN(json_names_the_limit_that_limits);
         RUN(this_machine_has_its_file_systems);
         return check_end();
 }
