@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * {"sender": {"node": 0, "cpu": 3, "memory": {"policy": "bind", "nodes": [0]}}, …}: each part is held against the
- * topology on its own, so that each refusal names the one thing that this machine has not.
+ * topology on its own, so that each refusal names the one thing that this machine has not. A node without a cpu leaves
+ * the threads to roam on it, as numactl does; only those of tcp are pinned, a CPU each, as a server's are.
  */
 
 #include "daemon/placement-internal.h"
@@ -17,6 +18,7 @@ struct end_context {
         const struct topology *t;
         const struct end_placement *asked;
         const char *role;
+        bool pinned; /* each thread on one of the node's CPUs */
         struct agent_placement *given;
         struct refusal *r;
 };
@@ -125,6 +127,8 @@ static int take_node(const struct end_context *c, const struct topology_node *no
                 return refuse_node(c, "node", node->id, "nodes with CPUs", node_has_cpus,
                                    list[0] ? "has no CPU inside the cpuset of ipclabd" : "has no CPUs");
         }
+        if (c->pinned) /* once it is known where the other end is */
+                return 0;
         if (node->n_cpus > AGENT_CPUS_MAX)
                 return refuse(c->r, 422, "limit-exceeded", "/placement",
                               "node %d has %zu CPUs, an agent may be given %u", node->id, node->n_cpus, AGENT_CPUS_MAX);
@@ -190,6 +194,47 @@ static int resolve_end(const struct end_context *c) {
         return x < 0 ? x : take_memory(c);
 }
 
+static bool is_pinned(const struct point *p) {
+        return workload_has_transport(p->workload) && p->transport == TRANSPORT_TCP;
+}
+
+/* The node whose CPUs an end's threads are to be pinned to; NULL: none, or that is done. */
+static const struct topology_node *node_to_pin_to(const struct topology *t, const struct point *p, enum end end) {
+        const struct end_placement *asked = &p->placement.ends[end];
+        return is_pinned(p) && asked->cpu < 0 && asked->node >= 0 ? topology_find_node(t, asked->node) : NULL;
+}
+
+/* CPUs of the node in topology order, as many as there are threads; those of the other end last. */
+static int pin_threads(const struct topology_node *node, uint32_t threads, const struct agent_placement *other,
+                       struct agent_placement *ret) {
+        size_t n = 0, wanted = threads < node->n_cpus ? threads : node->n_cpus;
+        _cleanup_free_ int *cpus = calloc(wanted, sizeof(int));
+        if (!cpus)
+                return -ENOMEM;
+        for (int others = 0; others <= 1; others++)
+                for (size_t i = 0; i < node->n_cpus && n < wanted; i++) {
+                        bool taken = false;
+                        for (size_t k = 0; k < other->n_cpus && !taken; k++)
+                                taken = other->cpus[k] == node->cpus[i];
+                        if (taken == (bool) others)
+                                cpus[n++] = node->cpus[i];
+                }
+        return placement_set_cpus(ret, cpus, n);
+}
+
+static int pin_ends(const struct topology *t, const struct point *p, struct run_placement *ret) {
+        const struct topology_node *nodes[END_COUNT] = {node_to_pin_to(t, p, END_FIRST),
+                                                        node_to_pin_to(t, p, END_SECOND)};
+        if (nodes[END_FIRST] && nodes[END_FIRST] == nodes[END_SECOND])
+                return placement_spread(t, nodes[END_FIRST], p->threads, ret);
+        for (unsigned e = 0; e < END_COUNT; e++) {
+                int x = nodes[e] ? pin_threads(nodes[e], p->threads, &ret->ends[!e], &ret->ends[e]) : 0;
+                if (x < 0)
+                        return x;
+        }
+        return 0;
+}
+
 int placement_resolve_explicit(const struct topology *t, const struct point *p, struct run_placement *ret,
                                struct refusal *r) {
         for (unsigned e = 0; e < workload_agents(p->workload); e++) {
@@ -197,6 +242,7 @@ int placement_resolve_explicit(const struct topology *t, const struct point *p, 
                         .t = t,
                         .asked = &p->placement.ends[e],
                         .role = role_name(p->workload, p->transport, (enum end) e),
+                        .pinned = is_pinned(p),
                         .given = &ret->ends[e],
                         .r = r,
                 };
@@ -204,5 +250,5 @@ int placement_resolve_explicit(const struct topology *t, const struct point *p, 
                 if (x < 0)
                         return x;
         }
-        return 0;
+        return pin_ends(t, p, ret);
 }

@@ -160,6 +160,18 @@ static size_t pick_turn(const struct topology *t, const struct topology_node *no
         return best;
 }
 
+int placement_spread(const struct topology *t, const struct topology_node *node, uint32_t threads,
+                     struct run_placement *ret) {
+        size_t n = smaller(threads, node->n_cpus), turn = pick_turn(t, node, n);
+        _cleanup_free_ int *second = calloc(n, sizeof(int));
+        if (!second)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                second[i] = second_cpu(node, n, turn, i);
+        int r = placement_set_cpus(&ret->ends[END_FIRST], node->cpus, n);
+        return r < 0 ? r : placement_set_cpus(&ret->ends[END_SECOND], second, n);
+}
+
 static int resolve_same_node(const struct topology *t, uint32_t threads, struct run_placement *ret, struct refusal *r) {
         const struct topology_node *node = pick_node(t, 2, 2);
         if (!node)
@@ -169,17 +181,9 @@ static int resolve_same_node(const struct topology *t, uint32_t threads, struct 
                                     "same-node needs a node with two CPUs; here no node has more than 1 that ipclab "
                                     "may use (same-cpu puts both ends on one)");
 
-        size_t n = smaller(threads, node->n_cpus), turn = pick_turn(t, node, n);
         ret->shares_cpus = 2 * (size_t) threads > node->n_cpus;
         ret->shares_cores = count_cores(t, node) < 2;
-        _cleanup_free_ int *second = calloc(n, sizeof(int));
-        if (!second)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                second[i] = second_cpu(node, n, turn, i);
-        int x = placement_set_cpus(&ret->ends[END_FIRST], node->cpus, n);
-        if (x == 0)
-                x = placement_set_cpus(&ret->ends[END_SECOND], second, n);
+        int x = placement_spread(t, node, threads, ret);
         for (unsigned e = 0; x == 0 && e < END_COUNT; e++)
                 placement_bind_memory(t, node, &ret->ends[e]);
         return x;

@@ -23,14 +23,15 @@ struct run_placement {
 /*
  * Resolves a point's placement:
  *
- *      default     nothing pinned, no policy
+ *      default     nothing pinned, no policy: where the kernel puts the threads, whatever the transport
  *      same-cpu    both ends on one CPU
  *      same-core   two SMT siblings; refused where there are none
  *      same-node   CPUs of one node, of different cores where it has them; threads take as many CPUs as there are, the
  *                  ends disjoint ones when there are enough
  *      cross-node  each end on a node of its own; refused where only one node has CPUs
- *      explicit    cpu: that one; node: the whole node, roaming, as numactl --cpunodebind; memory as given, as
- *                  numactl --membind, --preferred, --interleave, --localalloc
+ *      explicit    cpu: that one; node: the whole node, roaming, as numactl --cpunodebind, but over tcp a CPU of the
+ *                  node for each thread, pinned, in topology order, the other end's last; memory as given, as numactl
+ *                  --membind, --preferred, --interleave, --localalloc
  *
  * Among nodes the first that fits is taken, those with memory before those without. Named placements but default bind
  * memory to their node, or to the nearest with memory. Leaders and daemon get CPUs that no worker has, where there are

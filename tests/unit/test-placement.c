@@ -206,6 +206,45 @@ static void objects_are_held_against_the_machine(void) {
         }
 }
 
+/* {"node": n, "cpu": c} of each end. */
+static void threads_over_tcp_have_a_cpu_each(void) {
+        static const struct {
+                const char *machine;
+                uint32_t threads;
+                struct {
+                        int node, cpu;
+                } ends[END_COUNT];
+                const char *expected;
+        } cases[] = {
+                {"one-node", 1, {{0, -1}, {0, -1}}, "0 default | 1 default | rest "},
+                {"one-node", 8, {{0, -1}, {0, -1}}, "0,1 default | 1,0 default | rest "},
+                {"two-sockets-smt", 1, {{0, -1}, {0, -1}}, "0 default | 2 default | rest 4,5,6,7"},
+                {"two-sockets-smt", 2, {{0, -1}, {0, -1}}, "0,2 default | 3,1 default | rest 4,5,6,7"},
+                {"two-sockets-smt", 3, {{0, -1}, {1, -1}}, "0,2,1 default | 4,6,5 default | rest 3,7"},
+                {"two-sockets-smt", 9, {{1, -1}, {0, -1}}, "4,6,5,7 default | 0,2,1,3 default | rest "},
+                {"two-sockets-smt", 2, {{1, -1}, {-1, -1}}, "4,6 default | - default | rest 0,1,2,3"},
+                /* the other end's own CPU comes last */
+                {"two-sockets-smt", 2, {{0, -1}, {-1, 0}}, "2,1 default | 0 default | rest 4,5,6,7"},
+                {"two-sockets-smt", 2, {{1, 6}, {1, -1}}, "6 default | 4,5 default | rest 0,1,2,3"},
+                {"one-node", 2, {{-1, 0}, {0, -1}}, "0 default | 1,0 default | rest "},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct topology *t = NULL;
+                struct text got = {.length = 0};
+                struct point p = make_point(PLACEMENT_EXPLICIT, cases[i].threads);
+                p.transport = TRANSPORT_TCP;
+                for (unsigned e = 0; e < END_COUNT; e++)
+                        p.placement.ends[e] =
+                                (struct end_placement){.node = cases[i].ends[e].node, .cpu = cases[i].ends[e].cpu};
+                CHECK_INT(read_machine(cases[i].machine, &t), 0);
+                resolve_to_text(t, &p, &got);
+                topology_free(t);
+                if (strcmp(got.at, cases[i].expected) != 0)
+                        CHECK_FAIL("%s x%u\n got      %s\n expected %s", cases[i].machine, cases[i].threads, got.at,
+                                   cases[i].expected);
+        }
+}
+
 static void the_pointer_names_the_role_of_the_workload(void) {
         struct topology *t = NULL;
         struct text got = {.length = 0};
@@ -491,6 +530,7 @@ static void buffers_are_placed_apart(void) {
 int main(void) {
         RUN(names_are_resolved_on_every_machine);
         RUN(objects_are_held_against_the_machine);
+        RUN(threads_over_tcp_have_a_cpu_each);
         RUN(the_pointer_names_the_role_of_the_workload);
         RUN(memory_comes_from_the_nearest_node);
         RUN(one_agent_takes_one_place);
