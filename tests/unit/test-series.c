@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The bench's arithmetic: medians, and whether its intervals hold what they promise where the truth is known. */
+
+#include "tests/bench/series.h"
+#include "tests/unit/check.h"
+
+#define TRIALS 300u
+
+static uint64_t noise_state;
+
+/* 1, give or take `spread`, evenly; from a fixed seed. */
+static double noise(double spread) {
+        noise_state = noise_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return 1 + spread * ((double) (noise_state >> 33) / (double) (UINT64_C(1) << 31) * 2 - 1);
+}
+
+static void fill(struct series *s, unsigned n, double level, double spread) {
+        for (s->n = 0; s->n < n; s->n++)
+                s->values[s->n] = level * noise(spread);
+}
+
+static void test_median(void) {
+        static struct series s;
+        s = (struct series){{7}, 1};
+        CHECK(series_median(&s) == 7);
+        s = (struct series){{9, 1, 4}, 3};
+        CHECK(series_median(&s) == 4);
+        s = (struct series){{9, 1, 4, 2}, 4};
+        CHECK(series_median(&s) == 3);
+        CHECK(series_min(&s) == 1 && series_max(&s) == 9);
+        CHECK(s.values[0] == 9); /* the order stays: places belong together */
+}
+
+static void test_few_rounds_have_no_interval(void) {
+        static struct series a, b;
+        fill(&a, RATIO_INTERVAL_FROM - 1, 50, 0);
+        fill(&b, RATIO_INTERVAL_FROM - 1, 100, 0);
+        struct ratio r = series_ratio(&a, &b);
+        CHECK(r.value == 0.5);
+        CHECK(!r.has_interval);
+        CHECK(!ratio_settled(&r, 1));
+        CHECK_INT(ratio_verdict(&r, 0.97), VERDICT_UNDECIDED); /* nothing is called below on so little */
+        CHECK_INT(ratio_verdict(&r, 0.5), VERDICT_REACHED);
+}
+
+static void test_the_same_twice(void) {
+        static struct series a, b;
+        fill(&a, 20, 90, 0.1);
+        fill(&b, 20, 100, 0.1);
+        struct ratio r = series_ratio(&a, &b), again = series_ratio(&a, &b);
+        CHECK(r.has_interval && r.low < r.value && r.value < r.high);
+        CHECK(r.low == again.low && r.high == again.high);
+}
+
+/* What disturbs a whole turn is in both, and cancels. */
+static void test_common_disturbance_cancels(void) {
+        static struct series a, b;
+        fill(&b, 21, 100, 0.5);
+        a.n = b.n;
+        for (unsigned i = 0; i < a.n; i++)
+                a.values[i] = 0.98 * b.values[i];
+        struct ratio r = series_ratio(&a, &b);
+        CHECK(ratio_settled(&r, 0.0001));
+        CHECK(r.value > 0.9799 && r.value < 0.9801);
+}
+
+static void test_verdicts(void) {
+        static const struct {
+                struct ratio r;
+                enum verdict want;
+        } table[] = {
+                {{0.97, true, 0.90, 1.10}, VERDICT_REACHED},
+                {{0.969, true, 0.90, 0.97}, VERDICT_UNDECIDED},
+                {{0.969, true, 0.90, 0.9699}, VERDICT_BELOW},
+                {{1.2, true, 1.1, 1.3}, VERDICT_REACHED},
+        };
+        for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+                CHECK_INT(ratio_verdict(&table[i].r, 0.97), table[i].want);
+        CHECK(ratio_settled(&table[0].r, 0.101));
+        CHECK(!ratio_settled(&table[0].r, 0.099));
+}
+
+/* Of intervals of 95 % at least 90 % hold the truth, though there are but 15 rounds; and hardly all of them, or they
+ * would be too wide. */
+static void test_coverage(void) {
+        static struct series a, b;
+        unsigned holds = 0;
+        noise_state = 1;
+        for (unsigned i = 0; i < TRIALS; i++) {
+                fill(&a, 15, 100, 0.3);
+                fill(&b, 15, 100, 0.3);
+                struct ratio r = series_ratio(&a, &b);
+                holds += r.low <= 1 && 1 <= r.high;
+        }
+        CHECK(holds >= TRIALS * 90 / 100);
+        CHECK(holds <= TRIALS * 99 / 100);
+}
+
+/* An agent that is as good as the loop is hardly ever called below; one that costs 8 % nearly always. */
+static void test_false_alarms_and_misses(void) {
+        static struct series a, b;
+        unsigned alarms = 0, found = 0;
+        noise_state = 2;
+        for (unsigned i = 0; i < TRIALS; i++) {
+                fill(&b, 15, 100, 0.03);
+                fill(&a, 15, 100, 0.03);
+                struct ratio same = series_ratio(&a, &b);
+                fill(&a, 15, 92, 0.03);
+                struct ratio worse = series_ratio(&a, &b);
+                alarms += ratio_verdict(&same, 0.97) == VERDICT_BELOW;
+                found += ratio_verdict(&worse, 0.97) == VERDICT_BELOW;
+        }
+        CHECK(alarms <= TRIALS / 100);
+        CHECK(found >= TRIALS * 90 / 100);
+}
+
+int main(void) {
+        RUN(test_median);
+        RUN(test_few_rounds_have_no_interval);
+        RUN(test_the_same_twice);
+        RUN(test_common_disturbance_cancels);
+        RUN(test_verdicts);
+        RUN(test_coverage);
+        RUN(test_false_alarms_and_misses);
+        return check_end();
+}
