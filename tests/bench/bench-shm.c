@@ -1,345 +1,309 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What the agents reach over shared memory beside loops written by hand, turn about in many short rounds:
+ * What the agents reach over shared memory:
  *
- *      ring       each carrier, wait, workload and size: by hand, by agents as they are in a run, and by agents that
- *                 neither sample nor time; the ratios of the medians
- *      hand-over  spin, pingpong of a byte, against two cache lines that two CPUs hand to each other
- *      memcpy     spin, stream, against memcpy() into memory of the ring's size: by one CPU alone, and with the other
- *                 reading every line between the passes
+ *      ring      each carrier, wait, workload and size: by hand (hand-shm.h), by agents as they are in a run, and by
+ *                agents that neither sample nor time
+ *      handover  spin, pingpong of a byte, against two cache lines that two CPUs hand to each other
+ *      memcpy    spin, stream, against memcpy() into memory of the ring's size: by one CPU alone, and with the other
+ *                reading every line between the passes
  */
 
 #include "schema/ring-layout.h"
 #include "schema/util.h"
-#include "tests/bench/driver.h"
+#include "tests/bench/agents.h"
 #include "tests/bench/hand-shm.h"
 
-#include <getopt.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #define PROMISE_RING 0.97
 #define PROMISE_HANDOVER 0.90 /* "within 10 %" */
 #define PROMISE_MEMCPY 0.90
-#define ROUNDS_MAX 99u
+#define PAGE 4096u
 
-struct options {
-        const char *agent;
-        unsigned rounds;
-        double seconds;
-        int cpus[2];
-        enum verify verify;
-        int transport, workload, wait; /* -1: all */
-        uint64_t size;                 /* 0: all */
-        const char *part;              /* NULL: all */
+/* What only this bench can be asked for. */
+static struct {
+        int wait; /* -1: all */
+        bool all;
+} only = {.wait = -1};
+
+/* One row while it is measured. */
+struct work {
+        const struct bench *b;
+        const struct bench_row *row;
+        struct window window;
+        double rate, p50_ns; /* of what the row is measured against, about; of the last round that had it */
+        uint32_t slots;
 };
 
-struct row {
-        enum transport transport;
-        enum workload workload;
-        enum wait_mode wait;
-        uint64_t size;
-};
-
-struct series {
-        double values[ROUNDS_MAX];
-        unsigned n;
-};
-
-static int by_value(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-        return (x > y) - (x < y);
-}
-
-static double median(struct series *s) {
-        qsort(s->values, s->n, sizeof s->values[0], by_value);
-        return s->n % 2 ? s->values[s->n / 2] : (s->values[s->n / 2 - 1] + s->values[s->n / 2]) / 2;
-}
-
-/* After median(). What is left of a disturbed machine: two spinners stand still when either is kept off its CPU. */
-static double best(const struct series *s) {
-        return s->values[s->n - 1];
-}
-
-static void add(struct series *s, double value) {
-        s->values[s->n++] = value;
-}
-
-/* Messages per second; *ret_p50, where asked for, is the initiator's median round trip in ns. */
-static int agents_once(const struct options *o, const struct row *row, bool bare, double *ret_rate, double *ret_p50) {
-        struct driver d;
-        struct driver_spec s = driver_spec_default(o->agent);
-        s.point.transport = row->transport;
-        s.point.workload = row->workload;
-        s.point.wait = row->wait;
-        s.point.message_size = row->size;
-        s.verify = o->verify;
-        s.duration_ns = (uint64_t) (o->seconds * 1e9);
-        s.warmup_ns = s.duration_ns / 8;
-        s.interval_ns = bare ? 0 : s.duration_ns / 3;
-        memcpy(s.cpus, o->cpus, sizeof s.cpus);
-
-        int r = driver_run(&d, &s);
-        const struct message_report *report = &d.ends[row->workload == WORKLOAD_STREAM ? END_SECOND : END_FIRST].report;
-        struct latency_summary l;
-        if (r == 0)
-                *ret_rate = (double) report->messages * 1e9 / (double) report->window_ns;
-        else
-                fprintf(stderr, "bench: agents: %s\n", d.trouble);
-        if (r == 0 && ret_p50)
-                *ret_p50 = histogram_summarize(&d.ends[END_FIRST].latency, &l) == 0 ? (double) l.p50 : 0;
-        driver_deinit(&d);
-        return r;
-}
-
-static uint32_t slots_of(const struct row *row) {
-        struct point p = {.workload = row->workload, .message_size = row->size, .threads = 1};
+static int work_begin(struct work *w, const struct bench *b, const struct bench_row *row) {
+        struct point p = row->point;
         struct transport_options none = {};
-        return ring_layout_of(&p, &none, 4096).slots;
-}
-
-static int hand_once(const struct options *o, const struct row *row, double rate, double *ret_rate) {
-        struct hand_shm h = {
-                .workload = row->workload,
-                .transport = row->transport,
-                .wait = row->wait,
-                .verify = o->verify,
-                .size = row->size,
-                .slots = slots_of(row),
-                .messages = (uint64_t) (rate * o->seconds) + 1,
-                .warmup = (uint64_t) (rate * o->seconds / 8) + 1,
-                .cpus = {o->cpus[0], o->cpus[1]},
-        };
-        int r = hand_shm_run(&h, ret_rate);
-        if (r < 0)
-                fprintf(stderr, "bench: hand-written loop: %s\n", strerrordesc_np(-r));
+        double rate;
+        p.threads = 1;
+        *w = (struct work){.b = b, .row = row, .slots = ring_layout_of(&p, &none, PAGE).slots};
+        int r = agents_probe(b, row, &rate);
+        if (r == 0)
+                w->window = bench_window(row, rate);
         return r;
 }
 
-static int ring_row(const struct options *o, const struct row *row) {
-        static struct series hand, agents, bare;
-        double rate = 0, v = 0;
-        hand.n = agents.n = bare.n = 0;
-        int r = agents_once(o, row, true, &rate, NULL);
-        for (unsigned i = 0; r == 0 && i < o->rounds; i++)
-                for (unsigned k = 0; r == 0 && k < 3; k++)
-                        switch ((i + k) % 3) {
-                        case 0:
-                                r = hand_once(o, row, rate, &v);
-                                add(&hand, v);
-                                break;
-                        case 1:
-                                r = agents_once(o, row, false, &v, NULL);
-                                add(&agents, v);
-                                break;
-                        default:
-                                r = agents_once(o, row, true, &v, NULL);
-                                add(&bare, v);
-                        }
+static int agents_once(struct work *w, enum agents_burden burden, double *ret_rate) {
+        struct agents_figures f;
+        int r = agents_run(w->b, w->row, &w->window, burden, &f);
         if (r < 0)
                 return r;
-        double h = median(&hand), a = median(&agents), b = median(&bare);
-        printf("%-14s %-6s %-8s %8" PRIu64 " %12.0f %12.0f %12.0f   %.3f %.3f  %.3f %.3f%s\n",
-               transport_name(row->transport), wait_mode_name(row->wait), workload_name(row->workload), row->size, h, a,
-               b, a / h, b / h, best(&agents) / best(&hand), best(&bare) / best(&hand),
-               a / h >= PROMISE_RING   ? ""
-               : b / h >= PROMISE_RING ? "  below 0.97 by what timing costs"
-                                       : "  below 0.97");
-        (void) fflush(stdout);
-        return a / h >= PROMISE_RING ? 0 : 1;
+        if (burden != AGENTS_BARE)
+                w->p50_ns = f.p50_ns;
+        *ret_rate = f.rate;
+        return 0;
 }
 
-static int ring_rows(const struct options *o) {
-        static const enum transport transports[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
-                                                    TRANSPORT_MMAP_ANONYMOUS};
+static int said(const struct work *w, int r) {
+        if (r < 0)
+                fprintf(stderr, "%s: hand-written loop: %s\n", w->b->options.program, strerrordesc_np(-r));
+        return r;
+}
+
+/* --- rings --- */
+
+enum { RING_HAND, RING_AGENTS, RING_UNTIMED };
+
+static int ring_once(void *userdata, unsigned which, double *ret_rate) {
+        struct work *w = userdata;
+        const struct point *p = &w->row->point;
+        if (which != RING_HAND)
+                return agents_once(w, which == RING_AGENTS ? AGENTS_SAMPLED : AGENTS_BARE, ret_rate);
+        struct hand_shm h = {
+                .workload = p->workload,
+                .transport = p->transport,
+                .wait = p->wait,
+                .verify = w->b->options.verify,
+                .size = p->message_size,
+                .slots = w->slots,
+                .warmup_ns = w->window.warmup_ns,
+                .duration_ns = w->window.duration_ns,
+                .chunk = w->window.chunk,
+                .cpus = {w->row->cpus[0], w->row->cpus[1]},
+        };
+        return said(w, hand_shm_run(&h, ret_rate));
+}
+
+static int ring_row(struct bench *b, const struct bench_row *row) {
+        static struct match m;
+        struct work w;
+        m = (struct match){
+                .once = ring_once,
+                .userdata = &w,
+                .n = 3,
+                .judgements = {{.of = RING_AGENTS,
+                                .to = RING_HAND,
+                                .also_of = RING_UNTIMED,
+                                .also_to = RING_HAND,
+                                .limit = PROMISE_RING,
+                                .note = "",
+                                .excuse = "by what timing costs"}},
+                .n_judgements = 1,
+        };
+        int r = work_begin(&w, b, row);
+        return r < 0 ? r : bench_compare(b, row, &m);
+}
+
+static const struct bench_part part_ring = {.name = "ring",
+                                            .heading = "agents that sample beside the same ring written by hand; "
+                                                       "untimed: the ratio of agents that neither sample nor time",
+                                            .to = "hand",
+                                            .of = "agents",
+                                            .also = "untimed",
+                                            .run = ring_row};
+
+/* --- the hand-over --- */
+
+enum { HANDOVER_LINES, HANDOVER_UNTIMED, HANDOVER_TIMED, HANDOVER_P50 }; /* the last is derived */
+
+static int handover_once(void *userdata, unsigned which, double *ret_rate) {
+        struct work *w = userdata;
+        double rounds = w->rate * (double) w->window.duration_ns / 1e9;
+        if (which != HANDOVER_LINES)
+                return agents_once(w, which == HANDOVER_TIMED ? AGENTS_SAMPLED : AGENTS_BARE, ret_rate);
+        return said(w, hand_handover_run(w->row->cpus, (uint64_t) rounds + 8, ret_rate));
+}
+
+static void handover_derive(void *userdata, double *rates) {
+        const struct work *w = userdata;
+        rates[HANDOVER_P50] = w->p50_ns > 0 ? 1e9 / w->p50_ns : 0; /* 0: nothing was timed in all the round */
+}
+
+static int handover_row(struct bench *b, const struct bench_row *row) {
+        static struct match m;
+        struct work w;
+        m = (struct match){
+                .once = handover_once,
+                .derive = handover_derive,
+                .userdata = &w,
+                .n = 3,
+                .n_derived = 1,
+                .judgements = {{.of = HANDOVER_UNTIMED,
+                                .to = HANDOVER_LINES,
+                                .also_of = HANDOVER_P50,
+                                .also_to = HANDOVER_LINES,
+                                .limit = PROMISE_HANDOVER,
+                                .note = "untimed"},
+                               {.of = HANDOVER_TIMED,
+                                .to = HANDOVER_LINES,
+                                .also_of = HANDOVER_P50,
+                                .also_to = HANDOVER_LINES,
+                                .note = "timed, whole round trips"}},
+                .n_judgements = 2,
+        };
+        int r = work_begin(&w, b, row);
+        if (r == 0)
+                r = said(&w, hand_handover_run(row->cpus, 200000, &w.rate));
+        return r < 0 ? r : bench_compare(b, row, &m);
+}
+
+static const struct bench_part part_handover = {.name = "handover",
+                                                .heading = "round trips of a byte beside two cache lines handed to "
+                                                           "and fro; p50: the ratio of 1 / the median that agents "
+                                                           "measure",
+                                                .to = "lines",
+                                                .of = "agents",
+                                                .also = "p50",
+                                                .run = handover_row};
+
+/* --- memcpy --- */
+
+enum { MEMCPY_READ, MEMCPY_AGENTS, MEMCPY_ALONE };
+
+static int memcpy_once(void *userdata, unsigned which, double *ret_rate) {
+        struct work *w = userdata;
+        const struct bench_row *row = w->row;
+        double passes = w->rate * (double) w->window.duration_ns / 3e9 / w->slots;
+        if (which == MEMCPY_AGENTS)
+                return agents_once(w, AGENTS_SAMPLED, ret_rate);
+        return said(w, hand_memcpy_run(row->cpus, row->point.message_size, w->slots, (uint64_t) passes + 16,
+                                       which == MEMCPY_READ, ret_rate));
+}
+
+static int memcpy_row(struct bench *b, const struct bench_row *row) {
+        static struct match m;
+        struct work w;
+        m = (struct match){
+                .once = memcpy_once,
+                .userdata = &w,
+                .n = 3,
+                .judgements = {{.of = MEMCPY_AGENTS,
+                                .to = MEMCPY_READ,
+                                .also_of = MEMCPY_AGENTS,
+                                .also_to = MEMCPY_ALONE,
+                                .limit = PROMISE_MEMCPY,
+                                .note = ""}},
+                .n_judgements = 1,
+        };
+        int r = work_begin(&w, b, row);
+        if (r == 0)
+                r = said(&w, hand_memcpy_run(row->cpus, row->point.message_size, w.slots, 16, 1, &w.rate));
+        return r < 0 ? r : bench_compare(b, row, &m);
+}
+
+static const struct bench_part part_memcpy = {.name = "memcpy",
+                                              .heading = "streams beside memcpy() into memory that the other CPU reads "
+                                                         "between the passes; alone: the ratio to memcpy() that nobody "
+                                                         "reads",
+                                              .to = "memcpy",
+                                              .of = "agents",
+                                              .also = "alone",
+                                              .run = memcpy_row};
+
+/* --- which rows there are --- */
+
+static void add(struct bench *b, const struct bench_part *part, const struct point *p) {
+        if (bench_options_want(&b->options, part->name, p->transport, p->workload, p->message_size) &&
+            (only.wait < 0 || only.wait == (int) p->wait))
+                (void) bench_add(b, part, p);
+}
+
+/* The ring is the same whoever carries it: every wait over one carrier, the usual one over the others, unless it is
+ * asked for. */
+static bool is_left_out(const struct bench *b, const struct point *p) {
+        if (b->options.quick && p->message_size != 64 && p->message_size != 65536)
+                return true;
+        return !only.all && only.wait < 0 && b->options.transport < 0 && p->transport != TRANSPORT_SHM_POSIX &&
+               p->wait != WAIT_BLOCK;
+}
+
+static void add_ring(struct bench *b, enum transport transport) {
         static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
         static const uint64_t sizes[] = {1, 64, 4096, 65536, 4u << 20};
-        int low = 0;
-        printf("%-14s %-6s %-8s %8s %12s %12s %12s   %s\n", "", "", "", "size", "hand", "agents", "untimed",
-               "agents/hand, untimed/hand; the same of the best rounds");
-        for (size_t t = 0; t < ELEMENTS(transports); t++)
-                for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
-                        for (size_t w = 0; w < ELEMENTS(workloads); w++)
-                                for (size_t i = 0; i < ELEMENTS(sizes); i++) {
-                                        struct row row = {transports[t], workloads[w], wait, sizes[i]};
-                                        if ((o->transport >= 0 && o->transport != (int) row.transport) ||
-                                            transport_terms[row.transport].unavailable ||
-                                            (o->workload >= 0 && o->workload != (int) row.workload) ||
-                                            (o->wait >= 0 && o->wait != (int) wait) || (o->size && o->size != row.size))
-                                                continue;
-                                        int r = ring_row(o, &row);
-                                        if (r < 0)
-                                                return r;
-                                        low += r;
-                                }
-        printf("%d of these rows are below %.2f\n\n", low, PROMISE_RING);
-        return 0;
+        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                for (size_t w = 0; w < ELEMENTS(workloads); w++)
+                        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                                struct point p = {.transport = transport,
+                                                  .workload = workloads[w],
+                                                  .wait = wait,
+                                                  .message_size = sizes[i]};
+                                if (!is_left_out(b, &p))
+                                        add(b, &part_ring, &p);
+                        }
 }
 
-static int handover_row(const struct options *o) {
-        struct row row = {TRANSPORT_SHM_POSIX, WORKLOAD_PINGPONG, WAIT_SPIN, 1};
-        static struct series lines, bare, timed, p50;
-        double rate = 0, v = 0, l = 0;
-        int r = hand_handover_run(o->cpus, 200000, &rate);
-        for (unsigned i = 0; r == 0 && i < o->rounds; i++) {
-                r = hand_handover_run(o->cpus, (uint64_t) (rate * o->seconds) + 8, &v);
-                add(&lines, v);
-                if (r == 0)
-                        r = agents_once(o, &row, true, &v, NULL);
-                add(&bare, v);
-                if (r == 0)
-                        r = agents_once(o, &row, false, &v, &l);
-                add(&timed, v);
-                add(&p50, l);
-        }
-        if (r < 0)
-                return r;
-        double two = median(&lines), b = median(&bare), t = median(&timed);
-        printf("hand-over of two cache lines: %.0f ns a round trip; agents untimed %.0f ns, ratio %.3f%s; timed %.0f "
-               "ns "
-               "between two beginnings, ratio %.3f; p50 of what they measure %.0f ns, ratio %.3f\n\n",
-               1e9 / two, 1e9 / b, b / two, b / two < PROMISE_HANDOVER ? "  below 0.90" : "", 1e9 / t, t / two,
-               median(&p50), 1e9 / two / median(&p50));
-        return 0;
-}
-
-static int memcpy_row(const struct options *o, uint64_t size) {
-        struct row row = {TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN, size};
-        static struct series plain, shared, agents;
-        uint32_t slots = slots_of(&row);
-        double rate = 0, v = 0;
-        plain.n = shared.n = agents.n = 0;
-        int r = hand_memcpy_run(o->cpus, size, slots, 16, 1, &rate);
-        uint64_t passes = (uint64_t) (rate * o->seconds / 3 / (double) (slots * size)) + 16;
-        for (unsigned i = 0; r == 0 && i < o->rounds; i++) {
-                r = hand_memcpy_run(o->cpus, size, slots, passes, 0, &v);
-                add(&plain, v);
-                if (r == 0)
-                        r = hand_memcpy_run(o->cpus, size, slots, passes, 1, &v);
-                add(&shared, v);
-                if (r == 0)
-                        r = agents_once(o, &row, false, &v, NULL);
-                add(&agents, v * (double) size);
-        }
-        if (r < 0)
-                return r;
-        double p = median(&plain), s = median(&shared), a = median(&agents);
-        printf("%8" PRIu64 " %12.2f %12.2f %12.2f   %.3f %.3f  %.3f %.3f%s\n", size, p / 1e9, s / 1e9, a / 1e9, a / p,
-               a / s, best(&agents) / best(&plain), best(&agents) / best(&shared),
-               a / s < PROMISE_MEMCPY ? "  below 0.90" : "");
-        (void) fflush(stdout);
-        return 0;
-}
-
-static int memcpy_rows(const struct options *o) {
+static void add_limits(struct bench *b) {
         static const uint64_t sizes[] = {64, 4096, 65536, 4u << 20};
-        int r = 0;
-        printf("%8s %12s %12s %12s   agents/alone, agents/read; the same of the best rounds\n", "size", "GB/s alone",
-               "read by peer", "agents");
-        for (size_t i = 0; r == 0 && i < ELEMENTS(sizes); i++)
-                if (o->size == 0 || o->size == sizes[i])
-                        r = memcpy_row(o, sizes[i]);
-        return r;
+        struct point p = {
+                .transport = TRANSPORT_SHM_POSIX, .workload = WORKLOAD_PINGPONG, .wait = WAIT_SPIN, .message_size = 1};
+        add(b, &part_handover, &p);
+        p.workload = WORKLOAD_STREAM;
+        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                p.message_size = sizes[i];
+                add(b, &part_memcpy, &p);
+        }
 }
 
-static int run_all(const struct options *o) {
-        int r = 0;
-        printf("messages/s, %u rounds of %.2f s each, interleaved; CPUs %d and %d; verify %s\n", o->rounds, o->seconds,
-               o->cpus[0], o->cpus[1], verify_name(o->verify));
-        if (!o->part || strcmp(o->part, "ring") == 0)
-                r = ring_rows(o);
-        if (r == 0 && (!o->part || strcmp(o->part, "handover") == 0))
-                r = handover_row(o);
-        if (r == 0 && (!o->part || strcmp(o->part, "memcpy") == 0))
-                r = memcpy_rows(o);
-        return r < 0 ? 1 : 0;
-}
-
-static void usage(FILE *f) {
-        fputs("usage: bench-shm [--part ring|handover|memcpy] [--transport T] [--workload W] [--wait M] [--size "
-              "BYTES]\n"
-              "                 [--rounds N] [--seconds S] [--cpus A,B] [--verify V] [--agent PATH]\n",
-              f);
-}
-
-/* 0; -EINVAL for what is no value of this option. */
-static int parse_option(int c, const char *value, struct options *o) {
-        enum transport t;
-        enum workload w;
+static int parse_own(int c, const char *value) {
         enum wait_mode m;
-        int r = 0;
         switch (c) {
-        case 'p':
-                o->part = value;
-                return 0;
-        case 'a':
-                o->agent = value;
-                return 0;
-        case 'r':
-                o->rounds = (unsigned) strtoul(value, NULL, 10);
-                return o->rounds >= 1 && o->rounds <= ROUNDS_MAX ? 0 : -EINVAL;
-        case 's':
-                o->seconds = strtod(value, NULL);
-                return o->seconds >= 0.01 && o->seconds <= 60 ? 0 : -EINVAL;
-        case 'c':
-                return sscanf(value, "%d,%d", &o->cpus[0], &o->cpus[1]) == 2 ? 0 : -EINVAL;
-        case 'v':
-                return verify_from_name(value, &o->verify);
-        case 't':
-                r = transport_from_name(value, &t);
-                o->transport = r == 0 ? (int) t : -1;
-                return r;
-        case 'w':
-                r = workload_from_name(value, &w);
-                o->workload = r == 0 ? (int) w : -1;
-                return r;
         case 'm':
-                r = wait_mode_from_name(value, &m);
-                o->wait = r == 0 ? (int) m : -1;
-                return r;
-        case 'n':
-                o->size = strtoull(value, NULL, 10);
-                return o->size ? 0 : -EINVAL;
+                if (wait_mode_from_name(value, &m) < 0)
+                        return -EINVAL;
+                only.wait = (int) m;
+                return 0;
+        case 'A':
+                only.all = true;
+                return 0;
         default:
                 return -EINVAL;
         }
 }
 
 int main(int argc, char **argv) {
+        static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
+                                                  TRANSPORT_MMAP_ANONYMOUS};
         static const struct option table[] = {
-                {"part", required_argument, NULL, 'p'},
-                {"agent", required_argument, NULL, 'a'},
-                {"rounds", required_argument, NULL, 'r'},
-                {"seconds", required_argument, NULL, 's'},
-                {"cpus", required_argument, NULL, 'c'},
-                {"verify", required_argument, NULL, 'v'},
-                {"transport", required_argument, NULL, 't'},
-                {"workload", required_argument, NULL, 'w'},
                 {"wait", required_argument, NULL, 'm'},
-                {"size", required_argument, NULL, 'n'},
-                {"help", no_argument, NULL, 'h'},
+                {"all", no_argument, NULL, 'A'},
                 {},
         };
-        struct options o = {.agent = IPCLAB_AGENT,
-                            .rounds = 9,
-                            .seconds = 0.2,
-                            .cpus = {0, 1},
-                            .verify = VERIFY_TOUCH,
-                            .transport = -1,
-                            .workload = -1,
-                            .wait = -1};
-        int c;
-        while ((c = getopt_long(argc, argv, "", table, NULL)) >= 0) {
-                if (c == 'h') {
-                        usage(stdout);
-                        return 0;
-                }
-                if (parse_option(c, optarg, &o) < 0) {
-                        fprintf(stderr, "bench-shm: %s is no value of this option\n", optarg ? optarg : "that");
-                        usage(stderr);
-                        return 2;
-                }
-        }
-        return run_all(&o);
+        static const char *const parts[] = {"ring", "handover", "memcpy", NULL};
+        static const struct bench_extra extra = {
+                .table = table,
+                .parse = parse_own,
+                .parts = parts,
+                .usage = "  --wait WORD          only these rows\n"
+                         "  --all                every wait over every carrier, not over shm-posix alone\n",
+                .minutes = 14,
+                .quick_minutes = 2.5,
+        };
+        struct bench b = {};
+        int r = bench_options_parse(argc, argv, &extra, &b.options);
+        if (r)
+                return r < 0 ? 2 : 0;
+        for (size_t i = 0; i < ELEMENTS(carriers); i++)
+                if (!transport_terms[carriers[i]].unavailable)
+                        add_ring(&b, carriers[i]);
+        add_limits(&b);
+        int status = bench_run(&b);
+        bench_deinit(&b);
+        return status;
 }

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What the harness costs: for each transport, workload and message size the hand-written loop (hand.h) and a pair of
- * real agents with sampling on, turn about in many short rounds, and the ratio of the medians. At least 0.97 is what
- * ipclab promises.
+ * What the harness costs, over everything but shared memory and TCP:
+ *
+ *      loops     each transport, workload and size: by hand (hand.h) and by a pair of real agents with sampling on. At
+ *                least 0.97 is what ipclab promises
+ *      same-cpu  small messages through pipes with both ends on one CPU. On two, these fight for the pipe's lock, and
+ *                who wins makes the rate wander fourfold; on one, what the loop itself costs can be seen
+ *      cost      the same agents with and without samples and histograms: at most 1 %
+ *      vmsplice  agents by vmsplice(2) beside agents by write(2)
  */
 
 #include "schema/util.h"
-#include "tests/bench/driver.h"
+#include "tests/bench/agents.h"
 #include "tests/bench/hand.h"
 
-#include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #define PROMISE 0.97
-#define ROUNDS_MAX 999u
-#define PIPE_SIZE_DEFAULT 65536u
-#define QUEUE_BYTES 131072u /* at most, of a System V queue: hand_isolate_queues() */
-#define QUEUE_DEPTH 6u      /* of a POSIX queue: two of 64 KiB messages fit the usual RLIMIT_MSGQUEUE */
+#define PROMISE_COST 0.99
+#define WIDTH_COST 0.004 /* 1 % is to be told from none */
+#define PROMISE_VMSPLICE 3.0
+#define WIDTH_VMSPLICE 0.06
+#define LARGE_PIPE (UINT64_C(1) << 20)
+#define QUEUE_DEPTH 6u /* of a POSIX queue: two of 64 KiB messages fit the usual RLIMIT_MSGQUEUE */
 
-struct options {
-        const char *agent;
-        unsigned rounds;
-        double seconds;
-        int cpus[2];
-        enum verify verify;
+/* What only this bench can be asked for. */
+static struct {
         uint64_t pipe_size;
-        int transport, engine, copy_mode, workload; /* -1: all */
-        uint64_t size;                              /* 0: all */
-        bool check;
-        uint64_t queue_message_max;
-};
+        int engine, copy_mode; /* -1: all */
+} only = {.engine = -1, .copy_mode = -1};
 
 /* What is compared: a line here, and one in hand.c. */
 struct subject {
@@ -64,307 +64,344 @@ static const struct subject subjects[] = {
         {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_TWO},
 };
 
-struct row {
-        const struct subject *subject;
-        enum workload workload;
-        uint64_t size;
+/* One row while it is measured. */
+struct work {
+        const struct bench *b;
+        const struct bench_row *row;
+        struct window window;
+        double clock_ns; /* of the last round that had it */
 };
 
-struct series {
-        double values[ROUNDS_MAX];
-        unsigned n;
-};
-
-static int by_value(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-        return (x > y) - (x < y);
-}
-
-static double median(struct series *s) {
-        qsort(s->values, s->n, sizeof s->values[0], by_value);
-        return s->n % 2 ? s->values[s->n / 2] : (s->values[s->n / 2 - 1] + s->values[s->n / 2]) / 2;
-}
-
-/*
- * Messages that a stream takes to its steady state, and to leave it. A pipe holds many small messages, and while it
- * fills both ends fight for it all the time, which they do not later. A clock that begins before that, or ends after
- * the sender has, measures something else: both kinds of loop are given the same start and the same tail.
- */
-static uint64_t messages_to_steady(const struct options *o, const struct row *row) {
-        uint64_t bytes = row->subject->transport == TRANSPORT_MSGQ_SYSV ? QUEUE_BYTES : PIPE_SIZE_DEFAULT;
-        uint64_t held = (o->pipe_size ? o->pipe_size : bytes) / row->size;
-        return row->workload == WORKLOAD_STREAM ? 2 * held : 0;
-}
-
-/* One round of agents: messages per second in the window of the end that the figure belongs to. rate: what is expected;
- * 0 = not known yet. */
-static int agents_once(const struct options *o, const struct row *row, double seconds, double rate, double *ret_rate) {
-        struct driver d;
-        struct driver_spec s = driver_spec_default(o->agent);
-        s.point.transport = row->subject->transport;
-        s.point.engine = row->subject->engine;
-        s.point.copy_mode = row->subject->copy_mode;
-        s.point.fields = s.point.copy_mode == COPY_ONE ? SPEC_FIELDS_STANDARD : 0;
-        s.point.workload = row->workload;
-        s.point.message_size = row->size;
-        s.verify = o->verify;
-        s.duration_ns = (uint64_t) (seconds * 1e9);
-        s.warmup_ns = s.duration_ns / 8;
-        if (rate > 0)
-                s.warmup_ns += (uint64_t) ((double) messages_to_steady(o, row) * 1e9 / rate);
-        s.interval_ns = s.duration_ns / 3; /* more often than once a second: sampling is to be paid for */
-        s.options.pipe_size = o->pipe_size;
-        s.options.msgq_depth = row->subject->transport == TRANSPORT_MSGQ_POSIX ? QUEUE_DEPTH : 0;
-        memcpy(s.cpus, o->cpus, sizeof s.cpus);
-
-        int r = driver_run(&d, &s);
-        const struct message_report *report = &d.ends[row->workload == WORKLOAD_STREAM ? END_SECOND : END_FIRST].report;
+static int work_begin(struct work *w, const struct bench *b, const struct bench_row *row) {
+        double rate;
+        *w = (struct work){.b = b, .row = row};
+        int r = agents_probe(b, row, &rate);
         if (r == 0)
-                *ret_rate = (double) report->messages * 1e9 / (double) report->window_ns;
-        else
-                fprintf(stderr, "bench: agents: %s\n", d.trouble);
-        driver_deinit(&d);
+                w->window = bench_window(row, rate);
         return r;
 }
 
-static int hand_once(const struct options *o, const struct row *row, double rate, double *ret_rate) {
+static int hand_once(const struct work *w, enum copy_mode copy_mode, double *ret_rate) {
+        const struct point *p = &w->row->point;
         struct hand h = {
-                .workload = row->workload,
-                .transport = row->subject->transport,
-                .engine = row->subject->engine,
-                .copy_mode = row->subject->copy_mode,
-                .verify = o->verify,
-                .size = row->size,
-                .messages = (uint64_t) (rate * o->seconds) + 1,
-                .warmup = (uint64_t) (rate * o->seconds / 8) + messages_to_steady(o, row),
-                .tail = messages_to_steady(o, row),
-                .pipe_size = o->pipe_size,
+                .workload = p->workload,
+                .transport = p->transport,
+                .engine = p->engine,
+                .copy_mode = copy_mode,
+                .verify = w->b->options.verify,
+                .size = p->message_size,
+                .warmup_ns = w->window.warmup_ns,
+                .duration_ns = w->window.duration_ns,
+                .chunk = w->window.chunk,
+                .pipe_size = w->row->options.pipe_size,
                 .msgq_depth = QUEUE_DEPTH,
-                .cpus = {o->cpus[0], o->cpus[1]},
+                .cpus = {w->row->cpus[0], w->row->cpus[1]},
         };
         int r = hand_run(&h, ret_rate);
         if (r < 0)
-                fprintf(stderr, "bench: hand-written loop: %s\n", strerrordesc_np(-r));
+                fprintf(stderr, "%s: hand-written loop: %s\n", w->b->options.program, strerrordesc_np(-r));
         return r;
 }
 
-/* Turn about, who begins alternating too. */
-static int run_row(const struct options *o, const struct row *row, struct series *hand, struct series *agents) {
-        double rate, agents_rate, hand_rate;
-        int r = agents_once(o, row, o->seconds / 2, 0,
-                            &rate); /* how many messages a round of the hand-written loop takes */
-        for (unsigned i = 0; r == 0 && i < o->rounds; i++) {
-                if (i % 2 == 0)
-                        r = hand_once(o, row, rate, &hand_rate);
-                if (r == 0)
-                        r = agents_once(o, row, o->seconds, rate, &agents_rate);
-                if (r == 0 && i % 2 == 1)
-                        r = hand_once(o, row, rate, &hand_rate);
-                if (r == 0) {
-                        hand->values[hand->n++] = hand_rate;
-                        agents->values[agents->n++] = agents_rate;
-                }
+static int agents_once(const struct work *w, enum copy_mode copy_mode, enum agents_burden burden,
+                       struct agents_figures *ret) {
+        struct bench_row row = *w->row;
+        row.point.copy_mode = copy_mode;
+        return agents_run(w->b, &row, &w->window, burden, ret);
+}
+
+/* --- beside loops by hand --- */
+
+static int loops_once(void *userdata, unsigned which, double *ret_rate) {
+        const struct work *w = userdata;
+        struct agents_figures f;
+        if (which == 0)
+                return hand_once(w, w->row->point.copy_mode, ret_rate);
+        int r = agents_once(w, w->row->point.copy_mode, AGENTS_SAMPLED, &f);
+        if (r == 0)
+                *ret_rate = f.rate;
+        return r;
+}
+
+static int loops_row(struct bench *b, const struct bench_row *row) {
+        static struct match m;
+        struct work w;
+        m = (struct match){
+                .once = loops_once,
+                .userdata = &w,
+                .n = 2,
+                .judgements = {{.of = 1, .to = 0, .also_of = NOWHERE, .limit = PROMISE, .note = ""}},
+                .n_judgements = 1,
+        };
+        int r = work_begin(&w, b, row);
+        return r < 0 ? r : bench_compare(b, row, &m);
+}
+
+static const struct bench_part part_loops = {.name = "loops",
+                                             .heading = "agents that sample beside the same loop written by hand",
+                                             .to = "hand",
+                                             .of = "agents",
+                                             .also = "",
+                                             .run = loops_row};
+static const struct bench_part part_same_cpu = {.name = "same-cpu",
+                                                .heading = "the same with both ends on one CPU, small streams",
+                                                .to = "hand",
+                                                .of = "agents",
+                                                .also = "",
+                                                .run = loops_row};
+
+/* --- with and without samples and histograms --- */
+
+enum { COST_BARE, COST_SAMPLED, COST_TIMED, COST_LESS_CLOCK }; /* the last is derived */
+
+static int cost_once(void *userdata, unsigned which, double *ret_rate) {
+        static const enum agents_burden burdens[] = {
+                [COST_BARE] = AGENTS_BARE, [COST_SAMPLED] = AGENTS_SAMPLED, [COST_TIMED] = AGENTS_TIMED};
+        struct work *w = userdata;
+        struct agents_figures f;
+        int r = agents_once(w, COPY_TWO, burdens[which], &f);
+        if (r < 0)
+                return r;
+        if (which == COST_SAMPLED && w->row->point.workload == WORKLOAD_PINGPONG && f.clock_ns == 0) {
+                fprintf(stderr, "%s: agents: nothing is said of what the clock costs\n", w->b->options.program);
+                return -EPROTO;
         }
+        if (which == COST_SAMPLED)
+                w->clock_ns = f.clock_ns;
+        *ret_rate = f.rate;
+        return 0;
+}
+
+/* Reading the clock twice is what measuring a round trip is. Agents say what that costs, and the results do. */
+static void cost_derive(void *userdata, double *rates) {
+        const struct work *w = userdata;
+        rates[COST_LESS_CLOCK] = 1e9 / (1e9 / rates[COST_SAMPLED] - w->clock_ns);
+}
+
+/* A stream has nothing to time: its row is of samples alone. */
+static int cost_row(struct bench *b, const struct bench_row *row) {
+        static struct match m;
+        struct work w;
+        m = (struct match){
+                .once = cost_once,
+                .userdata = &w,
+                .n = 2,
+                .judgements = {{.of = COST_SAMPLED,
+                                .to = COST_BARE,
+                                .also_of = NOWHERE,
+                                .limit = PROMISE_COST,
+                                .width = WIDTH_COST,
+                                .note = "samples"}},
+                .n_judgements = 1,
+        };
+        if (row->point.workload == WORKLOAD_PINGPONG) {
+                struct judgement all = m.judgements[0], samples = all, clock = all;
+                all.of = COST_LESS_CLOCK;
+                all.note = "samples and histograms, less the pair of clock reads";
+                samples.to = COST_TIMED;
+                samples.note = "samples, both timed";
+                clock.of = COST_TIMED;
+                clock.limit = 0;
+                clock.note = "the clock and histograms, no samples: what measuring takes";
+                m.n = 3;
+                m.n_derived = 1;
+                m.derive = cost_derive;
+                m.judgements[0] = all;
+                m.judgements[1] = samples;
+                m.judgements[2] = clock;
+                m.n_judgements = 3;
+        }
+        int r = work_begin(&w, b, row);
+        if (r == 0)
+                r = bench_compare(b, row, &m);
+        if (r == 0 && w.clock_ns > 0)
+                printf("%-14s a pair of clock reads: %.0f ns\n", transport_name(row->point.transport), w.clock_ns);
         return r;
 }
 
-/* Prints a row: the ratio of the medians, and beside it the median of each round's own ratio, which a load that comes
- * and goes disturbs less. Returns whether it keeps the promise. */
-static bool print_row(const struct row *row, struct series *hand, struct series *agents) {
-        static struct series paired;
-        paired.n = 0;
-        for (unsigned i = 0; i < hand->n; i++)
-                paired.values[paired.n++] = agents->values[i] / hand->values[i];
-        double h = median(hand), a = median(agents), ratio = a / h;
-        printf("%-14s %-8s %-9s %-9s %8" PRIu64 " %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f  %.3f  %.3f%s\n",
-               transport_name(row->subject->transport), engine_name(row->subject->engine),
-               copy_mode_name(row->subject->copy_mode), workload_name(row->workload), row->size, h, hand->values[0],
-               hand->values[hand->n - 1], a, agents->values[0], agents->values[agents->n - 1], ratio, median(&paired),
-               ratio < PROMISE ? "  below 0.97" : "");
-        (void) fflush(stdout);
-        return ratio >= PROMISE;
+static const struct bench_part part_cost = {.name = "cost",
+                                            .heading = "agents with three samples a round, and histograms where they "
+                                                       "time, beside the same agents without",
+                                            .to = "without",
+                                            .of = "with",
+                                            .also = "",
+                                            .run = cost_row};
+
+/* --- vmsplice beside write --- */
+
+enum { WRITE_AGENTS, SPLICE_AGENTS, WRITE_HAND, SPLICE_HAND };
+
+static int vmsplice_once(void *userdata, unsigned which, double *ret_rate) {
+        const struct work *w = userdata;
+        enum copy_mode mode = which == SPLICE_AGENTS || which == SPLICE_HAND ? COPY_ZERO : COPY_TWO;
+        struct agents_figures f;
+        if (which == WRITE_HAND || which == SPLICE_HAND)
+                return hand_once(w, mode, ret_rate);
+        int r = agents_once(w, mode, AGENTS_SAMPLED, &f);
+        if (r == 0)
+                *ret_rate = f.rate;
+        return r;
 }
 
-static bool wanted(const struct options *o, const struct row *row) {
-        return (o->transport < 0 || o->transport == (int) row->subject->transport) &&
-               (o->engine < 0 || o->engine == (int) row->subject->engine) &&
-               (o->copy_mode < 0 || o->copy_mode == (int) row->subject->copy_mode) &&
-               (o->workload < 0 || o->workload == (int) row->workload) && (o->size == 0 || o->size == row->size);
+/* The loops by hand stand beside it: what they do not reach, the agents cannot. */
+static int vmsplice_row(struct bench *b, const struct bench_row *row) {
+        static struct match m;
+        struct work w;
+        char note[64];
+        m = (struct match){
+                .once = vmsplice_once,
+                .userdata = &w,
+                .n = 4,
+                .judgements = {{.of = SPLICE_AGENTS,
+                                .to = WRITE_AGENTS,
+                                .also_of = SPLICE_HAND,
+                                .also_to = WRITE_HAND,
+                                .limit = PROMISE_VMSPLICE,
+                                .width = WIDTH_VMSPLICE,
+                                .note = note}},
+                .n_judgements = 1,
+        };
+        if (row->options.pipe_size)
+                (void) snprintf(note, sizeof note, "a pipe of %" PRIu64 " bytes", row->options.pipe_size);
+        else
+                (void) snprintf(note, sizeof note, "a pipe as it comes");
+        int r = work_begin(&w, b, row);
+        return r < 0 ? r : bench_compare(b, row, &m);
 }
 
-/* 0: as promised; 1: below; negative errno. */
-static int run_and_print(const struct options *o, const struct row *row) {
-        static struct series hand, agents;
-        hand.n = agents.n = 0;
-        int r = run_row(o, row, &hand, &agents);
-        return r < 0 ? r : !print_row(row, &hand, &agents);
-}
+static const struct bench_part part_vmsplice = {.name = "vmsplice",
+                                                .heading = "agents by vmsplice beside agents by write; by hand: the "
+                                                           "ratio of the loops",
+                                                .to = "write",
+                                                .of = "vmsplice",
+                                                .also = "by hand",
+                                                .run = vmsplice_row};
+
+/* --- which rows there are --- */
+
+static uint64_t queue_message_max;
 
 /* Queues take what their namespace says, and where that cannot be raised it is the kernel's 8192 bytes. */
-static bool is_too_long(const struct options *o, const struct row *row) {
-        enum transport t = row->subject->transport;
-        if ((t != TRANSPORT_MSGQ_SYSV && t != TRANSPORT_MSGQ_POSIX) || row->size <= o->queue_message_max)
+static bool is_too_long(const struct point *p) {
+        if ((p->transport != TRANSPORT_MSGQ_SYSV && p->transport != TRANSPORT_MSGQ_POSIX) ||
+            p->message_size <= queue_message_max)
                 return false;
-        printf("%-14s %" PRIu64 " bytes are more than a queue takes here: %" PRIu64 "\n", transport_name(t), row->size,
-               o->queue_message_max);
+        printf("%s: %" PRIu64 " bytes are more than a queue takes here: %" PRIu64 "\n", transport_name(p->transport),
+               p->message_size, queue_message_max);
         return true;
 }
 
-static int run_subject(const struct options *o, const struct subject *subject, unsigned *rows, unsigned *low) {
+/* NULL when it is not wanted, or cannot be. */
+static struct bench_row *add(struct bench *b, const struct bench_part *part, const struct point *p) {
+        if (!bench_options_want(&b->options, part->name, p->transport, p->workload, p->message_size) ||
+            (only.engine >= 0 && only.engine != (int) p->engine) ||
+            (only.copy_mode >= 0 && only.copy_mode != (int) p->copy_mode) || is_too_long(p))
+                return NULL;
+        struct bench_row *row = bench_add(b, part, p);
+        row->options.pipe_size = only.pipe_size;
+        row->options.msgq_depth = p->transport == TRANSPORT_MSGQ_POSIX ? QUEUE_DEPTH : 0;
+        return row;
+}
+
+static void add_loops(struct bench *b) {
         static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
         static const uint64_t sizes[] = {1, 64, 4096, 65536};
-        for (size_t w = 0; w < ELEMENTS(workloads); w++)
-                for (size_t i = 0; i < ELEMENTS(sizes); i++) {
-                        struct row row = {subject, workloads[w], sizes[i]};
-                        if (!wanted(o, &row) || is_too_long(o, &row))
-                                continue;
-                        int r = run_and_print(o, &row);
-                        if (r < 0)
-                                return r;
-                        *rows += 1;
-                        *low += (unsigned) r;
+        static const bool quick[] = {false, true, false, true};
+        for (size_t s = 0; s < ELEMENTS(subjects); s++)
+                for (size_t w = 0; w < ELEMENTS(workloads); w++)
+                        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                                struct point p = {.transport = subjects[s].transport,
+                                                  .engine = subjects[s].engine,
+                                                  .copy_mode = subjects[s].copy_mode,
+                                                  .workload = workloads[w],
+                                                  .message_size = sizes[i]};
+                                if (!b->options.quick || quick[i])
+                                        (void) add(b, &part_loops, &p);
+                        }
+}
+
+static void add_same_cpu(struct bench *b) {
+        int cpu = b->options.cpus[1];
+        for (size_t s = 0; cpu >= 0 && s < ELEMENTS(subjects); s++)
+                for (uint64_t size = b->options.quick ? 64 : 1; size <= 64; size *= 64) {
+                        struct point p = {.transport = subjects[s].transport,
+                                          .engine = subjects[s].engine,
+                                          .copy_mode = subjects[s].copy_mode,
+                                          .workload = WORKLOAD_STREAM,
+                                          .message_size = size};
+                        bool is_pipe = p.transport == TRANSPORT_PIPE || p.transport == TRANSPORT_FIFO;
+                        struct bench_row *row = is_pipe ? add(b, &part_same_cpu, &p) : NULL;
+                        if (row)
+                                row->cpus[0] = row->cpus[1] = cpu;
                 }
-        return 0;
 }
 
-static int run_all(const struct options *o) {
-        unsigned rows = 0, low = 0;
-
-        printf("messages/s, %u rounds of %.2f s each, interleaved; CPUs %d and %d; verify %s\n", o->rounds, o->seconds,
-               o->cpus[0], o->cpus[1], verify_name(o->verify));
-        printf("%-14s %-8s %-9s %-9s %8s %12s %12s %12s %12s %12s %12s  %s  %s\n", "", "", "", "", "size", "hand",
-               "min", "max", "agents", "min", "max", "ratio", "paired");
-        for (size_t i = 0; i < ELEMENTS(subjects); i++)
-                if (run_subject(o, &subjects[i], &rows, &low) < 0)
-                        return 1;
-        if (low)
-                printf("%u of %u rows are below %.2f of the hand-written loop\n", low, rows, PROMISE);
-        else
-                printf("all %u rows reach %.2f of the hand-written loop\n", rows, PROMISE);
-        return low && o->check;
+static void add_cost(struct bench *b) {
+        static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+        for (size_t i = 0; i < ELEMENTS(workloads); i++) {
+                struct point p = {.transport = TRANSPORT_PIPE, .workload = workloads[i], .message_size = 4096};
+                (void) add(b, &part_cost, &p);
+        }
 }
 
-static void usage(FILE *f) {
-        fputs("usage: bench [options]\n"
-              "  --agent PATH         the agent to measure (default: agent/ipclab-agent in the build directory)\n"
-              "  --rounds N           per row (default 11)\n"
-              "  --seconds S          of one round (default 0.3)\n"
-              "  --cpus A,B           first and second end; -1 = not pinned (default 0,1)\n"
-              "  --verify WORD        none, touch or checksum (default touch)\n"
-              "  --pipe-size BYTES    for both (default: as it comes)\n"
-              "  --transport WORD, --engine WORD, --copy-mode WORD, --workload WORD, --size BYTES   only these rows\n"
-              "  --check              exit 1 when a row is below 0.97\n",
-              f);
+static void add_vmsplice(struct bench *b) {
+        static const uint64_t pipe_sizes[] = {0, LARGE_PIPE};
+        for (size_t i = 0; i < ELEMENTS(pipe_sizes); i++) {
+                struct point p = {.transport = TRANSPORT_PIPE, .copy_mode = COPY_ZERO, .message_size = 65536};
+                struct bench_row *row = add(b, &part_vmsplice, &p);
+                if (row)
+                        row->options.pipe_size = pipe_sizes[i];
+        }
 }
 
-static int bad(const char *what, const char *value) {
-        fprintf(stderr, "bench: %s: %s\n", what, value);
-        return -EINVAL;
-}
-
-static int parse_cpus(const char *value, int cpus[2]) {
-        char *end;
-        long first = strtol(value, &end, 10);
-        if (end == value || *end != ',')
-                return -EINVAL;
-        value = end + 1;
-        long second = strtol(value, &end, 10);
-        if (end == value || *end != '\0' || first < -1 || second < -1 || first > INT32_MAX || second > INT32_MAX)
-                return -EINVAL;
-        cpus[0] = (int) first;
-        cpus[1] = (int) second;
-        return 0;
-}
-
-static int parse_option(int c, const char *value, struct options *o) {
-        enum transport t;
+static int parse_own(int c, const char *value) {
         enum engine e;
         enum copy_mode m;
-        enum workload w;
         switch (c) {
-        case 'a':
-                o->agent = value;
-                return 0;
-        case 'r':
-                o->rounds = (unsigned) strtoul(value, NULL, 10);
-                return o->rounds >= 1 && o->rounds <= ROUNDS_MAX ? 0 : bad("--rounds must be 1 to 999", value);
-        case 's':
-                o->seconds = strtod(value, NULL);
-                return o->seconds >= 0.01 && o->seconds <= 60 ? 0 : bad("--seconds must be 0.01 to 60", value);
-        case 'c':
-                return parse_cpus(value, o->cpus) == 0 ? 0 : bad("--cpus wants A,B", value);
-        case 'v':
-                return verify_from_name(value, &o->verify) == 0 ? 0 : bad("--verify", value);
         case 'p':
-                o->pipe_size = strtoull(value, NULL, 10);
-                return o->pipe_size ? 0 : bad("--pipe-size wants bytes", value);
-        case 't':
-                if (transport_from_name(value, &t) < 0)
-                        return bad("--transport", value);
-                o->transport = (int) t;
-                return 0;
+                return bench_parse_u64(value, 1, INT_MAX, &only.pipe_size);
         case 'e':
                 if (engine_from_name(value, &e) < 0)
-                        return bad("--engine", value);
-                o->engine = (int) e;
+                        return -EINVAL;
+                only.engine = (int) e;
                 return 0;
         case 'm':
                 if (copy_mode_from_name(value, &m) < 0)
-                        return bad("--copy-mode", value);
-                o->copy_mode = (int) m;
-                return 0;
-        case 'w':
-                if (workload_from_name(value, &w) < 0)
-                        return bad("--workload", value);
-                o->workload = (int) w;
-                return 0;
-        case 'n':
-                o->size = strtoull(value, NULL, 10);
-                return o->size ? 0 : bad("--size wants bytes", value);
-        case 'k':
-                o->check = true;
+                        return -EINVAL;
+                only.copy_mode = (int) m;
                 return 0;
         default:
-                usage(stderr);
                 return -EINVAL;
         }
 }
 
 int main(int argc, char **argv) {
         static const struct option table[] = {
-                {"agent", required_argument, NULL, 'a'},
-                {"rounds", required_argument, NULL, 'r'},
-                {"seconds", required_argument, NULL, 's'},
-                {"cpus", required_argument, NULL, 'c'},
-                {"verify", required_argument, NULL, 'v'},
                 {"pipe-size", required_argument, NULL, 'p'},
-                {"transport", required_argument, NULL, 't'},
                 {"engine", required_argument, NULL, 'e'},
                 {"copy-mode", required_argument, NULL, 'm'},
-                {"workload", required_argument, NULL, 'w'},
-                {"size", required_argument, NULL, 'n'},
-                {"check", no_argument, NULL, 'k'},
-                {"help", no_argument, NULL, 'h'},
                 {},
         };
-        struct options o = {.agent = IPCLAB_AGENT,
-                            .rounds = 11,
-                            .seconds = 0.3,
-                            .cpus = {0, 1},
-                            .verify = VERIFY_TOUCH,
-                            .transport = -1,
-                            .engine = -1,
-                            .copy_mode = -1,
-                            .workload = -1};
-        int c;
-        while ((c = getopt_long(argc, argv, "", table, NULL)) >= 0) {
-                if (c == 'h') {
-                        usage(stdout);
-                        return 0;
-                }
-                if (parse_option(c, optarg, &o) < 0)
-                        return 2;
-        }
-        o.queue_message_max = hand_isolate_queues();
-        return run_all(&o);
+        static const char *const parts[] = {"cost", "vmsplice", "same-cpu", "loops", NULL};
+        static const struct bench_extra extra = {
+                .table = table,
+                .parse = parse_own,
+                .parts = parts,
+                .usage = "  --engine WORD, --copy-mode WORD   only these rows\n"
+                         "  --pipe-size BYTES    for all but vmsplice (default: as it comes)\n",
+                .minutes = 31,
+                .quick_minutes = 6,
+        };
+        struct bench b = {};
+        int r = bench_options_parse(argc, argv, &extra, &b.options);
+        if (r)
+                return r < 0 ? 2 : 0;
+        queue_message_max = hand_isolate_queues();
+        add_cost(&b); /* what wants many rounds comes first, while there is time */
+        add_vmsplice(&b);
+        add_same_cpu(&b);
+        add_loops(&b);
+        int status = bench_run(&b);
+        bench_deinit(&b);
+        return status;
 }

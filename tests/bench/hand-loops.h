@@ -76,61 +76,64 @@ HAND_INLINE int hand_take(struct hand_end *e, const struct hand_way *way, unsign
         return 0;
 }
 
-HAND_INLINE uint64_t hand_sender(struct hand_end *e, const struct hand_way *way) {
+/* Until a call fails, or the process is ended with the receiver. */
+HAND_INLINE int hand_sender(struct hand_end *e, const struct hand_way *way, struct hand_result *ret) {
+        (void) ret;
         if (hand_begin(e, way) < 0)
-                return 0;
-        for (uint64_t i = 0; i < e->h->warmup + e->h->messages + e->h->tail; i++)
+                return -1;
+        for (uint64_t i = 0;; i++)
                 if (hand_emit(e, way, 0, i) < 0)
-                        return 0;
-        return 1;
-}
-
-HAND_INLINE int hand_take_some(struct hand_end *e, const struct hand_way *way, uint64_t from, uint64_t to) {
-        for (uint64_t i = from; i < to; i++)
-                if (hand_take(e, way, 0, i) < 0)
                         return -1;
-        return 0;
 }
 
-HAND_INLINE uint64_t hand_receiver(struct hand_end *e, const struct hand_way *way) {
-        if (hand_begin(e, way) < 0 || hand_take_some(e, way, 0, e->h->warmup) < 0)
-                return 0;
-        uint64_t end = e->h->warmup + e->h->messages, begin = util_now_ns();
-        if (hand_take_some(e, way, e->h->warmup, end) < 0)
-                return 0;
-        uint64_t ns = util_now_ns() - begin;
-        return hand_take_some(e, way, end, end + e->h->tail) < 0 ? 0 : ns;
-}
-
-HAND_INLINE int hand_exchange(struct hand_end *e, const struct hand_way *way, uint64_t from, uint64_t to) {
-        for (uint64_t i = from; i < to; i++)
-                if (hand_emit(e, way, 0, i) < 0 || hand_take(e, way, 1, i) < 0)
-                        return -1;
-        return 0;
-}
-
-HAND_INLINE uint64_t hand_initiator(struct hand_end *e, const struct hand_way *way) {
-        if (hand_begin(e, way) < 0 || hand_exchange(e, way, 0, e->h->warmup) < 0)
-                return 0;
-        uint64_t begin = util_now_ns();
-        if (hand_exchange(e, way, e->h->warmup, e->h->warmup + e->h->messages) < 0)
-                return 0;
-        return util_now_ns() - begin;
-}
-
-HAND_INLINE uint64_t hand_responder(struct hand_end *e, const struct hand_way *way) {
+HAND_INLINE int hand_responder(struct hand_end *e, const struct hand_way *way, struct hand_result *ret) {
+        (void) ret;
         if (hand_begin(e, way) < 0)
-                return 0;
-        for (uint64_t i = 0; i < e->h->warmup + e->h->messages; i++)
+                return -1;
+        for (uint64_t i = 0;; i++)
                 if (hand_take(e, way, 0, i) < 0 || hand_emit(e, way, 1, i) < 0)
-                        return 0;
-        return 1;
+                        return -1;
+}
+
+/* Chunk by chunk from message `from` until the time has come: how many were done and what time it was, or -1. */
+HAND_INLINE int hand_until(struct hand_end *e, const struct hand_way *way, bool there_and_back, uint64_t from,
+                           uint64_t until_ns, struct hand_result *ret) {
+        uint64_t i = from;
+        do
+                for (uint64_t last = i + e->h->chunk; i < last; i++) {
+                        if (there_and_back && hand_emit(e, way, 0, i) < 0)
+                                return -1;
+                        if (hand_take(e, way, there_and_back ? 1 : 0, i) < 0)
+                                return -1;
+                }
+        while ((ret->ns = util_now_ns()) < until_ns);
+        ret->messages = i - from;
+        return 0;
+}
+
+HAND_INLINE int hand_clocked(struct hand_end *e, const struct hand_way *way, bool there_and_back,
+                             struct hand_result *ret) {
+        struct hand_result warm, window;
+        if (hand_begin(e, way) < 0 ||
+            hand_until(e, way, there_and_back, 0, util_now_ns() + e->h->warmup_ns, &warm) < 0 ||
+            hand_until(e, way, there_and_back, warm.messages, warm.ns + e->h->duration_ns, &window) < 0)
+                return -1;
+        *ret = (struct hand_result){window.messages, window.ns - warm.ns};
+        return 0;
+}
+
+HAND_INLINE int hand_receiver(struct hand_end *e, const struct hand_way *way, struct hand_result *ret) {
+        return hand_clocked(e, way, false, ret);
+}
+
+HAND_INLINE int hand_initiator(struct hand_end *e, const struct hand_way *way, struct hand_result *ret) {
+        return hand_clocked(e, way, true, ret);
 }
 
 #define HAND_LOOP(prefix, role, way)                                                                                   \
-        static uint64_t prefix##_##role(const struct hand *h, int receive_fd, int send_fd) {                           \
+        static int prefix##_##role(const struct hand *h, int receive_fd, int send_fd, struct hand_result *ret) {       \
                 struct hand_end e = {.h = h, .in = receive_fd, .out = send_fd};                                        \
-                return hand_##role(&e, &(way));                                                                        \
+                return hand_##role(&e, &(way), ret);                                                                   \
         }
 
 /* `way` is a static const struct hand_way, so that its functions are constants to the compiler. */

@@ -7,17 +7,15 @@
 
 #include "agent/pattern.h"
 #include "schema/util.h"
+#include "tests/bench/hand-two.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
-#define ALARM_SECONDS 60
 #define LINE 64u
 #define SPINS 2000u /* of hybrid, before it sleeps */
 
@@ -110,35 +108,18 @@ struct ends {
         unsigned char *buffer;
 };
 
-static inline __attribute__((always_inline)) void send_some(const struct hand_shm *h, struct ends *e, uint64_t from,
-                                                            uint64_t to, enum wait_mode wait) {
-        for (uint64_t i = from; i < to; i++) {
+#define INLINE static inline __attribute__((always_inline))
+
+/* These two until the process is ended with the other end. */
+INLINE void send_on(const struct hand_shm *h, struct ends *e, enum wait_mode wait) {
+        for (uint64_t i = 0;; i++) {
                 fill(h, e->buffer, 0, i);
                 put(&e->there, e->buffer, h->size, wait);
         }
 }
 
-static inline __attribute__((always_inline)) void receive_some(const struct hand_shm *h, struct ends *e, uint64_t from,
-                                                               uint64_t to, enum wait_mode wait) {
-        for (uint64_t i = from; i < to; i++) {
-                look(h, get(&e->there, wait), 0, i);
-                done(&e->there, wait);
-        }
-}
-
-static inline __attribute__((always_inline)) void exchange(const struct hand_shm *h, struct ends *e, uint64_t from,
-                                                           uint64_t to, enum wait_mode wait) {
-        for (uint64_t i = from; i < to; i++) {
-                fill(h, e->buffer, 0, i);
-                put(&e->there, e->buffer, h->size, wait);
-                look(h, get(&e->back, wait), 1, i);
-                done(&e->back, wait);
-        }
-}
-
-static inline __attribute__((always_inline)) void answer(const struct hand_shm *h, struct ends *e, uint64_t n,
-                                                         enum wait_mode wait) {
-        for (uint64_t i = 0; i < n; i++) {
+INLINE void answer_on(const struct hand_shm *h, struct ends *e, enum wait_mode wait) {
+        for (uint64_t i = 0;; i++) {
                 look(h, get(&e->there, wait), 0, i);
                 done(&e->there, wait);
                 fill(h, e->buffer, 1, i);
@@ -146,32 +127,48 @@ static inline __attribute__((always_inline)) void answer(const struct hand_shm *
         }
 }
 
-static inline __attribute__((always_inline)) uint64_t be_end(const struct hand_shm *h, int end, struct ends *e,
-                                                             enum wait_mode wait) {
-        uint64_t last = h->warmup + h->messages, begin;
-        if (h->workload == WORKLOAD_STREAM && end == 0) {
-                send_some(h, e, 0, last + 2 * (uint64_t) h->slots, wait); /* the clock ends before the sender does */
-                return 1;
-        }
-        if (h->workload == WORKLOAD_STREAM) {
-                receive_some(h, e, 0, h->warmup, wait);
-                begin = util_now_ns();
-                receive_some(h, e, h->warmup, last, wait);
-                uint64_t ns = util_now_ns() - begin;
-                receive_some(h, e, last, last + 2 * (uint64_t) h->slots, wait);
-                return ns;
-        }
-        if (end == 1) {
-                answer(h, e, last, wait);
-                return 1;
-        }
-        exchange(h, e, 0, h->warmup, wait);
-        begin = util_now_ns();
-        exchange(h, e, h->warmup, last, wait);
-        return util_now_ns() - begin;
+INLINE void receive_one(const struct hand_shm *h, struct ends *e, uint64_t i, enum wait_mode wait) {
+        look(h, get(&e->there, wait), 0, i);
+        done(&e->there, wait);
 }
 
-static uint64_t end_of_kind(const struct hand_shm *h, int end, struct ends *e) {
+INLINE void exchange_one(const struct hand_shm *h, struct ends *e, uint64_t i, enum wait_mode wait) {
+        fill(h, e->buffer, 0, i);
+        put(&e->there, e->buffer, h->size, wait);
+        look(h, get(&e->back, wait), 1, i);
+        done(&e->back, wait);
+}
+
+/* Chunk by chunk from message `from` until the time has come: how many were done and what time it was. */
+INLINE struct hand_result until(const struct hand_shm *h, struct ends *e, bool stream, uint64_t from, uint64_t until_ns,
+                                enum wait_mode wait) {
+        uint64_t i = from, now_ns;
+        do
+                for (uint64_t last = i + h->chunk; i < last; i++)
+                        if (stream)
+                                receive_one(h, e, i, wait);
+                        else
+                                exchange_one(h, e, i, wait);
+        while ((now_ns = util_now_ns()) < until_ns);
+        return (struct hand_result){i - from, now_ns};
+}
+
+INLINE struct hand_result be_clocked(const struct hand_shm *h, struct ends *e, bool stream, enum wait_mode wait) {
+        struct hand_result warm = until(h, e, stream, 0, util_now_ns() + h->warmup_ns, wait);
+        struct hand_result window = until(h, e, stream, warm.messages, warm.ns + h->duration_ns, wait);
+        return (struct hand_result){window.messages, window.ns - warm.ns};
+}
+
+INLINE struct hand_result be_end(const struct hand_shm *h, int end, struct ends *e, enum wait_mode wait) {
+        bool stream = h->workload == WORKLOAD_STREAM;
+        if (stream && end == 0)
+                send_on(h, e, wait);
+        if (!stream && end == 1)
+                answer_on(h, e, wait);
+        return stream ? be_clocked(h, e, true, wait) : be_clocked(h, e, false, wait);
+}
+
+static struct hand_result end_of_kind(const struct hand_shm *h, int end, struct ends *e) {
         switch (h->wait) {
         case WAIT_SPIN:
                 return be_end(h, end, e, WAIT_SPIN);
@@ -180,51 +177,6 @@ static uint64_t end_of_kind(const struct hand_shm *h, int end, struct ends *e) {
         default:
                 return be_end(h, end, e, WAIT_BLOCK);
         }
-}
-
-/* --- processes --- */
-
-static int pin(int cpu) {
-        cpu_set_t set;
-        if (cpu < 0)
-                return 0;
-        CPU_ZERO(&set);
-        CPU_SET(cpu, &set);
-        return sched_setaffinity(0, sizeof set, &set);
-}
-
-struct task {
-        uint64_t (*run)(void *userdata, int end); /* 0: it failed */
-        void *userdata;
-        const int *cpus;
-};
-
-static int run_two(const struct task *t, uint64_t result[2]) {
-        uint64_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        pid_t pids[2] = {-1, -1};
-        int r = 0;
-        if (shared == MAP_FAILED)
-                return -errno;
-        for (int end = 0; end < 2; end++) {
-                pids[end] = fork();
-                if (pids[end] == 0) {
-                        (void) alarm(ALARM_SECONDS);
-                        if (pin(t->cpus[end]) < 0)
-                                _exit(1);
-                        shared[end] = t->run(t->userdata, end);
-                        _exit(shared[end] ? 0 : 1);
-                }
-                if (pids[end] < 0)
-                        r = -errno;
-        }
-        for (int end = 0; end < 2; end++) {
-                int status;
-                if (pids[end] > 0 && (waitpid(pids[end], &status, 0) < 0 || status != 0))
-                        r = r ? r : -EIO;
-        }
-        memcpy(result, shared, 2 * sizeof *result);
-        (void) munmap(shared, 4096);
-        return r;
 }
 
 /* --- memory --- */
@@ -270,13 +222,14 @@ struct ring_task {
         struct ends ends;
 };
 
-static uint64_t run_ring(void *userdata, int end) {
+static int run_ring(void *userdata, int end, struct hand_result *ret) {
         struct ring_task *t = userdata;
         t->ends.buffer = mmap(NULL, t->h->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (t->ends.buffer == MAP_FAILED)
-                return 0;
+                return -1;
         memset(t->ends.buffer, 0x5a, t->h->size);
-        return end_of_kind(t->h, end, &t->ends);
+        *ret = end_of_kind(t->h, end, &t->ends);
+        return 0;
 }
 
 static struct plain_ring ring_at(const struct hand_shm *h, unsigned char *memory) {
@@ -297,16 +250,18 @@ int hand_shm_run(const struct hand_shm *h, double *ret_rate) {
         t.ends.there = ring_at(h, NULL);
         size_t one = (2 * LINE + h->slots * t.ends.there.slot_bytes + 4095) / 4096 * 4096;
         unsigned char *memory = make_memory(h->transport, 2 * one);
-        uint64_t result[2];
+        struct hand_result result;
         if (!memory)
                 return -ENOMEM;
         memset(memory, 0, 2 * one);
         t.ends.there = ring_at(h, memory);
         t.ends.back = ring_at(h, memory + one);
-        int r = run_two(&(struct task){run_ring, &t, h->cpus}, result);
+        struct hand_two two = {
+                .run = run_ring, .userdata = &t, .cpus = h->cpus, .clocked = h->workload == WORKLOAD_STREAM ? 1 : 0};
+        int r = hand_two_run(&two, &result);
         drop_memory(h->transport, memory, 2 * one);
         if (r == 0)
-                *ret_rate = (double) h->messages * 1e9 / (double) result[h->workload == WORKLOAD_STREAM ? 1 : 0];
+                *ret_rate = (double) result.messages * 1e9 / (double) result.ns;
         return r;
 }
 
@@ -316,7 +271,7 @@ struct handover_task {
         uint64_t *lines, rounds;
 };
 
-static uint64_t run_handover(void *userdata, int end) {
+static int run_handover(void *userdata, int end, struct hand_result *ret) {
         const struct handover_task *t = userdata;
         uint64_t *mine = t->lines + 16 * end, *theirs = t->lines + 16 * (1 - end), begin = util_now_ns();
         for (uint64_t i = 1; i <= t->rounds; i++) {
@@ -329,19 +284,19 @@ static uint64_t run_handover(void *userdata, int end) {
                 if (i == t->rounds / 8)
                         begin = util_now_ns();
         }
-        return util_now_ns() - begin;
+        *ret = (struct hand_result){t->rounds - t->rounds / 8, util_now_ns() - begin};
+        return 0;
 }
 
 int hand_handover_run(const int cpus[2], uint64_t rounds, double *ret_rate) {
         struct handover_task t = {.lines = make_memory(TRANSPORT_MMAP_ANONYMOUS, 4096), .rounds = rounds};
-        uint64_t result[2];
+        struct hand_result result;
         if (!t.lines)
                 return -ENOMEM;
-        int r = run_two(&(struct task){run_handover, &t, cpus}, result);
+        int r = hand_two_run(&(struct hand_two){.run = run_handover, .userdata = &t, .cpus = cpus}, &result);
         drop_memory(TRANSPORT_MMAP_ANONYMOUS, t.lines, 4096);
-        uint64_t timed = rounds - rounds / 8;
         if (r == 0)
-                *ret_rate = (double) timed * 1e9 / (double) result[0];
+                *ret_rate = (double) result.messages * 1e9 / (double) result.ns;
         return r;
 }
 
@@ -373,7 +328,7 @@ static void await_turn(const struct memcpy_task *t, uint32_t turn) {
                 pause_briefly();
 }
 
-static uint64_t run_memcpy(void *userdata, int end) {
+static int run_memcpy(void *userdata, int end, struct hand_result *ret) {
         const struct memcpy_task *t = userdata;
         uint64_t ns = 0;
         memset(t->buffer, 0x5a, t->size);
@@ -392,7 +347,8 @@ static uint64_t run_memcpy(void *userdata, int end) {
                         await_turn(t, 2 * i + 2);
                 }
         }
-        return end == 1 ? 1 : ns;
+        *ret = (struct hand_result){(t->passes - t->passes / 8) * t->slots, ns};
+        return 0;
 }
 
 int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t passes, int read_back, double *ret_rate) {
@@ -401,7 +357,7 @@ int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t pas
                                 .slots = slots,
                                 .passes = passes,
                                 .read_back = read_back};
-        uint64_t result[2];
+        struct hand_result result;
         size_t bytes = t.stride * slots + 4096;
         unsigned char *shared = make_memory(TRANSPORT_MMAP_ANONYMOUS, bytes);
         t.buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -410,11 +366,10 @@ int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t pas
         memset(shared, 0, bytes);
         t.turn = (uint32_t *) (void *) shared;
         t.area = shared + 4096;
-        int r = run_two(&(struct task){run_memcpy, &t, cpus}, result);
+        int r = hand_two_run(&(struct hand_two){.run = run_memcpy, .userdata = &t, .cpus = cpus}, &result);
         drop_memory(TRANSPORT_MMAP_ANONYMOUS, shared, bytes);
         (void) munmap(t.buffer, size);
-        uint64_t timed = passes - passes / 8;
         if (r == 0)
-                *ret_rate = (double) timed * slots * (double) size * 1e9 / (double) result[0];
+                *ret_rate = (double) result.messages * 1e9 / (double) result.ns;
         return r;
 }

@@ -20,7 +20,8 @@ struct hand_shm {
         enum verify verify;
         size_t size;
         uint32_t slots;
-        uint64_t warmup, messages; /* before and within the clock */
+        uint64_t warmup_ns, duration_ns; /* before and within the clock; of time, as hand.h says why */
+        uint64_t chunk;                  /* messages between two looks at the clock; at least 1 */
         int cpus[2];
 };
 
@@ -31,7 +32,7 @@ int hand_shm_run(const struct hand_shm *h, double *ret_rate);
 int hand_handover_run(const int cpus[2], uint64_t rounds, double *ret_rate);
 
 /* memcpy() of `size` bytes at a time from a private buffer into shared memory of `slots` such pieces, on the first CPU:
- * bytes per second. `read_back`: after each pass over all pieces the second CPU reads all lines, outside the clock. */
+ * pieces per second. `read_back`: after each pass over all pieces the second CPU reads all lines, outside the clock. */
 int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t passes, int read_back, double *ret_rate);
 
 #endif

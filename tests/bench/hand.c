@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Sets the hand-written loops up: fork, pinning, and the receiver's time back through a shared page. */
+/* Which loops are written by hand, and running them over a channel of their own. */
 
 #include "tests/bench/hand.h"
 
 #include "schema/util.h"
-
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
-#define ALARM_SECONDS 60
 
 /* What is written by hand: a line for each way. */
 static const struct {
@@ -52,56 +45,41 @@ static const struct hand_loops *loops_of(const struct hand *h) {
         return NULL;
 }
 
-static __attribute__((noreturn)) void be_end(const struct hand *h, int end, const struct hand_channel *c,
-                                             uint64_t *result) {
-        const struct hand_loops *loops = loops_of(h);
-        if (h->cpus[end] >= 0) {
-                cpu_set_t set;
-                CPU_ZERO(&set);
-                CPU_SET(h->cpus[end], &set);
-                if (sched_setaffinity(0, sizeof set, &set) < 0)
-                        _exit(1);
-        }
-        (void) alarm(ALARM_SECONDS);
+struct task {
+        const struct hand *h;
+        const struct hand_loops *loops;
+        struct hand_channel channel;
+};
+
+static int run_end(void *userdata, int end, struct hand_result *ret) {
+        const struct task *t = userdata;
+        const struct hand_channel *c = &t->channel;
         hand_channel_keep(c, end);
-        uint64_t ns = end == 0 ? loops->first(h, c->back[0], c->there[1]) : loops->second(h, c->there[0], c->back[1]);
-        result[end] = ns;
-        _exit(ns ? 0 : 1);
+        return end == 0 ? t->loops->first(t->h, c->back[0], c->there[1], ret)
+                        : t->loops->second(t->h, c->there[0], c->back[1], ret);
 }
 
-static int run_ends(const struct hand *h, struct hand_channel *c, uint64_t *result) {
-        pid_t pids[2] = {-1, -1};
-        int r = 0;
-        for (int end = 0; end < 2; end++) {
-                pids[end] = fork();
-                if (pids[end] == 0)
-                        be_end(h, end, c, result);
-                if (pids[end] < 0)
-                        r = -errno;
-        }
-        hand_channel_close(c);
-        for (int end = 0; end < 2; end++) {
-                int status;
-                if (pids[end] > 0 && (waitpid(pids[end], &status, 0) < 0 || status != 0))
-                        r = r ? r : -EIO;
-        }
-        return r;
+/* So that an end sees it when the other dies. */
+static void close_channel(void *userdata) {
+        struct task *t = userdata;
+        hand_channel_close(&t->channel);
 }
 
 int hand_run(const struct hand *h, double *ret_rate) {
-        struct hand_channel channel;
-        if (!loops_of(h))
+        struct task t = {.h = h, .loops = loops_of(h)};
+        struct hand_two two = {.run = run_end,
+                               .forked = close_channel,
+                               .userdata = &t,
+                               .cpus = h->cpus,
+                               .clocked = h->workload == WORKLOAD_STREAM ? 1 : 0};
+        struct hand_result result;
+        if (!t.loops)
                 return -EOPNOTSUPP;
-        uint64_t *result = mmap(NULL, 2 * sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (result == MAP_FAILED)
-                return -errno;
-        int r = hand_channel_make(h, &channel);
+        int r = hand_channel_make(h, &t.channel);
         if (r == 0)
-                r = run_ends(h, &channel, result);
-        hand_channel_remove(&channel);
-        uint64_t ns = result[h->workload == WORKLOAD_STREAM ? 1 : 0];
-        (void) munmap(result, 2 * sizeof *result);
+                r = hand_two_run(&two, &result);
+        hand_channel_remove(&t.channel);
         if (r == 0)
-                *ret_rate = (double) h->messages * 1e9 / (double) ns;
+                *ret_rate = (double) result.messages * 1e9 / (double) result.ns;
         return r;
 }

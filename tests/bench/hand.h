@@ -4,10 +4,16 @@
 
 /*
  * The same transfers as an engineer would write them for the occasion: two forked processes, pinned, a plain loop, no
- * clock in it, no counters, no threads. The limit that the agents are held against. One file per kind of transport.
+ * counters, no threads, and the clock not per message but per chunk of a millisecond or so. The limit that the agents
+ * are held against. One file per kind of transport.
+ *
+ * Their window is one of time, as the agents' is. Where the rate of the moment wanders, a window of so many messages is
+ * a long one when it is slow and a short one when it is fast, and the median of such is not that of windows of one
+ * length, though the loops be the same.
  */
 
 #include "schema/terms.h"
+#include "tests/bench/hand-two.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,11 +26,11 @@ struct hand {
         enum copy_mode copy_mode;
         enum verify verify;
         size_t size;
-        uint64_t warmup, messages; /* before and within the clock */
-        uint64_t tail;             /* of a stream: after the clock, so that its end is not the pipe running dry */
-        uint64_t pipe_size;        /* 0 = as it comes */
-        uint64_t msgq_depth;       /* of POSIX queues */
-        int cpus[2];               /* -1: not pinned */
+        uint64_t warmup_ns, duration_ns; /* before and within the clock; the sender goes on until it is ended */
+        uint64_t chunk;                  /* messages between two looks at the clock; at least 1 */
+        uint64_t pipe_size;              /* 0 = as it comes */
+        uint64_t msgq_depth;             /* of POSIX queues */
+        int cpus[2];                     /* -1: not pinned */
 };
 
 /* Messages per second, by the receiver's clock (stream) or the initiator's (pingpong). 0; -errno. */
@@ -48,11 +54,11 @@ int hand_file_make(const struct hand *h, struct hand_channel *ret);
  * the longest message; 0 where there is no such namespace. */
 uint64_t hand_isolate_queues(void);
 
-/* A transport's loops. fds, or numbers of queues: to read from and to write to, -1 where a stream has none. They return
- * ns for `messages`, or 0 when something failed. */
+/* A transport's loops. fds, or numbers of queues: to read from and to write to, -1 where a stream has none. The end
+ * with the clock leaves what it has counted; the other returns only when something has failed. 0 or -1. */
 struct hand_loops {
-        uint64_t (*first)(const struct hand *h, int receive_fd, int send_fd);
-        uint64_t (*second)(const struct hand *h, int receive_fd, int send_fd);
+        int (*first)(const struct hand *h, int receive_fd, int send_fd, struct hand_result *ret);
+        int (*second)(const struct hand *h, int receive_fd, int send_fd, struct hand_result *ret);
 };
 
 extern const struct hand_loops hand_pipe_stream, hand_pipe_pingpong;
