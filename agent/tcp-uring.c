@@ -64,7 +64,7 @@ static int attach(struct worker *w) {
         int r = tcp_attach(w);
         struct tcp_channel *c = w->channel;
         if (r == 0)
-                r = uring_attach(w);
+                r = uring_attach(w, "send, sendmsg and recv take no registered buffer");
         if (r == 0 && c->zerocopy)
                 r = uring_zerocopy_new(w, c->zerocopy, &c->uring);
         return r;

@@ -231,10 +231,24 @@ static int engine_open(struct agent *a) {
         return r < 0 ? r : base_of(a)->open(a);
 }
 
+/* Whether a worker only does what takes no registered memory, and why; NULL where it reads or writes its buffer. */
+static const char *no_buffer(const struct worker *w) {
+        const struct point *p = &w->agent->setup.point;
+        switch (p->transport) {
+        case TRANSPORT_FILE:
+                return NULL;
+        case TRANSPORT_PIPE:
+        case TRANSPORT_FIFO:
+                return w->receive_fd >= 0 || p->copy_mode == COPY_TWO ? NULL : "writev takes no registered buffer";
+        default:
+                return "send, sendmsg and recv take no registered buffer";
+        }
+}
+
 static int engine_attach(struct worker *w) {
         const struct transport_ops *base = base_of(w->agent);
         int r = base->attach ? base->attach(w) : 0;
-        return r < 0 ? r : uring_attach(w);
+        return r < 0 ? r : uring_attach(w, no_buffer(w));
 }
 
 static void engine_detach(struct worker *w) {

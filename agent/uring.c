@@ -59,15 +59,18 @@ static void enroll(struct worker *w, struct uring *u) {
                 u->fds[URING_IN] = URING_IN;
                 u->sqe_flags = IOSQE_FIXED_FILE;
         }
-        u->buffer_error = -io_uring_register_buffers(&u->ring, &buffer, 1);
-        u->fixed_buffer = u->buffer_error == 0;
+        if (!u->no_buffer) {
+                u->buffer_error = -io_uring_register_buffers(&u->ring, &buffer, 1);
+                u->fixed_buffer = u->buffer_error == 0;
+        }
         (void) io_uring_register_ring_fd(&u->ring); /* since 5.18; without it each call takes a descriptor's look-up */
 }
 
-int uring_attach(struct worker *w) {
+int uring_attach(struct worker *w, const char *no_buffer) {
         _cleanup_free_ struct uring *u = calloc(1, sizeof *u);
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
+        u->no_buffer = no_buffer;
         u->fds[URING_OUT] = w->send_fd;
         u->fds[URING_IN] = w->receive_fd;
         int r = set_up(w, u);
@@ -147,8 +150,10 @@ void uring_effective(const struct worker *first, struct json_writer *w) {
         if (u->files_error)
                 json_member_string(w, "registered_files_reason", strerrordesc_np(u->files_error));
         json_member_bool(w, "registered_buffers", u->fixed_buffer);
-        if (u->buffer_error)
+        if (!u->fixed_buffer)
                 json_member_string(w, "registered_buffers_reason",
-                                   u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK" : strerrordesc_np(u->buffer_error));
+                                   u->no_buffer                ? u->no_buffer
+                                   : u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK"
+                                                               : strerrordesc_np(u->buffer_error));
         json_object_end(w);
 }

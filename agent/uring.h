@@ -25,14 +25,16 @@ struct uring {
         int fds[URING_ENDS]; /* descriptors; or indices of registered ones, with sqe_flags */
         uint8_t sqe_flags;
         bool fixed_buffer;       /* w->buffer is registered */
-        int buffer_error;        /* why it is not */
+        const char *no_buffer;   /* why it is not to be: no operation would use it; static */
+        int buffer_error;        /* why it could not be */
         int files_error;         /* why the descriptors are not */
         const char *setup_flags; /* static */
 };
 
 /* In the worker's thread, which alone may use the ring: for w->send_fd, w->receive_fd and w->buffer. Fills w->engine.
- * 0; negative errno with w->failure. */
-int uring_attach(struct worker *w);
+ * no_buffer: NULL where uring_write() or uring_read() move w->buffer, which alone can use registered memory; else why
+ * it is not registered, a static text. 0; negative errno with w->failure. */
+int uring_attach(struct worker *w, const char *no_buffer);
 void uring_detach(struct worker *w);
 /* Member "io_uring": queue depth, flags and what is registered. */
 void uring_effective(const struct worker *first, struct json_writer *w);

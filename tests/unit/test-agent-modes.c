@@ -145,6 +145,36 @@ static void test_every_byte_arrives(void) {
                         }
 }
 
+/* Memory is registered where READ_FIXED or WRITE_FIXED moves it, and nowhere else is it said to be. */
+static bool uses_registered(const struct mode *m, enum workload k, enum end end) {
+        bool is_pipe = m->transport == TRANSPORT_PIPE || m->transport == TRANSPORT_FIFO;
+        bool only_writev = m->copy_mode == COPY_ONE && k == WORKLOAD_STREAM && end == END_FIRST;
+        return m->transport == TRANSPORT_FILE || (is_pipe && !only_writev);
+}
+
+static void test_what_is_registered(void) {
+        for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++) {
+                const struct mode *m = &modes[i / ELEMENTS(workloads)];
+                enum workload k = workloads[i % ELEMENTS(workloads)];
+                struct driver d;
+                struct driver_spec s = spec_of(m, k);
+                if (m->engine != ENGINE_IO_URING || !possible(m, s.point.message_size))
+                        continue;
+                s.messages = 1;
+                CHECK(run_well(&d, m, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        const char *effective = d.ends[end].report.effective;
+                        if (strstr(effective, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK\""))
+                                continue;
+                        CHECK(strstr(effective,
+                                     uses_registered(m, k, end)
+                                             ? "\"registered_buffers\":true"
+                                             : "\"registered_buffers\":false,\"registered_buffers_reason\""));
+                }
+                driver_deinit(&d);
+        }
+}
+
 /* A machine or a device that is busy may let nothing through for a while: then it is given longer. */
 static bool moves_something(struct driver *d, const struct mode *m, struct driver_spec *s) {
         for (s->duration_ns = 100 * NSEC_PER_MSEC;; s->duration_ns *= 4) {
@@ -284,6 +314,7 @@ static void test_rings_that_are_forbidden(void) {
 
 int main(void) {
         RUN(test_every_byte_arrives);
+        RUN(test_what_is_registered);
         RUN(test_every_verification_by_time);
         RUN(test_reader_that_stands_still);
         RUN(test_an_end_that_is_struck);
