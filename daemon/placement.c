@@ -181,7 +181,6 @@ static int resolve_same_node(const struct topology *t, uint32_t threads, struct 
                                     "same-node needs a node with two CPUs; here no node has more than 1 that ipclab "
                                     "may use (same-cpu puts both ends on one)");
 
-        ret->shares_cpus = 2 * (size_t) threads > node->n_cpus;
         ret->shares_cores = count_cores(t, node) < 2;
         int x = placement_spread(t, node, threads, ret);
         for (unsigned e = 0; x == 0 && e < END_COUNT; e++)
@@ -215,7 +214,6 @@ static int resolve_cross_node(const struct topology *t, uint32_t threads, struct
                 if (x < 0)
                         return x;
                 placement_bind_memory(t, nodes[e], &ret->ends[e]);
-                ret->shares_cpus |= threads > nodes[e]->n_cpus;
         }
         return 0;
 }
@@ -268,6 +266,31 @@ static int keep_off(const struct topology *t, struct run_placement *p) {
         return 0;
 }
 
+static bool end_may_use(const struct agent_placement *a, int cpu) {
+        for (size_t i = 0; i < a->n_cpus; i++)
+                if (a->cpus[i] == cpu)
+                        return true;
+        return a->n_cpus == 0; /* not pinned */
+}
+
+/* Whether an end has more threads than CPUs, or both ends together. What is not pinned has all that may be used. */
+static bool threads_outnumber_cpus(const struct topology *t, const struct point *p, const struct run_placement *found) {
+        size_t agents = workload_agents(p->workload), usable[END_COUNT] = {0, 0}, either = 0;
+        for (size_t i = 0; i < t->n_cpus; i++) {
+                bool any = false;
+                for (unsigned e = 0; e < agents && t->cpus[i].online && t->cpus[i].allowed; e++) {
+                        bool has = end_may_use(&found->ends[e], t->cpus[i].id);
+                        usable[e] += has;
+                        any |= has;
+                }
+                either += any;
+        }
+        for (unsigned e = 0; e < agents; e++)
+                if (p->threads > usable[e])
+                        return true;
+        return agents * p->threads > either;
+}
+
 static int resolve_kind(const struct topology *t, const struct point *p, struct run_placement *ret, struct refusal *r) {
         switch (p->placement.kind) {
         case PLACEMENT_DEFAULT: /* processes that wait for each other on many CPUs would measure wake-ups */
@@ -302,6 +325,7 @@ int placement_resolve(const struct topology *t, const struct point *p, struct ru
                               "a context switch is measured on one CPU, and this placement has %zu: use same-cpu, or "
                               "an object that names the initiator's cpu",
                               found.ends[END_FIRST].n_cpus);
+        found.shares_cpus = threads_outnumber_cpus(t, p, &found);
         x = keep_off(t, &found);
         if (x < 0)
                 return x;

@@ -15,8 +15,8 @@ struct run_placement {
         struct agent_placement ends[END_COUNT];
         int *daemon_cpus; /* where the daemon shall be during the run; n 0: nowhere to go */
         size_t n_daemon_cpus;
-        /* What a named placement had to put up with, flagged in the result: */
-        bool shares_cpus;  /* fewer CPUs than threads: some of different threads are one CPU */
+        /* What is to be known of it, flagged in the result: */
+        bool shares_cpus;  /* an end has more threads than CPUs, or both ends together, whatever the placement */
         bool shares_cores; /* same-node on a node of one core: the ends are SMT siblings */
 };
 

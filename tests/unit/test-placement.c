@@ -92,8 +92,8 @@ static void names_are_resolved_on_every_machine(void) {
                 const char *expected;
         } cases[] = {
                 {"one-node", PLACEMENT_DEFAULT, 1, "- default | - default | rest "},
-                {"one-node", PLACEMENT_SAME_CPU, 1, "0 bind 0 | 0 bind 0 | rest 1"},
-                {"one-node", PLACEMENT_SAME_CPU, 8, "0 bind 0 | 0 bind 0 | rest 1"},
+                {"one-node", PLACEMENT_SAME_CPU, 1, "0 bind 0 | 0 bind 0 | rest 1 +cpus"},
+                {"one-node", PLACEMENT_SAME_CPU, 8, "0 bind 0 | 0 bind 0 | rest 1 +cpus"},
                 {"one-node", PLACEMENT_SAME_CORE, 1, NO_SMT},
                 {"one-node", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 1 bind 0 | rest "},
                 {"one-node", PLACEMENT_SAME_NODE, 2, "0,1 bind 0 | 1,0 bind 0 | rest  +cpus"},
@@ -101,7 +101,7 @@ static void names_are_resolved_on_every_machine(void) {
                 {"one-node", PLACEMENT_CROSS_NODE, 1,
                  REFUSED("", "cross-node needs two nodes; this machine has one node", "nodes", "1", "2")},
                 {"no-numa", PLACEMENT_SAME_NODE, 1, "0 default | 1 default | rest "},
-                {"two-sockets-smt", PLACEMENT_SAME_CPU, 1, "0 bind 0 | 0 bind 0 | rest 2,3,4,5,6,7"},
+                {"two-sockets-smt", PLACEMENT_SAME_CPU, 1, "0 bind 0 | 0 bind 0 | rest 2,3,4,5,6,7 +cpus"},
                 {"two-sockets-smt", PLACEMENT_SAME_CORE, 1, "0 bind 0 | 1 bind 0 | rest 2,3,4,5,6,7"},
                 {"two-sockets-smt", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 2 bind 0 | rest 4,5,6,7"},
                 /* four CPUs for two pairs: disjoint ends, and the threads of a pair on different cores */
@@ -113,7 +113,7 @@ static void names_are_resolved_on_every_machine(void) {
                 {"offline-cpus", PLACEMENT_SAME_CORE, 1, "2 bind 0 | 3 bind 0 | rest 0,4,5,7"},
                 {"offline-cpus", PLACEMENT_SAME_NODE, 1, "0 bind 0 | 2 bind 0 | rest 4,5,7"},
                 /* node 0 has CPUs here, and no memory that may be used: node 1 is nearest */
-                {"restricted-cpuset", PLACEMENT_SAME_CPU, 1, "4 bind 1 | 4 bind 1 | rest 2,3"},
+                {"restricted-cpuset", PLACEMENT_SAME_CPU, 1, "4 bind 1 | 4 bind 1 | rest 2,3 +cpus"},
                 {"restricted-cpuset", PLACEMENT_SAME_NODE, 1, "4 bind 1 | 5 bind 1 | rest 2,3 +cores"},
                 {"restricted-cpuset", PLACEMENT_CROSS_NODE, 1, "4 bind 1 | 2 bind 1 | rest 3,5"},
                 {"memory-only-node", PLACEMENT_SAME_NODE, 2, "0,1 bind 0 | 2,3 bind 0 | rest "},
@@ -217,16 +217,16 @@ static void threads_over_tcp_have_a_cpu_each(void) {
                 const char *expected;
         } cases[] = {
                 {"one-node", 1, {{0, -1}, {0, -1}}, "0 default | 1 default | rest "},
-                {"one-node", 8, {{0, -1}, {0, -1}}, "0,1 default | 1,0 default | rest "},
+                {"one-node", 8, {{0, -1}, {0, -1}}, "0,1 default | 1,0 default | rest  +cpus"},
                 {"two-sockets-smt", 1, {{0, -1}, {0, -1}}, "0 default | 2 default | rest 4,5,6,7"},
                 {"two-sockets-smt", 2, {{0, -1}, {0, -1}}, "0,2 default | 3,1 default | rest 4,5,6,7"},
                 {"two-sockets-smt", 3, {{0, -1}, {1, -1}}, "0,2,1 default | 4,6,5 default | rest 3,7"},
-                {"two-sockets-smt", 9, {{1, -1}, {0, -1}}, "4,6,5,7 default | 0,2,1,3 default | rest "},
+                {"two-sockets-smt", 9, {{1, -1}, {0, -1}}, "4,6,5,7 default | 0,2,1,3 default | rest  +cpus"},
                 {"two-sockets-smt", 2, {{1, -1}, {-1, -1}}, "4,6 default | - default | rest 0,1,2,3"},
                 /* the other end's own CPU comes last */
-                {"two-sockets-smt", 2, {{0, -1}, {-1, 0}}, "2,1 default | 0 default | rest 4,5,6,7"},
-                {"two-sockets-smt", 2, {{1, 6}, {1, -1}}, "6 default | 4,5 default | rest 0,1,2,3"},
-                {"one-node", 2, {{-1, 0}, {0, -1}}, "0 default | 1,0 default | rest "},
+                {"two-sockets-smt", 2, {{0, -1}, {-1, 0}}, "2,1 default | 0 default | rest 4,5,6,7 +cpus"},
+                {"two-sockets-smt", 2, {{1, 6}, {1, -1}}, "6 default | 4,5 default | rest 0,1,2,3 +cpus"},
+                {"one-node", 2, {{-1, 0}, {0, -1}}, "0 default | 1,0 default | rest  +cpus"},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct topology *t = NULL;
@@ -242,6 +242,46 @@ static void threads_over_tcp_have_a_cpu_each(void) {
                 if (strcmp(got.at, cases[i].expected) != 0)
                         CHECK_FAIL("%s x%u\n got      %s\n expected %s", cases[i].machine, cases[i].threads, got.at,
                                    cases[i].expected);
+        }
+}
+
+/* Two threads an end: who may roam, or is nowhere, has as many CPUs as those he may be on. */
+static void threads_outnumber_cpus_however_they_are_placed(void) {
+        static const struct {
+                const char *machine;
+                enum workload workload;
+                enum placement_kind kind;
+                int node;
+                uint32_t threads;
+                bool flagged;
+        } cases[] = {
+                {"one-node", WORKLOAD_STREAM, PLACEMENT_DEFAULT, -1, 1, false},
+                {"one-node", WORKLOAD_STREAM, PLACEMENT_DEFAULT, -1, 2, true},
+                {"one-node", WORKLOAD_STREAM, PLACEMENT_EXPLICIT, 0, 1, false},
+                {"one-node", WORKLOAD_STREAM, PLACEMENT_EXPLICIT, 0, 2, true},
+                {"one-node", WORKLOAD_SYSCALL, PLACEMENT_DEFAULT, -1, 2, false},
+                {"one-node", WORKLOAD_SYSCALL, PLACEMENT_SAME_NODE, -1, 2, false},
+                {"one-node", WORKLOAD_SYSCALL, PLACEMENT_SAME_NODE, -1, 3, true},
+                {"one-node", WORKLOAD_CONTEXT_SWITCH, PLACEMENT_DEFAULT, -1, 1, false},
+                {"two-sockets-smt", WORKLOAD_STREAM, PLACEMENT_EXPLICIT, 1, 2, false},
+                {"two-sockets-smt", WORKLOAD_STREAM, PLACEMENT_EXPLICIT, 1, 3, true}, /* of both ends on one node */
+                {"two-sockets-smt", WORKLOAD_STREAM, PLACEMENT_DEFAULT, -1, 4, false},
+                {"restricted-cpuset", WORKLOAD_STREAM, PLACEMENT_DEFAULT, -1, 3, true}, /* of four that are allowed */
+                {"offline-cpus", WORKLOAD_STREAM, PLACEMENT_DEFAULT, -1, 4, true},      /* of six that are online */
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct topology *t = NULL;
+                struct run_placement got = {0};
+                struct refusal r = {0};
+                struct point p = make_point(cases[i].kind, cases[i].threads);
+                p.workload = cases[i].workload;
+                p.placement.ends[END_FIRST].node = p.placement.ends[END_SECOND].node = cases[i].node;
+                CHECK_INT(read_machine(cases[i].machine, &t), 0);
+                CHECK_INT(placement_resolve(t, &p, &got, &r), 0);
+                if (got.shares_cpus != cases[i].flagged)
+                        CHECK_FAIL("case %zu: %s x%u", i, cases[i].machine, cases[i].threads);
+                run_placement_deinit(&got);
+                topology_free(t);
         }
 }
 
@@ -488,8 +528,8 @@ static void pairs_are_of_what_can_be_used(void) {
         } cases[] = {
                 {"no-numa", "all-node-pairs", "0,1* default | 0,1* default | rest ; "},
                 {"one-node", "all-cpu-pairs",
-                 "0 bind 0 | 0 bind 0 | rest ; 0 bind 0 | 1 bind 0 | rest ; 1 bind 0 | 0 bind 0 | rest ; "
-                 "1 bind 0 | 1 bind 0 | rest ; "},
+                 "0 bind 0 | 0 bind 0 | rest  +cpus; 0 bind 0 | 1 bind 0 | rest ; 1 bind 0 | 0 bind 0 | rest ; "
+                 "1 bind 0 | 1 bind 0 | rest  +cpus; "},
                 {"memory-only-node", "all-node-pairs", "0,1,2,3* bind 0 | 0,1,2,3* bind 0 | rest ; "},
                 {"two-sockets-smt", "all-node-pairs",
                  "0,2,1,3* bind 0 | 0,2,1,3* bind 0 | rest ; 0,2,1,3* bind 0 | 4,6,5,7* bind 1 | rest ; "
@@ -531,6 +571,7 @@ int main(void) {
         RUN(names_are_resolved_on_every_machine);
         RUN(objects_are_held_against_the_machine);
         RUN(threads_over_tcp_have_a_cpu_each);
+        RUN(threads_outnumber_cpus_however_they_are_placed);
         RUN(the_pointer_names_the_role_of_the_workload);
         RUN(memory_comes_from_the_nearest_node);
         RUN(one_agent_takes_one_place);
