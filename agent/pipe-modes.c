@@ -101,7 +101,7 @@ int pipes_attach(struct worker *w) {
                 r = fields_new(w->size, p->fields, &fields);
                 w->channel = fields;
         } else if (p->copy_mode == COPY_ZERO) {
-                r = splice_pool_new(w->size, w->send_fd, &pool);
+                r = splice_pool_new(w, w->size, w->send_fd, &pool);
                 w->channel = pool;
         }
         if (r < 0)

@@ -7,10 +7,10 @@
 
 #include "agent/queues.h"
 
+#include "agent/buffer.h"
 #include "schema/json.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <sys/mman.h>
 
 bool queues_chunked(const struct agent *a) {
@@ -72,14 +72,11 @@ int queues_attach(struct worker *w) {
         if (!q)
                 return failure_set(&w->failure, ENOMEM, "no memory for the queue of thread %" PRIu32, w->index);
         *q = (struct queue){.packet = packet, .length = page + (room + page - 1) / page * page};
-        q->memory = mmap(NULL, q->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (q->memory == MAP_FAILED) {
-                int error = errno;
+        int r = buffer_map(w, q->length, &q->memory);
+        if (r < 0) {
                 free(q);
-                return failure_set(&w->failure, error, "no buffer of %zu bytes for thread %" PRIu32 ": %s", room,
-                                   w->index, strerrordesc_np(error));
+                return r;
         }
-        memset(q->memory, 0x5a, q->length); /* the first touch puts the pages where this thread's policy says */
         q->message = q->memory + page;
         w->channel = q;
         return 0;

@@ -4,12 +4,12 @@
 
 #include "agent/splice.h"
 
+#include "agent/buffer.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ size_t splice_buffers(size_t size, size_t pipe_size, size_t page) {
         return divide_up(slots, pages) + 1;
 }
 
-int splice_pool_new(size_t size, int pipe_fd, struct splice_pool **ret) {
+int splice_pool_new(struct worker *w, size_t size, int pipe_fd, struct splice_pool **ret) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE);
         int pipe_size = fcntl(pipe_fd, F_GETPIPE_SZ);
         if (pipe_size < 0)
@@ -33,11 +33,9 @@ int splice_pool_new(size_t size, int pipe_fd, struct splice_pool **ret) {
         *p = (struct splice_pool){.size = size,
                                   .stride = divide_up(size, page) * page,
                                   .count = splice_buffers(size, (size_t) pipe_size, page)};
-        p->memory = mmap(NULL, p->count * p->stride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p->memory == MAP_FAILED)
-                return -ENOMEM;
-        /* Pages of their own from the start: what was never written is the zero page, and would be replaced later. */
-        memset(p->memory, 0x5a, p->count * p->stride);
+        int r = buffer_map(w, p->count * p->stride, &p->memory);
+        if (r < 0)
+                return r;
         *ret = util_steal(&p);
         return 0;
 }

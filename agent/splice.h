@@ -27,6 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct worker;
+
 struct splice_pool {
         unsigned char *memory;
         size_t size;   /* of a message */
@@ -37,8 +39,9 @@ struct splice_pool {
 /* How many buffers of `size` bytes a pipe of pipe_size bytes needs. */
 size_t splice_buffers(size_t size, size_t pipe_size, size_t page);
 
-/* A pool for messages of `size` bytes into this pipe, first touched by the caller. 0; -ENOMEM; errno of fcntl(2). */
-int splice_pool_new(size_t size, int pipe_fd, struct splice_pool **ret);
+/* A pool for messages of `size` bytes into this pipe, in the worker's own thread. 0; -ENOMEM; errno of fcntl(2); what
+ * buffer_map() returns. */
+int splice_pool_new(struct worker *w, size_t size, int pipe_fd, struct splice_pool **ret);
 struct splice_pool *splice_pool_free(struct splice_pool *p);
 
 static inline unsigned char *splice_pool_buffer(const struct splice_pool *p) {

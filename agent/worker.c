@@ -8,7 +8,7 @@
 #include "agent/worker.h"
 
 #include "agent/agent.h"
-#include "agent/policy.h"
+#include "agent/buffer.h"
 #include "schema/histogram.h"
 #include "schema/util.h"
 
@@ -115,19 +115,10 @@ static int make_buffer(struct worker *w) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE), length = (w->size + page - 1) / page * page;
         if (length == 0)
                 return 0; /* nothing is moved */
-        void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED)
-                return failure_set(&w->failure, errno, "no buffer of %zu bytes for thread %" PRIu32 ": %s", length,
-                                   w->index, strerrordesc_np(errno));
-        w->buffer = p;
-        w->buffer_length = length;
-        const struct agent_placement *given = &w->agent->setup.placement;
-        int r = policy_of_range(p, length, given->buffer, &given->buffer_nodes);
-        if (r < 0)
-                return failure_set(&w->failure, -r, "the buffer of thread %" PRIu32 " cannot be placed: %s", w->index,
-                                   strerrordesc_np(-r));
-        memset(p, 0x5a, length); /* the first touch puts the pages where the range's or this thread's policy says */
-        return 0;
+        int r = buffer_map(w, length, &w->buffer);
+        if (r == 0)
+                w->buffer_length = length;
+        return r;
 }
 
 int worker_make_histogram(struct worker *w) {

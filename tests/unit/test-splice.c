@@ -6,6 +6,7 @@
  * sent; with one fewer the oldest is overwritten, which shows that the test would notice.
  */
 
+#include "agent/agent.h"
 #include "agent/pattern.h"
 #include "agent/splice.h"
 #include "check.h"
@@ -17,6 +18,9 @@
 #include <sys/uio.h>
 
 #define PAGE 4096u
+
+static struct agent agent;
+static struct worker worker = {.agent = &agent};
 
 static void test_how_many(void) {
         static const struct {
@@ -40,7 +44,7 @@ struct bench_pipe {
 static bool pipe_init(struct bench_pipe *b, size_t size, int pipe_size) {
         *b = (struct bench_pipe){.fds = {-1, -1}, .in = malloc(size)};
         return b->in && pipe2(b->fds, O_CLOEXEC | O_NONBLOCK) == 0 && fcntl(b->fds[1], F_SETPIPE_SZ, pipe_size) >= 0 &&
-               splice_pool_new(size, b->fds[1], &b->pool) == 0;
+               splice_pool_new(&worker, size, b->fds[1], &b->pool) == 0;
 }
 
 static void pipe_deinit(struct bench_pipe *b) {

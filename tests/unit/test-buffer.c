@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Memory that carries messages obeys the placement's `buffer`, whatever transport and copy mode it is for. One node is
+ * enough to see it: the kernel tells which policy a page's mapping has.
+ */
+
+#include "agent/agent.h"
+#include "agent/buffer.h"
+#include "agent/tcp.h"
+#include "check.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct agent agent;
+static struct worker worker;
+
+/* A worker of an agent whose buffers are bound to the first node that this process may use. */
+static int set_up(enum transport t, enum engine e, enum copy_mode mode) {
+        unsigned long nodes[SPEC_NODES_MAX / 8 / sizeof(unsigned long)] = {};
+        unsigned node = 0;
+        if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long) SPEC_NODES_MAX, NULL, MPOL_F_MEMS_ALLOWED) < 0)
+                return -errno;
+        while (node < SPEC_NODES_MAX && !(nodes[node / 64] >> (node % 64) & 1))
+                node++;
+        agent = (struct agent){.workers = &worker, .n_workers = 1};
+        agent.setup.point = (struct point){.workload = WORKLOAD_PINGPONG,
+                                           .transport = t,
+                                           .engine = e,
+                                           .copy_mode = mode,
+                                           .message_size = 8192,
+                                           .threads = 1,
+                                           .fields = SPEC_FIELDS_STANDARD};
+        agent.setup.placement.buffer = MEMORY_BIND;
+        node_set_add(&agent.setup.placement.buffer_nodes, node);
+        worker = (struct worker){.agent = &agent, .size = 8192, .send_fd = -1, .receive_fd = -1};
+        agent.transport = transport_find(t, e);
+        return agent.transport ? 0 : -EOPNOTSUPP;
+}
+
+static int policy_at(uintptr_t address) {
+        int mode = -1;
+        if (syscall(SYS_get_mempolicy, &mode, NULL, 0UL, address, (unsigned long) MPOL_F_ADDR) < 0)
+                return -errno;
+        return mode;
+}
+
+static void test_own_buffer(void) {
+        unsigned char *p = NULL;
+        int r = set_up(TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO);
+        if (r == -ENOSYS)
+                SKIP("a kernel without NUMA");
+        CHECK_INT(r, 0);
+        CHECK_INT(buffer_map(&worker, 10000, &p), 0);
+        CHECK_INT(policy_at((uintptr_t) p), MPOL_BIND);
+        CHECK(p && p[0] == 0x5a && p[9999] == 0x5a);
+        CHECK_INT(munmap(p, 10000), 0);
+
+        agent.setup.placement.buffer = MEMORY_DEFAULT;
+        CHECK_INT(buffer_map(&worker, 1, &p), 0);
+        CHECK_INT(policy_at((uintptr_t) p), MPOL_DEFAULT);
+        CHECK_INT(munmap(p, 1), 0);
+}
+
+static void test_what_cannot_be_had(void) {
+        unsigned char *p = NULL;
+        if (set_up(TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO) == -ENOSYS)
+                SKIP("a kernel without NUMA");
+        CHECK_INT(buffer_map(&worker, SIZE_MAX / 2, &p), -ENOMEM);
+        CHECK(strstr(worker.failure.detail, "no buffer of 9223372036854775807 bytes for thread 0"));
+
+        worker.failure = (struct failure){};
+        memset(&agent.setup.placement.buffer_nodes, 0, sizeof agent.setup.placement.buffer_nodes);
+        node_set_add(&agent.setup.placement.buffer_nodes, SPEC_NODES_MAX - 1);
+        CHECK_INT(buffer_map(&worker, 4096, &p), -EINVAL);
+        CHECK(strstr(worker.failure.detail, "the buffer of thread 0 cannot be placed"));
+}
+
+static void test_memory_of_every_transport(void) {
+        static const struct {
+                enum transport transport;
+                enum engine engine;
+                enum copy_mode mode;
+        } cases[] = {
+                {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO},
+                {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                int fds[2] = {-1, -1};
+                struct page_list list = {};
+                if (set_up(cases[i].transport, cases[i].engine, cases[i].mode) == -ENOSYS)
+                        SKIP("a kernel without NUMA");
+                CHECK_INT(pipe2(fds, O_CLOEXEC), 0);
+                worker.send_fd = fds[1];
+                CHECK_INT(buffer_map(&worker, worker.size, &worker.buffer), 0);
+                worker.buffer_length = worker.size;
+                CHECK_INT(agent.transport->attach(&worker), 0);
+                CHECK_INT(agent.transport->pages(&agent, &list), 0);
+                CHECK(list.n > 0);
+                for (size_t k = 0; k < list.n; k++)
+                        if (policy_at(list.ranges[k].low) != MPOL_BIND)
+                                CHECK_FAIL("%s %s: range %zu is not where buffers are put",
+                                           transport_name(cases[i].transport), copy_mode_name(cases[i].mode), k);
+                free(list.ranges);
+                agent.transport->detach(&worker);
+                CHECK_INT(munmap(worker.buffer, worker.buffer_length), 0);
+                (void) util_close(fds[0]);
+                (void) util_close(fds[1]);
+        }
+}
+
+int main(void) {
+        RUN(test_own_buffer);
+        RUN(test_what_cannot_be_had);
+        RUN(test_memory_of_every_transport);
+        return check_end();
+}
