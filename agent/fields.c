@@ -4,6 +4,7 @@
 
 #include "agent/fields.h"
 
+#include "agent/buffer.h"
 #include "agent/pattern.h"
 #include "schema/util.h"
 
@@ -21,7 +22,7 @@ static size_t stride_of(size_t size, unsigned n) {
         return (longest + LINE + unit - 1) / unit * unit;
 }
 
-int fields_new(size_t size, unsigned n, struct fields **ret) {
+int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
         if (size == 0 || n == 0 || n > SPEC_FIELDS_MAX)
                 return -EINVAL;
         if (n > size)
@@ -31,10 +32,9 @@ int fields_new(size_t size, unsigned n, struct fields **ret) {
                 return -ENOMEM;
         size_t stride = stride_of(size, n);
         *f = (struct fields){.n = n, .length = n * stride};
-        f->memory = mmap(NULL, f->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (f->memory == MAP_FAILED)
-                return -ENOMEM;
-        memset(f->memory, 0x5a, f->length); /* the first touch puts the pages where this thread's policy says */
+        int r = buffer_map(w, f->length, &f->memory);
+        if (r < 0)
+                return r;
         for (unsigned i = 0; i < n; i++)
                 f->iov[i] = (struct iovec){.iov_base = f->memory + i * stride, .iov_len = size / n + (i < size % n)};
         *ret = util_steal(&f);

@@ -34,8 +34,8 @@ struct fields {
 
 _Static_assert(SPEC_FIELDS_MAX <= IOV_MAX, "a message goes in one call");
 
-/* Fields for messages of `size` bytes, first touched by the caller. 0; -ENOMEM. */
-int fields_new(size_t size, unsigned n, struct fields **ret);
+/* Fields for messages of `size` bytes, in the worker's own thread. 0; -EINVAL; -ENOMEM; what buffer_map() returns. */
+int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret);
 struct fields *fields_free(struct fields *f);
 
 /* The pattern's bytes (pattern.h) over all fields, as if they were one message. */

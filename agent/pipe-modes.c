@@ -98,7 +98,7 @@ int pipes_attach(struct worker *w) {
         if (w->send_fd < 0)
                 return 0;
         if (p->copy_mode == COPY_ONE) {
-                r = fields_new(w->size, p->fields, &fields);
+                r = fields_new(w, w->size, p->fields, &fields);
                 w->channel = fields;
         } else if (p->copy_mode == COPY_ZERO) {
                 r = splice_pool_new(w, w->size, w->send_fd, &pool);

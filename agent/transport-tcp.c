@@ -5,6 +5,7 @@
  * beside its connection, and what the transport tells of itself.
  */
 
+#include "agent/buffer.h"
 #include "agent/leader.h"
 #include "agent/phases.h"
 #include "agent/tcp.h"
@@ -72,25 +73,22 @@ static int make_packed(struct worker *w, struct tcp_channel *c) {
                 c->packed = w->buffer;
                 return 0;
         }
-        void *p = mmap(NULL, w->buffer_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED)
-                return -errno;
-        memset(p, 0x5a, w->buffer_length);
-        c->packed = p;
-        c->packed_length = w->buffer_length;
-        return 0;
+        int r = buffer_map(w, w->buffer_length, &c->packed);
+        if (r == 0)
+                c->packed_length = w->buffer_length;
+        return r;
 }
 
 static int make_messages(struct worker *w, struct tcp_channel *c) {
         const struct point *p = &w->agent->setup.point;
         int r;
         if (p->copy_mode == COPY_ZERO) {
-                r = zerocopy_new(w->size, p->fields, &c->zerocopy);
+                r = zerocopy_new(w, w->size, p->fields, &c->zerocopy);
                 for (uint32_t i = 0; r == 0 && i < c->zerocopy->n; i++)
                         fill_letters(c->zerocopy->messages[i]);
                 return r;
         }
-        r = fields_new(w->size, p->fields, &c->fields);
+        r = fields_new(w, w->size, p->fields, &c->fields);
         if (r == 0)
                 fill_letters(c->fields);
         if (r == 0 && p->copy_mode == COPY_TWO)

@@ -127,7 +127,7 @@ int unix_attach(struct worker *w) {
         struct fields *fields = NULL;
         if (p->copy_mode != COPY_ONE || !sends(w->agent))
                 return 0;
-        int r = fields_new(w->size, p->fields, &fields);
+        int r = fields_new(w, w->size, p->fields, &fields);
         if (r < 0)
                 return failure_set(&w->failure, -r, "no fields for sendmsg of thread %" PRIu32 ": %s", w->index,
                                    strerrordesc_np(-r));

@@ -23,13 +23,13 @@
 #define RELIEF_MS 1                      /* other threads' sends may be what is in the way: they notify elsewhere */
 #define NO_BUFFERS_NS (3 * NSEC_PER_SEC) /* of ENOBUFS without a notification in between: it never gets better */
 
-int zerocopy_new(size_t size, unsigned n_fields, struct zerocopy **ret) {
+int zerocopy_new(struct worker *w, size_t size, unsigned n_fields, struct zerocopy **ret) {
         struct zerocopy *z = calloc(1, sizeof *z);
         if (!z)
                 return -ENOMEM;
         memset(z->owner, ZEROCOPY_NOBODY, sizeof z->owner);
         for (uint32_t n = point_pool_messages(size); z->n < n; z->n++) {
-                int r = fields_new(size, n_fields, &z->messages[z->n]);
+                int r = fields_new(w, size, n_fields, &z->messages[z->n]);
                 if (r < 0) {
                         zerocopy_free(z);
                         return r;

@@ -41,7 +41,7 @@ struct zerocopy_news {
 };
 
 /* A pool for messages of `size` bytes in n_fields fields, first touched by the caller. 0; -ENOMEM; -EINVAL. */
-int zerocopy_new(size_t size, unsigned n_fields, struct zerocopy **ret);
+int zerocopy_new(struct worker *w, size_t size, unsigned n_fields, struct zerocopy **ret);
 struct zerocopy *zerocopy_free(struct zerocopy *z);
 
 /* Whether the next send can be accounted for. */

@@ -90,7 +90,9 @@ static void test_memory_of_every_transport(void) {
                 enum engine engine;
                 enum copy_mode mode;
         } cases[] = {
-                {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO},
+                {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE},        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO},
+                {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE}, {TRANSPORT_TCP, ENGINE_SYSCALL, COPY_TWO},
+                {TRANSPORT_TCP, ENGINE_SYSCALL, COPY_ONE},         {TRANSPORT_TCP, ENGINE_SYSCALL, COPY_ZERO},
                 {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {

@@ -2,6 +2,7 @@
 
 /* Messages in several places: how they are cut, that their bytes are one message's, and what is left of them. */
 
+#include "agent/agent.h"
 #include "agent/fields.h"
 #include "agent/pattern.h"
 #include "check.h"
@@ -10,6 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+static struct agent agent;
+static struct worker worker = {.agent = &agent};
 
 static const struct {
         size_t size;
@@ -24,7 +28,7 @@ static void test_cut(void) {
         for (size_t i = 0; i < ELEMENTS(cuts); i++) {
                 struct fields *f;
                 size_t sum = 0, longest = 0, shortest = SIZE_MAX;
-                CHECK_INT(fields_new(cuts[i].size, cuts[i].asked, &f), 0);
+                CHECK_INT(fields_new(&worker, cuts[i].size, cuts[i].asked, &f), 0);
                 for (unsigned k = 0; k < f->n; k++) {
                         size_t length = f->iov[k].iov_len;
                         const unsigned char *end = (const unsigned char *) f->iov[k].iov_base + length;
@@ -63,7 +67,7 @@ static void test_filled_as_one_message(void) {
                 unsigned char *whole = malloc(cuts[i].size);
                 CHECK(whole);
                 pattern_fill(whole, cuts[i].size, key);
-                CHECK_INT(fields_new(cuts[i].size, cuts[i].asked, &f), 0);
+                CHECK_INT(fields_new(&worker, cuts[i].size, cuts[i].asked, &f), 0);
                 fields_fill(f, key);
                 for (size_t done = 0; done < cuts[i].size; done += 1 + done / 50)
                         CHECK(gathers(f, cuts[i].size, done, whole));
@@ -85,7 +89,7 @@ static void test_long_fields_begin_pages(void) {
         for (size_t i = 0; i < ELEMENTS(lengths); i++) {
                 struct fields *f;
                 unsigned unaligned = 0;
-                CHECK_INT(fields_new(8 * lengths[i].longest, 8, &f), 0);
+                CHECK_INT(fields_new(&worker, 8 * lengths[i].longest, 8, &f), 0);
                 for (unsigned k = 0; k < f->n; k++) {
                         unaligned += (uintptr_t) f->iov[k].iov_base % page != 0;
                         CHECK((unsigned char *) f->iov[k].iov_base + lengths[i].longest <= f->memory + f->length);
@@ -97,9 +101,9 @@ static void test_long_fields_begin_pages(void) {
 
 static void test_bad(void) {
         struct fields *f = NULL;
-        CHECK_INT(fields_new(0, 8, &f), -EINVAL);
-        CHECK_INT(fields_new(10, 0, &f), -EINVAL);
-        CHECK_INT(fields_new(1000, SPEC_FIELDS_MAX + 1, &f), -EINVAL);
+        CHECK_INT(fields_new(&worker, 0, 8, &f), -EINVAL);
+        CHECK_INT(fields_new(&worker, 10, 0, &f), -EINVAL);
+        CHECK_INT(fields_new(&worker, 1000, SPEC_FIELDS_MAX + 1, &f), -EINVAL);
         CHECK(!f);
         fields_free(NULL);
 }

@@ -19,9 +19,12 @@
 
 #define SIZE 4096u
 
+static struct agent agent;
+static struct worker worker = {.agent = &agent};
+
 static struct zerocopy *new_pool(void) {
         struct zerocopy *z = NULL;
-        if (zerocopy_new(SIZE, 8, &z) < 0)
+        if (zerocopy_new(&worker, SIZE, 8, &z) < 0)
                 abort();
         return z;
 }
@@ -34,7 +37,7 @@ static void test_pool_sizes(void) {
         for (size_t i = 0; i < ELEMENTS(cases); i++)
                 CHECK_UINT(point_pool_messages(cases[i].size), cases[i].n);
         struct zerocopy *z = NULL;
-        CHECK_INT(zerocopy_new(SIZE, 0, &z), -EINVAL);
+        CHECK_INT(zerocopy_new(&worker, SIZE, 0, &z), -EINVAL);
         CHECK(!z);
         zerocopy_free(NULL);
 }
