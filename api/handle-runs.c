@@ -182,7 +182,9 @@ static const struct scaled_column {
         double scale;
 } scaled_columns[] = {
         {{"throughput_gbit_per_second", offsetof(struct result_record, throughput_bytes_per_second)}, 8e-9},
+        {{"both_ways_gbit_per_second", offsetof(struct result_record, both_ways_bytes_per_second)}, 8e-9},
         {{"latency_us_mean", offsetof(struct result_record, latency_mean)}, 1e-3},
+        {{"latency_one_way_us_mean", offsetof(struct result_record, one_way_mean)}, 1e-3},
 };
 
 static void csv_scaled(struct text *t, const struct result_record *row, const struct scaled_column *column) {
@@ -229,10 +231,13 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         text_printf(t->text, "%u,%u,%u", row->runs, row->runs_planned, row->runs_failed);
         csv_statistic(t->text, &row->throughput_bytes_per_second);
         csv_statistic(t->text, &row->messages_per_second);
+        csv_statistic(t->text, &row->both_ways_bytes_per_second);
         csv_statistic(t->text, &row->cost_ns);
         text_printf(t->text, ",%s", row->latency_kind ? row->latency_kind : "");
         for (size_t i = 0; i < n_latency_columns; i++)
                 csv_statistic(t->text, statistic_of_column(row, &latency_columns[i]));
+        for (size_t i = 0; i < n_one_way_columns; i++)
+                csv_statistic(t->text, statistic_of_column(row, &one_way_columns[i]));
         for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
                 csv_scaled(t->text, row, &scaled_columns[i]);
         for (size_t i = 0; i < n_counter_columns; i++)
@@ -252,6 +257,14 @@ static void csv_statistic_header(struct text *t, const char *name) {
         text_printf(t, ",%s_median,%s_min,%s_max,%s_ci95_low,%s_ci95_high", name, name, name, name, name);
 }
 
+static void csv_latency_header(struct text *t, const char *latency, const struct statistic_column *columns, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                char name[40];
+                snprintf(name, sizeof(name), "%s_%s", latency, columns[i].name);
+                csv_statistic_header(t, name);
+        }
+}
+
 static void csv_header(struct table *t) {
         for (size_t i = 0; i < t->point.n; i++) {
                 text_csv(t->text, t->point.names[i]);
@@ -260,13 +273,11 @@ static void csv_header(struct table *t) {
         text_puts(t->text, "runs,runs_planned,runs_failed");
         csv_statistic_header(t->text, "throughput_bytes_per_second");
         csv_statistic_header(t->text, "messages_per_second");
+        csv_statistic_header(t->text, "both_ways_bytes_per_second");
         csv_statistic_header(t->text, "cost_ns");
         text_puts(t->text, ",latency_kind");
-        for (size_t i = 0; i < n_latency_columns; i++) {
-                char name[32];
-                snprintf(name, sizeof(name), "latency_ns_%s", latency_columns[i].name);
-                csv_statistic_header(t->text, name);
-        }
+        csv_latency_header(t->text, "latency_ns", latency_columns, n_latency_columns);
+        csv_latency_header(t->text, "latency_one_way_ns", one_way_columns, n_one_way_columns);
         for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
                 csv_statistic_header(t->text, scaled_columns[i].column.name);
         for (size_t i = 0; i < n_counter_columns; i++)

@@ -168,6 +168,13 @@ const struct statistic_column latency_columns[] = {
 };
 const size_t n_latency_columns = ELEMENTS(latency_columns);
 
+const struct statistic_column one_way_columns[] = {
+        {"min", offsetof(struct result_record, one_way_min)},     {"p50", offsetof(struct result_record, one_way_p50)},
+        {"p90", offsetof(struct result_record, one_way_p90)},     {"p99", offsetof(struct result_record, one_way_p99)},
+        {"p99_9", offsetof(struct result_record, one_way_p99_9)}, {"max", offsetof(struct result_record, one_way_max)},
+        {"mean", offsetof(struct result_record, one_way_mean)}};
+const size_t n_one_way_columns = ELEMENTS(one_way_columns);
+
 const struct statistic_column counter_columns[] = {
         {"cycles", offsetof(struct result_record, cycles)},
         {"instructions", offsetof(struct result_record, instructions)},
@@ -184,6 +191,20 @@ const struct statistic *statistic_of_column(const struct result_record *row, con
         return (const struct statistic *) (const void *) ((const char *) row + column->offset);
 }
 
+static void member_latencies(struct json_writer *w, const char *key, const char *kind, const struct result_record *row,
+                             const struct statistic_column *columns, size_t n) {
+        json_put_key(w, key);
+        if (!kind) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_string(w, "kind", kind);
+        for (size_t i = 0; i < n; i++)
+                member_statistic(w, columns[i].name, statistic_of_column(row, &columns[i]));
+        json_object_end(w);
+}
+
 void render_result(struct json_writer *w, const struct result_record *row) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
@@ -192,17 +213,12 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         json_member_u64(w, "runs_failed", row->runs_failed);
         member_statistic(w, "throughput_bytes_per_second", &row->throughput_bytes_per_second);
         member_statistic(w, "messages_per_second", &row->messages_per_second);
+        member_statistic(w, "both_ways_bytes_per_second", &row->both_ways_bytes_per_second);
         member_statistic(w, "cost_ns", &row->cost_ns);
-        json_put_key(w, "latency_ns");
-        if (row->latency_kind && row->latency_p50.n > 0) {
-                json_object_begin(w);
-                json_member_string(w, "kind", row->latency_kind);
-                for (size_t i = 0; i < n_latency_columns; i++)
-                        member_statistic(w, latency_columns[i].name, statistic_of_column(row, &latency_columns[i]));
-                json_object_end(w);
-        } else {
-                json_put_null(w);
-        }
+        member_latencies(w, "latency_ns", row->latency_p50.n > 0 ? row->latency_kind : NULL, row, latency_columns,
+                         n_latency_columns);
+        member_latencies(w, "latency_one_way_ns", row->one_way_p50.n > 0 ? "one_way" : NULL, row, one_way_columns,
+                         n_one_way_columns);
         for (size_t i = 0; i < n_counter_columns; i++)
                 member_statistic(w, counter_columns[i].name, statistic_of_column(row, &counter_columns[i]));
         json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");

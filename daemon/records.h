@@ -77,10 +77,13 @@ struct result_record {
         uint32_t runs; /* done ones, which the statistics are of */
         uint32_t runs_planned, runs_failed;
         struct statistic throughput_bytes_per_second, messages_per_second;
+        struct statistic both_ways_bytes_per_second; /* pingpong: there and back together */
         struct statistic cost_ns; /* per call or context switch; n = 0 for workloads that move data */
         /* percentiles of each run's whole window, then the statistic over the runs; n = 0 without latency */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         struct statistic latency_min, latency_p50, latency_p90, latency_p99, latency_p99_9, latency_max, latency_mean;
+        /* pingpong: half of the round trips' */
+        struct statistic one_way_min, one_way_p50, one_way_p90, one_way_p99, one_way_p99_9, one_way_max, one_way_mean;
         /* of the agent that "counted_by" of the runs' results names; n = 0 where there is no such counter */
         struct statistic cycles, instructions, l1d_read_misses, llc_misses, context_switches;
         struct statistic cpu_ns_per_message, cpu_ns_per_gigabyte, cycles_per_byte;

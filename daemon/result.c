@@ -169,6 +169,14 @@ static void put_report(struct json_writer *w, const char *role, const struct mes
         json_object_end(w);
 }
 
+/* A round trip carries its message twice: 2 x size / round trip, over all the threads' round trips of the window. */
+static void put_both_ways(const struct result *r, struct json_writer *w, uint64_t bytes, uint64_t window_ns) {
+        if (r->order->point->workload == WORKLOAD_PINGPONG)
+                json_member_double(w, "both_ways_bytes_per_second", 2 * per_second(bytes, window_ns));
+        else
+                json_member_null(w, "both_ways_bytes_per_second");
+}
+
 /* What was received; at both ends, over the longer of their windows, which began together, where both receive. */
 static void put_figures(const struct result *r, struct json_writer *w) {
         uint64_t messages = 0, bytes = 0, window_ns = 0;
@@ -183,6 +191,7 @@ static void put_figures(const struct result *r, struct json_writer *w) {
                 by = by ? "both" : r->roles[end];
         }
         put_throughput(w, bytes, window_ns);
+        put_both_ways(r, w, bytes, window_ns);
         json_member_double(w, "messages_per_second", per_second(messages, window_ns));
         json_member_u64(w, "messages", messages);
         json_member_u64(w, "bytes", bytes);

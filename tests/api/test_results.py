@@ -152,6 +152,28 @@ def test_csv_has_the_columns_that_studies_plot(client, done):
             assert figure == "" if row[name] is None else float(figure) == row[name]["median"]
 
 
+def test_a_pingpong_goes_both_ways(client, done):
+    """As the study counts: 2 x size / round trip, and half a round trip."""
+    runs = client.items(f"/experiments/{done['id']}/runs")
+    rows = client.get(f"/experiments/{done['id']}/results")["items"]
+    answer = client.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": "text/csv"})
+    for line, row in zip(table(answer.body), rows, strict=True):
+        own = [run["result"] for run in runs if run["point"] == row["point"]]
+        if row["point"]["workload"] != "pingpong":
+            assert row["both_ways_bytes_per_second"] is None and row["latency_one_way_ns"] is None
+            assert line["both_ways_bytes_per_second_median"] == line["latency_one_way_ns_p50_median"] == ""
+            assert all(result["both_ways_bytes_per_second"] is None for result in own)
+            continue
+        both = [2 * row["point"]["message_size"] * result["messages"] * 1e9 / result["window_ns"] for result in own]
+        assert [result["both_ways_bytes_per_second"] for result in own] == pytest.approx(both)
+        assert row["both_ways_bytes_per_second"]["max"] == pytest.approx(max(both))
+        assert row["latency_one_way_ns"]["kind"] == "one_way"
+        assert row["latency_one_way_ns"]["mean"]["median"] == pytest.approx(row["latency_ns"]["mean"]["median"] / 2, 0.01)
+        assert float(line["latency_one_way_ns_mean_median"]) == row["latency_one_way_ns"]["mean"]["median"]
+        gbit = float(line["both_ways_gbit_per_second_max"])
+        assert gbit == pytest.approx(row["both_ways_bytes_per_second"]["max"] * 8e-9)
+
+
 def test_results_say_what_was_in_force(client, done):
     """Each mechanism has settings of its own: none may be looked up in the agents' accounts first."""
     runs = client.items(f"/experiments/{done['id']}/runs")
