@@ -172,17 +172,20 @@ int placement_spread(const struct topology *t, const struct topology_node *node,
         return r < 0 ? r : placement_set_cpus(&ret->ends[END_SECOND], second, n);
 }
 
-static int resolve_same_node(const struct topology *t, uint32_t threads, struct run_placement *ret, struct refusal *r) {
+static int resolve_same_node(const struct topology *t, const struct point *p, struct run_placement *ret,
+                             struct refusal *r) {
         const struct topology_node *node = pick_node(t, 2, 2);
         if (!node)
                 node = pick_node(t, 2, 1);
+        if (!node && p->transport == TRANSPORT_TCP) /* a server has threads on whatever CPUs there are */
+                node = pick_node(t, 1, 1);
         if (!node)
                 return refuse_limit(r, "/placement", "CPUs per node", "1", "2",
                                     "same-node needs a node with two CPUs; here no node has more than 1 that ipclab "
                                     "may use (same-cpu puts both ends on one)");
 
-        ret->shares_cores = count_cores(t, node) < 2;
-        int x = placement_spread(t, node, threads, ret);
+        ret->shares_cores = node->n_cpus > 1 && count_cores(t, node) < 2;
+        int x = placement_spread(t, node, p->threads, ret);
         for (unsigned e = 0; x == 0 && e < END_COUNT; e++)
                 placement_bind_memory(t, node, &ret->ends[e]);
         return x;
@@ -300,7 +303,7 @@ static int resolve_kind(const struct topology *t, const struct point *p, struct 
         case PLACEMENT_SAME_CORE:
                 return resolve_same_core(t, ret, r);
         case PLACEMENT_SAME_NODE:
-                return resolve_same_node(t, p->threads, ret, r);
+                return resolve_same_node(t, p, ret, r);
         case PLACEMENT_CROSS_NODE:
                 return resolve_cross_node(t, p->threads, ret, r);
         case PLACEMENT_EXPLICIT:

@@ -27,7 +27,7 @@ struct run_placement {
  *      same-cpu    both ends on one CPU
  *      same-core   two SMT siblings; refused where there are none
  *      same-node   CPUs of one node, of different cores where it has them; threads take as many CPUs as there are, the
- *                  ends disjoint ones when there are enough
+ *                  ends disjoint ones when there are enough; over tcp a node of one CPU will do where there is no other
  *      cross-node  each end on a node of its own; refused where only one node has CPUs
  *      explicit    cpu: that one; node: the whole node, roaming, as numactl --cpunodebind, but over tcp a CPU of the
  *                  node for each thread, pinned, in topology order, the other end's last; memory as given, as numactl

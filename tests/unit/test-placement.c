@@ -245,6 +245,27 @@ static void threads_over_tcp_have_a_cpu_each(void) {
         }
 }
 
+/* A server has threads on whatever CPUs there are; any other pair on one CPU is what same-cpu is for. */
+static void connections_share_the_only_cpu(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        struct text tcp = {.length = 0}, pipe = {.length = 0};
+        struct point p = make_point(PLACEMENT_SAME_NODE, 8);
+        CHECK_INT(host_tree_unpack("one-node", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t1\nMems_allowed_list:\t0\n"), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        host_tree_remove(tree);
+        resolve_to_text(t, &p, &pipe);
+        p.transport = TRANSPORT_TCP;
+        resolve_to_text(t, &p, &tcp);
+        topology_free(t);
+        CHECK_STRING(tcp.at, "1 bind 0 | 1 bind 0 | rest  +cpus");
+        CHECK_STRING(pipe.at, REFUSED("",
+                                      "same-node needs a node with two CPUs; here no node has more than 1 that ipclab "
+                                      "may use (same-cpu puts both ends on one)",
+                                      "CPUs per node", "1", "2"));
+}
+
 /* Two threads an end: who may roam, or is nowhere, has as many CPUs as those he may be on. */
 static void threads_outnumber_cpus_however_they_are_placed(void) {
         static const struct {
@@ -571,6 +592,7 @@ int main(void) {
         RUN(names_are_resolved_on_every_machine);
         RUN(objects_are_held_against_the_machine);
         RUN(threads_over_tcp_have_a_cpu_each);
+        RUN(connections_share_the_only_cpu);
         RUN(threads_outnumber_cpus_however_they_are_placed);
         RUN(the_pointer_names_the_role_of_the_workload);
         RUN(memory_comes_from_the_nearest_node);

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""A daemon that may use one CPU: what runs there all the same, and says that its threads share it."""
+
+import os
+
+import pytest
+from conftest import Daemon
+
+
+@pytest.fixture
+def confined():
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})  # which the daemon inherits
+    try:
+        d = Daemon()
+    finally:
+        os.sched_setaffinity(0, before)
+    yield d
+    d.remove()
+
+
+@pytest.mark.parametrize("preset", ["tcp-copy-modes", "tcp-copy-modes-quick"])
+def test_connections_on_one_cpu(confined, preset):
+    spec = {"preset": preset, "message_size": 16384, "duration_seconds": 0.1, "warmup_seconds": 0}
+    experiment = confined.unix.wait_final(confined.unix.post(spec)["id"], 120)
+    assert experiment["state"] == "done", (experiment, confined.log_tail())
+    assert experiment["skipped"] == []
+    runs = confined.unix.items(f"/experiments/{experiment['id']}/runs")
+    assert len(runs) == 3 * len(experiment["effective_spec"]["threads"])
+    for run in runs:
+        assert "placement:shared-cpus" in run["flags"]
+        assert all(len(agent["placement"]["cpus"]) == 1 for agent in run["agents"])
