@@ -106,35 +106,69 @@ static uint64_t descriptors_needed(const struct point *p) {
         return (uint64_t) p->threads * (directions(p) + rings) + AGENT_DESCRIPTORS;
 }
 
-/* The messages that are assembled from fields, of the ends that send. */
-static uint64_t assembled_bytes(const struct point *p) {
-        if (p->transport != TRANSPORT_TCP || !workload_has_transport(p->workload))
-                return 0;
-        unsigned ends = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH ? 2 : 1;
-        return (uint64_t) ends * p->threads * point_sent_messages(p) * p->message_size;
+static bool end_sends(const struct point *p, unsigned e) {
+        if (p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH)
+                return true;
+        return e == (p->direction == DIRECTION_UP ? END_SECOND : END_FIRST);
 }
 
-/* What senders into pipes hold beside their buffer: the fields that are gathered; or the pages that vmsplice leaves in
- * a pipe, which are at most as many as it holds, and those of the message before and behind them (agent/splice.h). */
-static uint64_t pipe_copy_bytes(const struct asked *a) {
+static bool end_receives(const struct point *p, unsigned e) {
+        return p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH || !end_sends(p, e);
+}
+
+/* What a sending thread holds beside its buffer: the messages that tcp assembles from fields; the fields that are
+ * gathered; or the pages that vmsplice leaves in a pipe, which are at most as many as it holds, and those of the
+ * message before and behind them (agent/splice.h). */
+static uint64_t sent_bytes(const struct asked *a) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), message = (a->p->message_size + page - 1) / page * page;
         uint64_t pipe = a->spec->options.pipe_size ? round_pipe_size(a->spec->options.pipe_size) : 16 * page;
-        if (!is_pipe(a->p) || a->p->copy_mode == COPY_TWO)
-                return 0;
-        return (uint64_t) a->p->threads * directions(a->p) *
-               (a->p->copy_mode == COPY_ONE ? message : pipe + 2 * message);
+        if (a->p->transport == TRANSPORT_TCP)
+                return point_sent_messages(a->p) * a->p->message_size;
+        if (a->p->copy_mode == COPY_ONE)
+                return message;
+        return a->p->copy_mode == COPY_ZERO && is_pipe(a->p) ? pipe + 2 * message : 0;
 }
 
-/* A buffer of a message for each thread of each end, and what lies between them. */
-static uint64_t memory_needed(struct asked *a) {
+/* What an end holds, in bytes. */
+struct holding {
+        uint64_t own;      /* stacks and bookkeeping, and what the kernel keeps for it */
+        uint64_t messages; /* pages that carry messages, which may be placed apart */
+};
+
+/* Rings are of who reads them. Those in huge pages lie in what has been set apart. */
+static void add_carrier(struct asked *a, unsigned e, struct holding *h) {
         struct ring_layout rings;
-        uint64_t need = tasks_needed(a->p) * (a->p->message_size + a->p->working_set + THREAD_OVERHEAD_BYTES);
-        if (is_pipe(a->p) && a->spec->options.pipe_size)
-                need += round_pipe_size(a->spec->options.pipe_size) * a->p->threads * directions(a->p);
-        need += assembled_bytes(a->p) + pipe_copy_bytes(a);
-        if (a->spec->options.huge_pages != TOGGLE_ON) /* which have been set apart */
-                need += asked_ring_bytes(a, &rings);
-        return need + asked_queue_bytes(a);
+        if (is_pipe(a->p) && a->spec->options.pipe_size && end_sends(a->p, e))
+                h->own += round_pipe_size(a->spec->options.pipe_size) * a->p->threads;
+        if (end_sends(a->p, e))
+                h->own += asked_queue_bytes(a) / directions(a->p);
+        if (a->spec->options.huge_pages == TOGGLE_ON || asked_ring_bytes(a, &rings) == 0)
+                return;
+        if (e == END_FIRST)
+                h->messages += rings.control_bytes;
+        if (end_receives(a->p, e))
+                h->messages += rings.ring_bytes * a->p->threads;
+}
+
+static struct holding end_holds(struct asked *a, unsigned e) {
+        uint64_t tasks = tasks_needed(a->p) / workload_agents(a->p->workload);
+        struct holding h = {.own = tasks * (a->p->working_set + THREAD_OVERHEAD_BYTES),
+                            .messages = tasks * a->p->message_size};
+        if (!workload_has_transport(a->p->workload))
+                return h;
+        if (end_sends(a->p, e))
+                h.messages += a->p->threads * sent_bytes(a);
+        add_carrier(a, e, &h);
+        return h;
+}
+
+static uint64_t memory_needed(struct asked *a) {
+        uint64_t need = 0;
+        for (unsigned e = 0; e < workload_agents(a->p->workload); e++) {
+                const struct holding h = end_holds(a, e);
+                need += h.own + h.messages;
+        }
+        return need;
 }
 
 static int check_memory(struct asked *a) {
@@ -153,19 +187,51 @@ static int check_memory(struct asked *a) {
                             "the buffers of all threads, in bytes, do not fit into memory");
 }
 
-/* Bound pages cannot go elsewhere: what a node has in all is the least that must suffice. */
-static int check_node_memory(struct asked *a, const struct run_placement *p) {
+/* Bytes that cannot lie elsewhere than on these nodes. */
+struct bound {
+        const struct node_set *nodes;
+        uint64_t bytes;
+};
+
+static bool is_within(const struct node_set *a, const struct node_set *b) {
+        for (size_t i = 0; i < ELEMENTS(a->bits); i++)
+                if (a->bits[i] & ~b->bits[i])
+                        return false;
+        return true;
+}
+
+static size_t list_bound(struct asked *a, const struct run_placement *p, struct bound ret[2 * END_COUNT]) {
+        size_t n = 0;
         for (unsigned e = 0; e < workload_agents(a->p->workload); e++) {
-                uint64_t have = 0, need = (uint64_t) a->p->threads * a->p->message_size;
-                if (p->ends[e].memory != MEMORY_BIND)
-                        continue;
-                for (size_t i = 0; i < a->t->n_nodes; i++)
-                        if (node_set_has(&p->ends[e].memory_nodes, (unsigned) a->t->nodes[i].id))
-                                have += a->t->nodes[i].memory_bytes;
+                const struct agent_placement *end = &p->ends[e];
+                struct holding h = end_holds(a, e);
+                if (end->buffer == MEMORY_DEFAULT) {
+                        h.own += h.messages;
+                        h.messages = 0;
+                }
+                if (end->memory == MEMORY_BIND)
+                        ret[n++] = (struct bound){&end->memory_nodes, h.own};
+                if (end->buffer == MEMORY_BIND)
+                        ret[n++] = (struct bound){&end->buffer_nodes, h.messages};
+        }
+        return n;
+}
+
+/* Bound pages cannot go elsewhere: what nodes have in all is the least that must suffice for all that is bound to them
+ * or to some of them. */
+static int check_node_memory(struct asked *a, const struct run_placement *p) {
+        struct bound all[2 * END_COUNT];
+        size_t n = list_bound(a, p, all);
+        for (size_t i = 0; i < n; i++) {
+                uint64_t have = 0, need = 0;
+                for (size_t k = 0; k < n; k++)
+                        need += is_within(all[k].nodes, all[i].nodes) ? all[k].bytes : 0;
+                for (size_t k = 0; k < a->t->n_nodes; k++)
+                        if (node_set_has(all[i].nodes, (unsigned) a->t->nodes[k].id))
+                                have += a->t->nodes[k].memory_bytes;
                 if (need > have)
                         return asked_refuse(a, "/message_size", "memory of the bound nodes", have, need,
-                                            "the buffers of one end, in bytes, do not fit into the nodes that its "
-                                            "memory is bound to");
+                                            "what the placement binds, in bytes, does not fit into its nodes");
         }
         return 0;
 }

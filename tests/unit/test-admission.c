@@ -79,10 +79,10 @@ static const struct admission_case {
         {"busy-lab", NULL, NULL, TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL, PLACEMENT_DEFAULT, 1024,
          UINT64_C(1) << 30, 0, "limit-exceeded", "/message_size", "memory available", NULL, "2199560126464"},
         {"busy-lab", "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8192 kB\nNode 0 MemFree: 4096 kB\n",
-         TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL, PLACEMENT_SAME_NODE, 1, 8388608, 0, .code = NULL},
+         TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL, PLACEMENT_SAME_NODE, 1, 3932160, 0, .code = NULL},
         {"busy-lab", "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8192 kB\nNode 0 MemFree: 4096 kB\n",
-         TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL, PLACEMENT_SAME_NODE, 1, 8388609, 0, "limit-exceeded",
-         "/message_size", "memory of the bound nodes", "8388608", "8388609"},
+         TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL, PLACEMENT_SAME_NODE, 1, 3932161, 0, "limit-exceeded",
+         "/message_size", "memory of the bound nodes", "8388608", "8388610"},
         /* threads: two agents of n, four others */
         {"busy-lab", "/proc/self/limits", LIMITS("204", "4096"), TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL,
          PLACEMENT_DEFAULT, 100, 1, 0, .code = NULL},
@@ -365,6 +365,74 @@ static void files_need_room(void) {
         CHECK_STRING(r.pointer, "/message_size");
 }
 
+/* An end on CPU 0, its memory or its buffer bound: node 0 has plenty, node 1 has 1 MiB. */
+static void bound_pages_fit_into_their_nodes(void) {
+        enum { KIB = 1024, NONE = -1 };
+        static const struct {
+                enum transport transport;
+                enum data_direction direction;
+                uint64_t message_size;
+                struct {
+                        int memory, buffer; /* node */
+                } ends[END_COUNT];
+                const char *need; /* NULL: admitted */
+        } rows[] = {
+                /* where the buffer is counts, not where its owner's memory is */
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 16384 * KIB, {{1, 0}, {NONE, NONE}}, NULL},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 2048 * KIB, {{0, 1}, {NONE, NONE}}, "2097152"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 2048 * KIB, {{NONE, 1}, {NONE, NONE}}, "2097152"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 1024 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 1024 * KIB, {{1, NONE}, {NONE, NONE}}, "1310720"},
+                /* both ends on one node */
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 300 * KIB, {{1, NONE}, {1, NONE}}, "1138688"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 600 * KIB, {{NONE, 1}, {NONE, 1}}, "1228800"},
+                /* the ring is its reader's: two messages, each with a line, behind two lines, in whole pages */
+                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 256 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
+                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 512 * KIB, {{NONE, NONE}, {NONE, 1}}, "1576960"},
+                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 512 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
+                /* the fields are their sender's */
+                {TRANSPORT_TCP, DIRECTION_DOWN, 600 * KIB, {{NONE, 1}, {NONE, NONE}}, "1228800"},
+                {TRANSPORT_TCP, DIRECTION_DOWN, 600 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
+                {TRANSPORT_TCP, DIRECTION_UP, 600 * KIB, {{NONE, NONE}, {NONE, 1}}, "1228800"},
+                {TRANSPORT_TCP, DIRECTION_UP, 600 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                char tree[64];
+                struct topology *t = NULL;
+                struct refusal r = {.status = 0};
+                const struct spec spec = {.repetitions = 1};
+                struct point p = {.transport = rows[i].transport,
+                                  .direction = rows[i].direction,
+                                  .message_size = rows[i].message_size,
+                                  .threads = 1,
+                                  .fields = 8,
+                                  .placement = {.kind = PLACEMENT_EXPLICIT}};
+                for (unsigned e = 0; e < END_COUNT; e++) {
+                        struct end_placement *end = &p.placement.ends[e];
+                        end->node = -1;
+                        end->memory = rows[i].ends[e].memory == NONE ? MEMORY_DEFAULT : MEMORY_BIND;
+                        end->buffer = rows[i].ends[e].buffer == NONE ? MEMORY_DEFAULT : MEMORY_BIND;
+                        if (end->memory == MEMORY_BIND)
+                                node_set_add(&end->memory_nodes, (unsigned) rows[i].ends[e].memory);
+                        if (end->buffer == MEMORY_BIND)
+                                node_set_add(&end->buffer_nodes, (unsigned) rows[i].ends[e].buffer);
+                }
+                CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node1/meminfo",
+                                          "Node 1 MemTotal: 1024 kB\nNode 1 MemFree: 1024 kB\n"),
+                          0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                int x = admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (rows[i].need ? x != -EINVAL || strcmp(r.limit, "memory of the bound nodes") != 0 ||
+                                           strcmp(r.limit_value, "1048576") != 0 || strcmp(r.value, rows[i].need) != 0
+                                 : x != 0)
+                        CHECK_FAIL("row %zu gave %d %s: %s [%s = %s, asked %s]", i, x, r.pointer, r.detail, r.limit,
+                                   r.limit_value, r.value);
+        }
+}
+
 static void the_cgroup_limits_processes(void) {
         char tree[64];
         struct topology *t = NULL;
@@ -438,6 +506,7 @@ int main(void) {
         RUN(messages_go_in_pieces);
         RUN(direct_files_are_tried);
         RUN(files_need_room);
+        RUN(bound_pages_fit_into_their_nodes);
         RUN(the_cgroup_limits_processes);
         RUN(preconditions_that_cannot_be_met);
         RUN(this_machine_admits_what_is_modest);
