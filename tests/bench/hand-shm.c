@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Rings, hand-overs and memcpy() by hand; see hand-shm.h. Slots are a line for the state and the message behind it, or
- * in it when it is short, as any engineer would lay them out who has seen a cache line bounce. */
+/*
+ * Rings, hand-overs and memcpy() by hand; see hand-shm.h. Slots are a line for the state and the message behind it, or
+ * in it when it is short, as any engineer would lay them out who has seen a cache line bounce; and the writer fetches
+ * the lines that it is about to write some messages ahead. Without that an exchange, which waits for all stores before
+ * it, takes a hand-over per message: rings that block would be a limit that anybody passes fourfold.
+ */
 
 #include "tests/bench/hand-shm.h"
 
@@ -17,15 +21,24 @@
 #include <sys/syscall.h>
 
 #define LINE 64u
-#define SPINS 2000u /* of hybrid, before it sleeps */
+#define SPIN_NS (50 * NSEC_PER_USEC) /* of hybrid, before it sleeps: as long as the agents do */
+#define LOOKS_PER_CLOCK 64u
+#define AHEAD 16u /* slots whose first line the writer asks for before it needs it */
 
 static volatile uint64_t sink;
 
+/* One end's view, with all that does not change between messages worked out beforehand. */
 struct plain_ring {
-        unsigned char *slots;
+        unsigned char *slot, *slots, *end; /* the next; the first; behind the last */
         uint32_t *freed;
-        size_t slot_bytes, at;
-        uint32_t n_slots, number, room, held, quarter;
+        size_t slot_bytes, at, ahead, length;
+        uint32_t n_slots, due, room, held, quarter; /* due: the state of the next slot once its message is there */
+};
+
+/* One wait: how often it has looked, and until when it may. */
+struct patience {
+        uint32_t looks;
+        uint64_t until_ns;
 };
 
 static inline void pause_briefly(void) {
@@ -34,8 +47,28 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-static void await_change(uint32_t *word, uint32_t seen, enum wait_mode wait, unsigned *spins) {
-        if (wait == WAIT_SPIN || (wait == WAIT_HYBRID && (*spins)++ < SPINS)) {
+/* Fetches a line that is going to be written, while there are other things to do. */
+static inline void prepare(const unsigned char *line) {
+#if defined(__x86_64__)
+        __asm__ volatile("prefetchw %0" ::"m"(*line));
+#else
+        __builtin_prefetch(line, 1);
+#endif
+}
+
+static bool may_spin(struct patience *p, enum wait_mode wait) {
+        if (wait != WAIT_HYBRID)
+                return wait == WAIT_SPIN;
+        if (p->looks++ % LOOKS_PER_CLOCK)
+                return true;
+        uint64_t now_ns = util_now_ns();
+        if (p->until_ns == 0)
+                p->until_ns = now_ns + SPIN_NS;
+        return now_ns < p->until_ns;
+}
+
+static void await_change(uint32_t *word, uint32_t seen, enum wait_mode wait, struct patience *p) {
+        if (may_spin(p, wait)) {
                 pause_briefly();
                 return;
         }
@@ -50,40 +83,55 @@ static inline void store_and_wake(uint32_t *word, uint32_t value, enum wait_mode
                 (void) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static inline unsigned char *slot_of(const struct plain_ring *r) {
-        return r->slots + (size_t) (r->number % r->n_slots) * r->slot_bytes;
+static inline uint32_t *state_of(unsigned char *slot) {
+        return (uint32_t *) (void *) slot;
 }
 
-static inline void put(struct plain_ring *r, const unsigned char *p, size_t size, enum wait_mode wait) {
-        unsigned spins = 0;
-        while (r->room == 0) {
+static inline void advance(struct plain_ring *r) {
+        r->due += 2;
+        r->slot += r->slot_bytes;
+        if (r->slot == r->end)
+                r->slot = r->slots;
+}
+
+static void await_room(struct plain_ring *r, enum wait_mode wait) {
+        struct patience p = {};
+        for (;;) {
                 uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
-                r->room = r->n_slots - (r->number - seen / 2);
-                if (r->room == 0)
-                        await_change(r->freed, seen, wait, &spins);
+                r->room = r->n_slots - (r->due - 2 - (seen & ~1u)) / 2;
+                if (r->room)
+                        return;
+                await_change(r->freed, seen, wait, &p);
         }
-        unsigned char *slot = slot_of(r);
-        memcpy(slot + r->at, p, size);
-        store_and_wake((uint32_t *) (void *) slot, 2 * (r->number + 1), wait);
-        r->number++;
-        r->room--;
 }
 
-static inline unsigned char *get(struct plain_ring *r, enum wait_mode wait) {
-        unsigned spins = 0;
-        unsigned char *slot = slot_of(r);
-        uint32_t *word = (uint32_t *) (void *) slot, seen;
-        while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != 2 * (r->number + 1))
-                await_change(word, seen, wait, &spins);
-        return slot + r->at;
+static inline void put(struct plain_ring *r, const unsigned char *message, size_t size, enum wait_mode wait) {
+        if (r->room == 0)
+                await_room(r, wait);
+        memcpy(r->slot + r->at, message, size);
+        store_and_wake(state_of(r->slot), r->due, wait);
+        advance(r);
+        if (--r->room > AHEAD) {
+                const unsigned char *line = r->slot + r->ahead;
+                prepare(line < r->end ? line : line - r->length);
+        }
+}
+
+static inline unsigned char *get(const struct plain_ring *r, enum wait_mode wait) {
+        struct patience p = {};
+        uint32_t *word = state_of(r->slot), seen;
+        while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != r->due)
+                await_change(word, seen, wait, &p);
+        return r->slot + r->at;
 }
 
 static inline void done(struct plain_ring *r, enum wait_mode wait) {
-        r->number++;
+        uint32_t freed = r->due;
+        advance(r);
         if (++r->held < r->quarter)
                 return;
         r->held = 0;
-        store_and_wake(r->freed, 2 * r->number, wait);
+        store_and_wake(r->freed, freed, wait);
 }
 
 static void look(const struct hand_shm *h, const unsigned char *p, unsigned direction, uint64_t number) {
@@ -232,14 +280,28 @@ static int run_ring(void *userdata, int end, struct hand_result *ret) {
         return 0;
 }
 
+static bool is_beside(const struct hand_shm *h) {
+        return h->size <= LINE - 8;
+}
+
+static size_t slot_bytes_of(const struct hand_shm *h) {
+        return is_beside(h) ? LINE : LINE + (h->size + LINE - 1) / LINE * LINE;
+}
+
 static struct plain_ring ring_at(const struct hand_shm *h, unsigned char *memory) {
-        bool beside = h->size <= LINE - 8;
+        size_t slot_bytes = slot_bytes_of(h);
+        unsigned char *slots = memory + 2 * LINE;
         return (struct plain_ring){
-                .slots = memory + 2 * LINE,
+                .slot = slots,
+                .slots = slots,
+                .end = slots + h->slots * slot_bytes,
                 .freed = (uint32_t *) (void *) memory,
-                .slot_bytes = beside ? LINE : LINE + (h->size + LINE - 1) / LINE * LINE,
-                .at = beside ? 8 : LINE,
+                .slot_bytes = slot_bytes,
+                .at = is_beside(h) ? 8 : LINE,
+                .ahead = AHEAD * slot_bytes,
+                .length = h->slots * slot_bytes,
                 .n_slots = h->slots,
+                .due = 2,
                 .room = h->slots,
                 .quarter = h->slots < 4 ? 1 : h->slots / 4,
         };
@@ -247,8 +309,7 @@ static struct plain_ring ring_at(const struct hand_shm *h, unsigned char *memory
 
 int hand_shm_run(const struct hand_shm *h, double *ret_rate) {
         struct ring_task t = {.h = h};
-        t.ends.there = ring_at(h, NULL);
-        size_t one = (2 * LINE + h->slots * t.ends.there.slot_bytes + 4095) / 4096 * 4096;
+        size_t one = (2 * LINE + h->slots * slot_bytes_of(h) + 4095) / 4096 * 4096;
         unsigned char *memory = make_memory(h->transport, 2 * one);
         struct hand_result result;
         if (!memory)
