@@ -30,7 +30,8 @@ int environment_to_json(const struct environment *e, char **ret);
  *      noisy:steal, noisy:foreign-cpu, noisy:interrupts, noisy:frequency, noisy:throttled     on the measured CPUs
  *      noisy:load                                      foreign work anywhere on the machine
  *      environment-changed:KEY                         a fact that is another one afterwards; "cpus": one came or went
- *      placement:shared-cpus, placement:shared-cores   what placement_resolve() has to say (struct run_placement)
+ *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
+ *                                                      what placement_resolve() has to say (struct run_placement)
  *
  * own_cpu_ns is what the run's agents and the daemon used on the measured CPUs between the snapshots. Without pinning
  * every CPU is a measured one.

@@ -156,4 +156,6 @@ void environment_flags(const struct environment *before, const struct environmen
                 json_put_string(flags, "placement:shared-cpus");
         if (placement->shares_cores)
                 json_put_string(flags, "placement:shared-cores");
+        if (placement->memory_elsewhere)
+                json_put_string(flags, "placement:memory-elsewhere");
 }

@@ -191,27 +191,49 @@ static int resolve_same_node(const struct topology *t, const struct point *p, st
         return x;
 }
 
-/* The first two nodes with CPUs, those with memory of their own before those without. */
+/* The first two nodes with CPUs, those with memory of their own before those without; and the second with other memory
+ * than the first's, where there is such a one. */
 static size_t pick_pair(const struct topology *t, const struct topology_node *ret[END_COUNT]) {
+        const struct topology_node *alike = NULL;
         size_t n = 0;
         for (int memory = 1; memory >= 0; memory--)
-                for (size_t i = 0; i < t->n_nodes && n < END_COUNT; i++)
-                        if (t->nodes[i].n_cpus && usable_memory(&t->nodes[i]) == (bool) memory)
-                                ret[n++] = &t->nodes[i];
+                for (size_t i = 0; i < t->n_nodes && n < END_COUNT; i++) {
+                        const struct topology_node *node = &t->nodes[i];
+                        if (!node->n_cpus || usable_memory(node) != (bool) memory)
+                                continue;
+                        if (n > 0 && memory_for(t, node) == memory_for(t, ret[END_FIRST]))
+                                alike = alike ? alike : node;
+                        else
+                                ret[n++] = node;
+                }
+        if (n == END_SECOND && alike)
+                ret[n++] = alike;
         return n;
+}
+
+static int refuse_pair(const struct topology *t, const struct topology_node *nodes[END_COUNT], size_t n,
+                       struct refusal *r) {
+        if (n == END_COUNT)
+                return refuse_limit(r, "/placement", "memory nodes next to CPUs", "1", "2",
+                                    "cross-node needs the memory of two nodes; that of the CPUs of node %d and of node "
+                                    "%d would be on node %d",
+                                    nodes[END_FIRST]->id, nodes[END_SECOND]->id, memory_for(t, nodes[END_FIRST])->id);
+        if (t->n_nodes == 1)
+                return refuse_limit(r, "/placement", "nodes", "1", "2",
+                                    "cross-node needs two nodes; this machine has one node");
+        return refuse_limit(r, "/placement", "nodes with CPUs", n ? "1" : "0", "2",
+                            "cross-node needs two nodes with CPUs; of this machine's %zu nodes %zu has CPUs that "
+                            "ipclab may use",
+                            t->n_nodes, n);
 }
 
 static int resolve_cross_node(const struct topology *t, uint32_t threads, struct run_placement *ret,
                               struct refusal *r) {
         const struct topology_node *nodes[END_COUNT] = {NULL, NULL};
         size_t n = pick_pair(t, nodes);
-        if (n < END_COUNT)
-                return t->n_nodes == 1 ? refuse_limit(r, "/placement", "nodes", "1", "2",
-                                                      "cross-node needs two nodes; this machine has one node")
-                                       : refuse_limit(r, "/placement", "nodes with CPUs", n ? "1" : "0", "2",
-                                                      "cross-node needs two nodes with CPUs; of this machine's %zu "
-                                                      "nodes %zu has CPUs that ipclab may use",
-                                                      t->n_nodes, n);
+        const struct topology_node *memory = n == END_COUNT ? memory_for(t, nodes[END_FIRST]) : NULL;
+        if (n < END_COUNT || (memory && memory == memory_for(t, nodes[END_SECOND])))
+                return refuse_pair(t, nodes, n, r);
         for (unsigned e = 0; e < END_COUNT; e++) {
                 int x = placement_set_cpus(&ret->ends[e], nodes[e]->cpus, smaller(threads, nodes[e]->n_cpus));
                 if (x < 0)
@@ -294,6 +316,17 @@ static bool threads_outnumber_cpus(const struct topology *t, const struct point 
         return agents * p->threads > either;
 }
 
+static bool has_memory_elsewhere(const struct topology *t, const struct run_placement *found) {
+        for (unsigned e = 0; e < END_COUNT; e++)
+                for (size_t i = 0; i < found->ends[e].n_cpus; i++) {
+                        const struct topology_cpu *cpu = topology_find_cpu(t, found->ends[e].cpus[i]);
+                        const struct topology_node *node = cpu ? topology_find_node(t, cpu->node) : NULL;
+                        if (node && !usable_memory(node))
+                                return true;
+                }
+        return false;
+}
+
 static int resolve_kind(const struct topology *t, const struct point *p, struct run_placement *ret, struct refusal *r) {
         switch (p->placement.kind) {
         case PLACEMENT_DEFAULT: /* processes that wait for each other on many CPUs would measure wake-ups */
@@ -328,6 +361,7 @@ int placement_resolve(const struct topology *t, const struct point *p, struct ru
                               "a context switch is measured on one CPU, and this placement has %zu: use same-cpu, or "
                               "an object that names the initiator's cpu",
                               found.ends[END_FIRST].n_cpus);
+        found.memory_elsewhere = has_memory_elsewhere(t, &found);
         found.shares_cpus = threads_outnumber_cpus(t, p, &found);
         x = keep_off(t, &found);
         if (x < 0)

@@ -16,8 +16,9 @@ struct run_placement {
         int *daemon_cpus; /* where the daemon shall be during the run; n 0: nowhere to go */
         size_t n_daemon_cpus;
         /* What is to be known of it, flagged in the result: */
-        bool shares_cpus;  /* an end has more threads than CPUs, or both ends together, whatever the placement */
-        bool shares_cores; /* same-node on a node of one core: the ends are SMT siblings */
+        bool shares_cpus;      /* an end has more threads than CPUs, or both ends together, whatever the placement */
+        bool shares_cores;     /* same-node on a node of one core: the ends are SMT siblings */
+        bool memory_elsewhere; /* an end's node has no memory that may be used: its pages are on another */
 };
 
 /*
@@ -28,7 +29,8 @@ struct run_placement {
  *      same-core   two SMT siblings; refused where there are none
  *      same-node   CPUs of one node, of different cores where it has them; threads take as many CPUs as there are, the
  *                  ends disjoint ones when there are enough; over tcp a node of one CPU will do where there is no other
- *      cross-node  each end on a node of its own; refused where only one node has CPUs
+ *      cross-node  each end on a node of its own; refused where only one node has CPUs, or where the memory of both
+ *                  ends would be one node's
  *      explicit    cpu: that one; node: the whole node, roaming, as numactl --cpunodebind, but over tcp a CPU of the
  *                  node for each thread, pinned, in topology order, the other end's last; memory as given, as numactl
  *                  --membind, --preferred, --interleave, --localalloc

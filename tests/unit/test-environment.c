@@ -141,10 +141,10 @@ static void unpinned_runs_are_measured_everywhere(void) {
 }
 
 static void placements_that_shared_say_so(void) {
-        const struct run_placement crowded = {.shares_cpus = true, .shares_cores = true};
+        const struct run_placement crowded = {.shares_cpus = true, .shares_cores = true, .memory_elsewhere = true};
         char *flags = NULL;
         CHECK_INT(flags_after(NULL, NULL, &crowded, 0, &flags), 0);
-        CHECK_STRING(flags, "[\"placement:shared-cpus\",\"placement:shared-cores\"]");
+        CHECK_STRING(flags, "[\"placement:shared-cpus\",\"placement:shared-cores\",\"placement:memory-elsewhere\"]");
         free(flags);
 }
 

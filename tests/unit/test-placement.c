@@ -43,6 +43,7 @@ static void describe(const struct run_placement *p, struct text *d) {
         add(d, " | rest ");
         add_ids(d, p->daemon_cpus, p->n_daemon_cpus);
         add(d, "%s%s", p->shares_cpus ? " +cpus" : "", p->shares_cores ? " +cores" : "");
+        add(d, "%s", p->memory_elsewhere ? " +memory" : "");
 }
 
 static int read_machine(const char *name, struct topology **ret) {
@@ -84,6 +85,12 @@ static void resolve_to_text(const struct topology *t, const struct point *p, str
                 "missing, switched off, or cut off by the cpuset)",                                                    \
                 "CPUs per core (SMT)", "1", "2")
 
+#define ONE_MEMORY(first, second, memory)                                                                              \
+        REFUSED("",                                                                                                    \
+                "cross-node needs the memory of two nodes; that of the CPUs of node " first " and of node " second     \
+                " would be on node " memory,                                                                           \
+                "memory nodes next to CPUs", "1", "2")
+
 static void names_are_resolved_on_every_machine(void) {
         static const struct {
                 const char *machine;
@@ -115,7 +122,7 @@ static void names_are_resolved_on_every_machine(void) {
                 /* node 0 has CPUs here, and no memory that may be used: node 1 is nearest */
                 {"restricted-cpuset", PLACEMENT_SAME_CPU, 1, "4 bind 1 | 4 bind 1 | rest 2,3 +cpus"},
                 {"restricted-cpuset", PLACEMENT_SAME_NODE, 1, "4 bind 1 | 5 bind 1 | rest 2,3 +cores"},
-                {"restricted-cpuset", PLACEMENT_CROSS_NODE, 1, "4 bind 1 | 2 bind 1 | rest 3,5"},
+                {"restricted-cpuset", PLACEMENT_CROSS_NODE, 1, ONE_MEMORY("1", "0", "1")},
                 {"memory-only-node", PLACEMENT_SAME_NODE, 2, "0,1 bind 0 | 2,3 bind 0 | rest "},
                 {"memory-only-node", PLACEMENT_CROSS_NODE, 1,
                  REFUSED("",
@@ -319,20 +326,37 @@ static void the_pointer_names_the_role_of_the_workload(void) {
                      REFUSED("/responder/cpu", "CPU 2 does not exist; CPUs present: 0-1", "CPUs present", "0-1", "2"));
 }
 
-/* Only the node without memory has CPUs to use: 17 to node 1, 28 to node 0, 40 to node 3. */
+/* Node 2 has CPUs 4 and 5 and no memory: it is 17 to node 1, 28 to node 0, 40 to node 3. */
 static void memory_comes_from_the_nearest_node(void) {
-        char tree[64];
-        struct topology *t = NULL;
-        struct text got = {.length = 0};
-        const struct point p = make_point(PLACEMENT_SAME_NODE, 1);
-        CHECK_INT(host_tree_unpack("mixed-nodes", tree), 0);
-        CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1,3\n"),
-                  0);
-        CHECK_INT(topology_read(tree, &t), 0);
-        host_tree_remove(tree);
-        resolve_to_text(t, &p, &got);
-        topology_free(t);
-        CHECK_STRING(got.at, "4 bind 1 | 5 bind 1 | rest ");
+        static const struct {
+                const char *cpus;
+                enum placement_kind kind;
+                const char *expected;
+        } cases[] = {
+                {"4-5", PLACEMENT_SAME_CPU, "4 bind 1 | 4 bind 1 | rest 5 +cpus +memory"},
+                {"4-5", PLACEMENT_SAME_NODE, "4 bind 1 | 5 bind 1 | rest  +memory"},
+                {"0-1,4-5", PLACEMENT_SAME_NODE, "0 bind 0 | 1 bind 0 | rest 4,5"},
+                {"0-1,4-5", PLACEMENT_CROSS_NODE, "0 bind 0 | 4 bind 1 | rest 1,5 +memory"},
+                {"2-5", PLACEMENT_CROSS_NODE, ONE_MEMORY("1", "2", "1")}, /* which is not across anything */
+                {"0-1,4-5", PLACEMENT_EXPLICIT, "0,1* default | 4,5* default | rest  +memory"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64], status[100];
+                struct topology *t = NULL;
+                struct text got = {.length = 0};
+                struct point p = make_point(cases[i].kind, 1);
+                p.placement.ends[END_FIRST].node = 0;
+                p.placement.ends[END_SECOND].node = 2;
+                (void) snprintf(status, sizeof(status), "Cpus_allowed_list:\t%s\nMems_allowed_list:\t0-1,3\n",
+                                cases[i].cpus);
+                CHECK_INT(host_tree_unpack("mixed-nodes", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/self/status", status), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                host_tree_remove(tree);
+                resolve_to_text(t, &p, &got);
+                topology_free(t);
+                CHECK_STRING(got.at, cases[i].expected);
+        }
 }
 
 static void one_agent_takes_one_place(void) {
