@@ -105,24 +105,46 @@ static int write_skipped(struct json_writer *w, const struct point *point, const
         return 0;
 }
 
-/* Keeps the points that this host can do; the others go to the list of the skipped, or refuse the whole. */
-static int admit_points(struct service *s, struct submission *sub, struct json_writer *w, struct refusal *r) {
+/* To the front of the list, where those are that are kept. */
+static void keep_point(struct point_list *list, size_t i, size_t *kept) {
+        struct point point = list->points[i];
+        list->points[i] = list->points[*kept];
+        point.placement.otherwise = false; /* it is what is done now */
+        list->points[(*kept)++] = point;
+}
+
+/* Of the points to be tried first, or else of those for otherwise. */
+static int admit_some(struct service *s, struct submission *sub, bool otherwise, size_t *kept, struct refusal *reason,
+                      struct json_writer *w, struct refusal *r) {
         struct point_list *list = &sub->points;
         const struct admission_host host = service_admission_host(s);
-        struct refusal reason = {0};
-        size_t kept = 0;
-        for (size_t i = 0; i < list->n_points; i++) {
-                struct refusal *why = sub->spec->skip_impossible ? &reason : r;
+        for (size_t i = *kept; i < list->n_points; i++) {
+                struct refusal *why = sub->spec->skip_impossible ? reason : r;
+                if (list->points[i].placement.otherwise != otherwise)
+                        continue;
                 int error = admission_check(&host, sub->spec, &list->points[i], why);
                 if (error == 0)
-                        list->points[kept++] = list->points[i];
+                        keep_point(list, i, kept);
                 else if (error != -EINVAL)
                         return service_fail(s, r, error, "looking at this host's limits", 0);
                 else if (!sub->spec->skip_impossible)
                         return error;
-                else if (write_skipped(w, &list->points[i], reason.detail) < 0)
+                else if (write_skipped(w, &list->points[i], reason->detail) < 0)
                         return service_fail(s, r, -ENOMEM, "the list of skipped points", 0);
         }
+        return 0;
+}
+
+/* Keeps the points that this host can do; the others go to the list of the skipped, or refuse the whole. */
+static int admit_points(struct service *s, struct submission *sub, struct json_writer *w, struct refusal *r) {
+        struct point_list *list = &sub->points;
+        struct refusal reason = {0};
+        size_t kept = 0;
+        int error = admit_some(s, sub, false, &kept, &reason, w, r);
+        if (error == 0 && kept == 0)
+                error = admit_some(s, sub, true, &kept, &reason, w, r);
+        if (error < 0)
+                return error;
         if (kept == 0) {
                 const char *first = reason.detail[0]  ? reason.detail
                                     : list->n_skipped ? list->skipped[0].reason

@@ -25,8 +25,8 @@ static bool end_equal(const struct end_placement *a, const struct end_placement 
 }
 
 bool placement_equal(const struct placement *a, const struct placement *b) {
-        return a->kind == b->kind && a->roles == b->roles && require_equal(&a->require, &b->require) &&
-               end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
+        return a->kind == b->kind && a->roles == b->roles && a->otherwise == b->otherwise &&
+               require_equal(&a->require, &b->require) && end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
                end_equal(&a->ends[END_SECOND], &b->ends[END_SECOND]);
 }
 
@@ -200,10 +200,11 @@ static int parse_roles(const struct json *v, const char *pointer, struct placeme
                      : 0;
 }
 
-/* {"kind": "default", "require": {…}}, or an object per role with or without require. */
+/* {"kind": "default", "require": {…}, "otherwise": true}, or an object per role with or without require. */
 static int parse_object(const struct json *v, const char *pointer, struct placement *p, struct refusal *r) {
         struct parser parser = {.r = r};
         const struct json *require = json_get(v, "require"), *kind = json_get(v, "kind");
+        const struct json *otherwise = json_get(v, "otherwise");
         char here[JSON_POINTER_MAX];
         const char *word;
 
@@ -217,11 +218,14 @@ static int parse_object(const struct json *v, const char *pointer, struct placem
                 return refuse(r, 422, "wrong-type", here, "the kind of a placement is a word");
         if (parse_word(word, here, p, r) < 0)
                 return -EINVAL;
+        pointer_key(here, pointer, "otherwise");
+        if (otherwise && json_as_bool(otherwise, &p->otherwise) < 0)
+                return refuse(r, 422, "wrong-type", here, "otherwise is true or false");
         for (const struct json *m = json_first(v); m; m = json_next(m))
-                if (m != kind && m != require) {
+                if (m != kind && m != require && m != otherwise) {
                         pointer_key(here, pointer, json_key(m));
                         return refuse(r, 422, "unknown-field", here,
-                                      "beside kind a placement has require, no such field");
+                                      "beside kind a placement has require and otherwise, no such field");
                 }
         return 0;
 }
@@ -312,7 +316,7 @@ static void put_ends(struct json_writer *w, const struct placement *p, enum role
 
 void placement_put(struct json_writer *w, const struct placement *p, enum role_pair roles) {
         bool require = require_any(&p->require);
-        if (p->kind != PLACEMENT_EXPLICIT && !require) {
+        if (p->kind != PLACEMENT_EXPLICIT && !require && !p->otherwise) {
                 json_put_string(w, placement_kind_name(p->kind));
                 return;
         }
@@ -323,5 +327,7 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
                 put_ends(w, p, roles);
         if (require)
                 require_put(w, &p->require);
+        if (p->otherwise)
+                json_member_bool(w, "otherwise", true);
         json_object_end(w);
 }

@@ -67,6 +67,7 @@ struct placement {
         enum role_pair roles;                 /* the words that an explicit one used: it fits these workloads only */
         struct end_placement ends[END_COUNT]; /* of PLACEMENT_EXPLICIT */
         struct spec_require require;          /* of the runs placed so */
+        bool otherwise;                       /* to be used only where no point of another placement is left */
 };
 
 /* One combination of the axes. A field without meaning for the point's workload or transport holds its first enum

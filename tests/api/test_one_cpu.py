@@ -19,6 +19,26 @@ def confined():
     d.remove()
 
 
+BRIEFLY = {
+    "pipe-block-sweep": {"bytes": 655360, "repetitions": 1, "warmup_seconds": 0},
+    "fifo-numa": {"duration_seconds": 0.1, "repetitions": 1, "warmup_seconds": 0},
+    "ipc-4mib": {"messages": 2, "repetitions": 1, "warmup_seconds": 0},
+    "syscall-and-switch": {"messages": 1000, "repetitions": 1, "warmup_seconds": 0},
+}
+
+
+@pytest.mark.parametrize("variant", ["", "-quick"])
+@pytest.mark.parametrize("preset", BRIEFLY)
+def test_a_study_does_what_it_can(confined, preset, variant):
+    spec = {"preset": preset + variant} | BRIEFLY[preset]
+    experiment = confined.unix.wait_final(confined.unix.post(spec)["id"], 60)
+    assert experiment["state"] == "done", (experiment, confined.log_tail())
+    assert experiment["progress"]["runs_done"] > 0
+    assert all(left_out["reason"] for left_out in experiment["skipped"])
+    for run in confined.unix.items(f"/experiments/{experiment['id']}/runs"):
+        assert run["point"]["placement"] == "same-cpu"
+
+
 @pytest.mark.parametrize("preset", ["tcp-copy-modes", "tcp-copy-modes-quick"])
 def test_connections_on_one_cpu(confined, preset):
     spec = {"preset": preset, "message_size": 16384, "duration_seconds": 0.1, "warmup_seconds": 0}

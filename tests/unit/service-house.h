@@ -4,7 +4,8 @@
 
 /*
  * A service at work, for its tests: the main loop in a thread of its own with the store in it, on a disk that can
- * fail. What the host can do is a double's answer: message size 13 is impossible, everything else goes.
+ * fail. What the host can do is a double's answer: message size 13 and cross-node are impossible, everything else
+ * goes.
  */
 
 #include "daemon/admission.h"
@@ -22,6 +23,8 @@
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         (void) host, (void) spec;
+        if (p->placement.kind == PLACEMENT_CROSS_NODE)
+                return refuse_limit(r, "/placement", "nodes", "1", "2", "there is one node here");
         if (p->message_size != 13)
                 return 0;
         return refuse_limit(r, "/message_size", "unlucky", "12", "13", "13 bytes are impossible here");

@@ -128,6 +128,42 @@ static void test_skip_impossible(void) {
         CHECK(good);
 }
 
+/* A placement for otherwise is no part of an experiment that has another point to run. */
+static void test_otherwise(void) {
+        static const struct {
+                const char *body;
+                uint32_t runs, skipped;
+        } cases[] = {
+                {"{\"placement\": [\"cross-node\", {\"kind\": \"same-cpu\", \"otherwise\": true}], \"message_size\": "
+                 "[1, 2], "
+                 "\"skip_impossible\": true}",
+                 2, 2},
+                {"{\"placement\": [{\"kind\": \"same-cpu\", \"otherwise\": true}, \"cross-node\", \"default\"], "
+                 "\"message_size\": [1, 2, 13], \"skip_impossible\": true}",
+                 2, 4},
+                {"{\"placement\": {\"kind\": \"same-cpu\", \"otherwise\": true}}", 1, 0},
+                {"{\"placement\": [{\"kind\": \"same-cpu\", \"otherwise\": true}, \"default\"]}", 1, 0},
+        };
+        HOUSE h;
+        house_start(&h);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                int64_t id;
+                bool created;
+                struct refusal r;
+                struct experiment_record e;
+                struct json *skipped = NULL;
+                CHECK_INT(SUBMIT(&h, cases[i].body, NULL, &id, &created, &r), 0);
+                CHECK_INT(service_experiment(h.service, id, &e, &r), 0);
+                CHECK_INT(json_parse(e.skipped_json, strlen(e.skipped_json), &skipped, NULL), 0);
+                size_t n = json_length(skipped);
+                uint32_t total = e.runs_total;
+                json_free(skipped);
+                experiment_record_deinit(&e);
+                if (total != cases[i].runs || n != cases[i].skipped)
+                        CHECK_FAIL("case %zu: %" PRIu32 " runs, %zu skipped", i, total, n);
+        }
+}
+
 static void test_idempotency(void) {
         HOUSE h;
         house_start(&h);
@@ -285,6 +321,7 @@ int main(void) {
         RUN(test_seed_gives_the_order);
         RUN(test_refused_submissions);
         RUN(test_skip_impossible);
+        RUN(test_otherwise);
         RUN(test_idempotency);
         RUN(test_full_disk);
         RUN(test_cancel_and_delete);
