@@ -164,7 +164,7 @@ static void extend(struct capacity *c, uint64_t reach, const char *limit, uint64
         c->reach_raise = raise;
 }
 
-#define RAISED_ALREADY "cannot be raised: the most that a run is given in its own IPC namespace"
+#define RAISED_ALREADY "cannot be raised: no run is given more"
 #define RAISE_RLIMIT "LimitMSGQUEUE=BYTES in the unit, or ulimit -q"
 
 static int read_msgq_sysv(const struct reading *g, struct capacity *c) {
