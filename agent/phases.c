@@ -11,20 +11,39 @@
 #include "agent/agent.h"
 #include "agent/leader.h"
 #include "agent/peer.h"
+#include "agent/procfs.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-#define STALL_DEFAULT_NS (2 * NSEC_PER_SEC) /* where the set-up has none; and the time of a long message at */
+#define STALL_DEFAULT_NS (5 * NSEC_PER_SEC) /* where the set-up has none; and the time of a long message at */
 #define SLOWEST_BYTES_PER_MS (64u * 1024u)
+#define DRAIN_NS (1500 * NSEC_PER_MSEC) /* beside the message's time: a run has failed 2 s after its deadline */
+#define TURN_NS (10 * NSEC_PER_MSEC)    /* the other threads' turns on a CPU, each */
+#define DEVICE_NS (10 * NSEC_PER_SEC)   /* a message that waits for a device */
+#define LOOK_NS NSEC_PER_SEC
 #define KICK_NS NSEC_PER_MSEC
+#define AGAIN_NS (50 * NSEC_PER_MSEC)
 #define GO_NS (5 * NSEC_PER_MSEC) /* from saying when the window begins to its beginning */
 
-/* How long one message may take before nothing is believed to move any more. */
-static uint64_t patience_ns(const struct agent *a) {
+/* The longest that a message takes where all is well. */
+static uint64_t message_ns(const struct agent *a) {
         uint64_t ms = a->setup.point.message_size * a->n_workers / SLOWEST_BYTES_PER_MS;
+        return ms * NSEC_PER_MSEC + (a->setup.options.file_sync == FILE_SYNC_PAGE_CACHE ? 0 : DEVICE_NS);
+}
+
+/* How long a thread may move nothing before it is believed not to move any more. */
+static uint64_t patience_ns(const struct agent *a) {
         uint64_t pause = a->setup.rate > 0 ? (uint64_t) (1e9 / a->setup.rate) : 0; /* on purpose, in an open loop */
-        return (a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS + ms * NSEC_PER_MSEC) + pause;
+        uint64_t stall = a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS + message_ns(a);
+        return stall + a->n_workers * TURN_NS + pause;
+}
+
+/* How long the message under way may take when it is the last; what an open loop has not begun it leaves. */
+static uint64_t last_message_ns(const struct agent *a) {
+        uint64_t allowed = DRAIN_NS + message_ns(a), stall = a->setup.stall_ns;
+        return (stall && stall < allowed ? stall : allowed) + a->n_workers * TURN_NS;
 }
 
 bool phases_sends(const struct agent *a) {
@@ -47,19 +66,88 @@ static void set_limits(struct agent *a, uint64_t limit) {
                 worker_set_limit(&a->workers[i], limit);
 }
 
-static int sleep_until(struct agent *a, uint64_t until_ns) {
-        return leader_wait(a, until_ns, 0);
+static uint64_t progress_of(const struct worker *w) {
+        return worker_messages(w) + __atomic_load_n(&w->sent, __ATOMIC_RELAXED) +
+               __atomic_load_n(&w->partial_sends, __ATOMIC_RELAXED) +
+               __atomic_load_n(&w->partial_receives, __ATOMIC_RELAXED);
 }
 
 static uint64_t progress(const struct agent *a) {
         uint64_t sum = 0;
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                sum += progress_of(&a->workers[i]);
+        return sum;
+}
+
+static bool at_rest(const struct worker *w) {
+        return __atomic_load_n(&w->resting, __ATOMIC_ACQUIRE);
+}
+
+/* The letter of man 5 proc: S waits for the other end or its time, D for a device, t is held by a tracer. */
+static char state_of(const struct worker *w) {
+        char text[512];
+        const char *name_end = procfs_read_task(w->tid, "stat", text, sizeof text) < 0 ? NULL : strrchr(text, ')');
+        return name_end && name_end[1] == ' ' && name_end[2] ? name_end[2] : '?';
+}
+
+/* Who moves, thread by thread: one of many may hang. */
+struct watch {
+        struct agent *agent;
+        uint64_t looked_ns;
+        struct {
+                uint64_t seen, idle_ns;
+        } threads[];
+};
+
+static void watch_begin(struct watch *h, uint64_t from_ns) {
+        h->looked_ns = from_ns;
+        for (uint32_t i = 0; i < h->agent->n_workers; i++) {
+                h->threads[i].seen = progress_of(&h->agent->workers[i]);
+                h->threads[i].idle_ns = 0;
+        }
+}
+
+static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
+        char target[40] = "";
+        uint64_t at = worker_messages(w), wanted = a->setup.messages;
+        if (wanted && a->phase && strcmp(a->phase, "window") == 0) {
+                at = wanted - (w->limit - at);
+                (void) snprintf(target, sizeof target, " of %" PRIu64, wanted);
+        }
+        return failure_set(&a->failure, ETIMEDOUT,
+                           "stalled: thread %" PRIu32 " has moved no message for %" PRIu64 " ms (it is at %" PRIu64
+                           "%s, in state %c)",
+                           w->index, idle_ns / NSEC_PER_MSEC, at, target, state_of(w));
+}
+
+/* The look was due at due_ns. By how much it is late, on a machine that is busy or was paused, the leader did not run
+ * either, and nobody stood still. */
+static int watch_look(struct watch *h, uint64_t due_ns) {
+        struct agent *a = h->agent;
+        uint64_t patience = patience_ns(a), passed = due_ns > h->looked_ns ? due_ns - h->looked_ns : 0;
+        h->looked_ns = util_now_ns();
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];
-                sum += worker_messages(w) + __atomic_load_n(&w->sent, __ATOMIC_RELAXED) +
-                       __atomic_load_n(&w->partial_sends, __ATOMIC_RELAXED) +
-                       __atomic_load_n(&w->partial_receives, __ATOMIC_RELAXED);
+                uint64_t seen = progress_of(w);
+                bool moved = seen != h->threads[i].seen || at_rest(w);
+                h->threads[i].seen = seen;
+                h->threads[i].idle_ns = moved ? 0 : h->threads[i].idle_ns + passed;
+                if (h->threads[i].idle_ns >= patience)
+                        return stalled(a, w, h->threads[i].idle_ns);
         }
-        return sum;
+        return 0;
+}
+
+/* leader_wait() while all threads move. Looks when samples are due anyway, not to wake up more often. */
+static int wait_moving(struct watch *h, uint64_t until_ns, unsigned interest) {
+        for (;;) {
+                uint64_t due_ns = until_ns < h->looked_ns + LOOK_NS ? until_ns : h->looked_ns + LOOK_NS;
+                int r = leader_wait(h->agent, due_ns, interest);
+                if (r == 0)
+                        r = watch_look(h, due_ns);
+                if (r || util_now_ns() >= until_ns)
+                        return r;
+        }
 }
 
 /* The worker that a message about a stall should name: the one that is farthest behind. */
@@ -71,28 +159,59 @@ static const struct worker *slowest(const struct agent *a) {
         return w;
 }
 
-/* Every worker finishes its message, and the peer learns how many there were. */
+/* Whether more wants to run than there are CPUs: who does nothing then may just wait for its turn, here or there. */
+static bool is_crowded(void) {
+        unsigned running = 0;
+        _cleanup_fclose_ FILE *f = fopen("/proc/loadavg", "re");
+        if (!f || fscanf(f, "%*s %*s %*s %u/", &running) != 1) /* NOLINT(cert-err34-c): the kernel's own number */
+                return false;
+        return running > (unsigned long) sysconf(_SC_NPROCESSORS_ONLN) + 1; /* and this thread */
+}
+
+static bool is_too_late(const struct agent *a, uint64_t since_ns) {
+        uint64_t waited_ns = util_now_ns() - since_ns;
+        return waited_ns >= patience_ns(a) || (waited_ns >= last_message_ns(a) && !is_crowded());
+}
+
+/* Which end is to blame is not known here: only that this one's thread is still in its message. */
+static int unfinished(struct agent *a, const struct worker *w, uint64_t since_ns) {
+        return failure_set(&a->failure, ETIMEDOUT,
+                           "thread %" PRIu32 " did not finish its message within %" PRIu64 " ms (it is in state %c)",
+                           w->index, (util_now_ns() - since_ns) / NSEC_PER_MSEC, state_of(w));
+}
+
+/* Every worker finishes its message. */
+static int await_workers(struct agent *a) {
+        uint64_t since = util_now_ns(), until = since + last_message_ns(a);
+        do {
+                int r = leader_wait(a, until, LEADER_WORKERS);
+                if (r)
+                        return r < 0 ? r : 0;
+                until = util_now_ns() + AGAIN_NS;
+        } while (!is_too_late(a, since));
+        const struct worker *w = &a->workers[0];
+        while (at_rest(w) && w < &a->workers[a->n_workers - 1])
+                w++;
+        return unfinished(a, w, since);
+}
+
+/* … and the peer learns how many there were. */
 static int finish_sending(struct agent *a) {
-        uint64_t patience = patience_ns(a), deadline = util_now_ns() + patience;
-        int r = peer_receive(a, PEER_CLOSED, 0, NULL, deadline);
+        uint64_t patience = patience_ns(a);
+        int r = peer_receive(a, PEER_CLOSED, 0, NULL, util_now_ns() + patience);
         if (r < 0)
                 return r;
         set_limits(a, 0);
-        deadline = util_now_ns() + patience;
-        r = leader_wait(a, deadline, LEADER_WORKERS);
+        r = await_workers(a);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
+                r = peer_send(a, PEER_SENT, i, a->workers[i].messages, util_now_ns() + patience);
         if (r == 0)
-                return failure_set(&a->failure, ETIMEDOUT,
-                                   "peer %s does not take what is sent: a message was under way for %" PRIu64 " ms",
-                                   a->peer_role, patience / NSEC_PER_MSEC);
-        for (uint32_t i = 0; r >= 0 && i < a->n_workers; i++)
-                r = peer_send(a, PEER_SENT, i, a->workers[i].messages, deadline + patience);
-        if (r >= 0)
                 r = peer_receive(a, PEER_DRAINED, 0, NULL, util_now_ns() + 2 * patience);
         return r;
 }
 
 static int drain(struct agent *a) {
-        uint64_t patience = patience_ns(a), last = progress(a), deadline = util_now_ns() + patience;
+        uint64_t last = progress(a), moved_ns = util_now_ns();
         for (;;) {
                 int r = leader_wait(a, util_now_ns() + KICK_NS, LEADER_WORKERS);
                 if (r)
@@ -102,15 +221,16 @@ static int drain(struct agent *a) {
                                 worker_kick(&a->workers[i]);
                 uint64_t now = progress(a);
                 if (now != last)
-                        deadline = util_now_ns() + patience;
+                        moved_ns = util_now_ns();
                 last = now;
-                if (util_now_ns() >= deadline) {
+                if (is_too_late(a, moved_ns)) {
                         const struct worker *w = slowest(a);
                         return failure_set(&a->failure, ETIMEDOUT,
                                            "thread %" PRIu32 " got %" PRIu64 " of the %" PRIu64
-                                           " messages that peer %s sent, and no more for %" PRIu64 " ms",
+                                           " messages that peer %s sent, and no more for %" PRIu64
+                                           " ms (it is in state %c)",
                                            w->index, worker_messages(w), w->limit, a->peer_role,
-                                           patience / NSEC_PER_MSEC);
+                                           (util_now_ns() - moved_ns) / NSEC_PER_MSEC, state_of(w));
                 }
         }
 }
@@ -168,16 +288,13 @@ static int stop_duplex(struct agent *a) {
         if (r < 0)
                 return r;
         set_send_limits(a, 0);
-        uint64_t deadline = util_now_ns() + patience;
+        uint64_t since = util_now_ns();
         for (const struct worker *w; (w = stop_sending(a));) {
                 r = leader_wait(a, util_now_ns() + KICK_NS, 0);
                 if (r < 0)
                         return r;
-                if (util_now_ns() >= deadline)
-                        return failure_set(&a->failure, ETIMEDOUT,
-                                           "peer %s does not take what thread %" PRIu32
-                                           " sends: a message was under way for %" PRIu64 " ms",
-                                           a->peer_role, w->index, patience / NSEC_PER_MSEC);
+                if (is_too_late(a, since))
+                        return unfinished(a, w, since);
         }
         return 0;
 }
@@ -202,13 +319,8 @@ static int finish_duplex(struct agent *a) {
 
 /* A workload of one agent: nobody to agree with. */
 static int finish_alone(struct agent *a) {
-        uint64_t patience = patience_ns(a);
         set_limits(a, 0);
-        int r = leader_wait(a, util_now_ns() + patience, LEADER_WORKERS);
-        if (r == 0)
-                return failure_set(&a->failure, ETIMEDOUT, "the loop did not end within %" PRIu64 " ms",
-                                   patience / NSEC_PER_MSEC);
-        return r < 0 ? r : 0;
+        return await_workers(a);
 }
 
 static int finish(struct agent *a) {
@@ -229,35 +341,36 @@ static uint64_t sample_after(uint64_t begin_ns, uint64_t now_ns, uint64_t interv
 }
 
 /* Samples until the window's end. */
-static int sample_timed(struct agent *a, struct sampler *s, uint64_t begin_ns) {
+static int sample_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t begin_ns) {
         uint64_t interval = a->setup.interval_ns, end_ns = begin_ns + a->setup.duration_ns;
         uint64_t next = sample_after(begin_ns, begin_ns, interval);
         while (next < end_ns) {
-                int r = sleep_until(a, next);
+                int r = wait_moving(h, next, 0);
                 if (r == 0)
                         r = sampler_take(s);
                 if (r < 0)
                         return r;
                 next = sample_after(begin_ns, util_now_ns(), interval);
         }
-        int r = sleep_until(a, end_ns);
+        int r = wait_moving(h, end_ns, 0);
         if (r == 0)
                 r = sampler_close(s, 0);
         return r;
 }
 
-static int run_timed(struct agent *a, struct sampler *s, uint64_t start_ns) {
+static int run_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns) {
         uint64_t begin_ns = start_ns + a->setup.warmup_ns;
 
         a->phase = "warmup";
         set_limits(a, WORKER_UNLIMITED);
         workers_go(a, start_ns);
-        int r = sleep_until(a, begin_ns);
+        watch_begin(h, start_ns);
+        int r = wait_moving(h, begin_ns, 0);
         if (r == 0)
                 r = sampler_open(s, 0);
         a->phase = "window";
         if (r == 0)
-                r = sample_timed(a, s, begin_ns);
+                r = sample_timed(a, s, h, begin_ns);
         a->phase = "draining";
         if (r == 0)
                 r = finish(a);
@@ -265,7 +378,7 @@ static int run_timed(struct agent *a, struct sampler *s, uint64_t start_ns) {
 }
 
 /* Warm-up of a counted window: its messages are all received before the window's instant is agreed upon. */
-static int warm_up(struct agent *a, uint64_t start_ns, uint64_t *ret_go_ns) {
+static int warm_up(struct agent *a, struct watch *h, uint64_t start_ns, uint64_t *ret_go_ns) {
         if (a->setup.warmup_ns == 0) {
                 *ret_go_ns = start_ns;
                 return 0;
@@ -273,7 +386,8 @@ static int warm_up(struct agent *a, uint64_t start_ns, uint64_t *ret_go_ns) {
         a->phase = "warmup";
         set_limits(a, WORKER_UNLIMITED);
         workers_go(a, start_ns);
-        int r = sleep_until(a, start_ns + a->setup.warmup_ns);
+        watch_begin(h, start_ns);
+        int r = wait_moving(h, start_ns + a->setup.warmup_ns, 0);
         if (r == 0)
                 r = finish(a);
         if (r < 0)
@@ -286,35 +400,16 @@ static int warm_up(struct agent *a, uint64_t start_ns, uint64_t *ret_go_ns) {
         return r;
 }
 
-static int stalled(struct agent *a, uint64_t patience) {
-        const struct worker *w = slowest(a);
-        return failure_set(&a->failure, ETIMEDOUT,
-                           "stalled: no message has moved for %" PRIu64 " ms (thread %" PRIu32 " is at %" PRIu64
-                           " of %" PRIu64 ")",
-                           patience / NSEC_PER_MSEC, w->index, a->setup.messages - (w->limit - worker_messages(w)),
-                           a->setup.messages);
-}
-
-static int sample_counted(struct agent *a, struct sampler *s, uint64_t go_ns) {
-        uint64_t interval = a->setup.interval_ns, patience = patience_ns(a);
-        uint64_t next = sample_after(go_ns, go_ns, interval), last = progress(a), moved_ns = go_ns;
+static int sample_counted(struct agent *a, struct sampler *s, struct watch *h, uint64_t go_ns) {
+        uint64_t interval = a->setup.interval_ns, next = sample_after(go_ns, go_ns, interval);
         for (;;) {
-                uint64_t look_ns = util_now_ns() + LEADER_ALIVE_NS;
-                int r = leader_wait(a, next < look_ns ? next : look_ns, LEADER_WORKERS);
+                int r = wait_moving(h, next, LEADER_WORKERS);
                 if (r)
                         return r < 0 ? r : 0;
-                uint64_t now_ns = util_now_ns(), now = progress(a);
-                if (now != last)
-                        moved_ns = now_ns;
-                last = now;
-                if (now_ns > moved_ns && now_ns - moved_ns >= patience)
-                        return stalled(a, patience);
-                if (now_ns < next)
-                        continue;
                 r = sampler_take(s);
                 if (r < 0)
                         return r;
-                next = sample_after(go_ns, now_ns, interval);
+                next = sample_after(go_ns, util_now_ns(), interval);
         }
 }
 
@@ -337,10 +432,10 @@ static void limit_to_count(struct worker *w, uint64_t messages) {
         worker_set_limit(w, w->messages + messages);
 }
 
-static int run_counted(struct agent *a, struct sampler *s, uint64_t start_ns) {
+static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns) {
         uint64_t go_ns = 0, last_ns = 0;
 
-        int r = warm_up(a, start_ns, &go_ns);
+        int r = warm_up(a, h, start_ns, &go_ns);
         if (r < 0)
                 return r;
         a->phase = "window";
@@ -350,7 +445,8 @@ static int run_counted(struct agent *a, struct sampler *s, uint64_t start_ns) {
         if (r < 0)
                 return r;
         workers_go(a, go_ns);
-        r = sample_counted(a, s, go_ns);
+        watch_begin(h, go_ns);
+        r = sample_counted(a, s, h, go_ns);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < a->n_workers; i++)
@@ -365,10 +461,14 @@ static int run_counted(struct agent *a, struct sampler *s, uint64_t start_ns) {
 
 int phases_run(struct agent *a, uint64_t start_ns) {
         struct sampler *s;
+        _cleanup_free_ struct watch *h = calloc(1, sizeof *h + a->n_workers * sizeof h->threads[0]);
+        if (!h)
+                return failure_set(&a->failure, ENOMEM, "no memory to watch %" PRIu32 " threads", a->n_workers);
+        h->agent = a;
         int r = sampler_new(a, &s);
         if (r < 0)
                 return r;
-        r = a->setup.messages ? run_counted(a, s, start_ns) : run_timed(a, s, start_ns);
+        r = a->setup.messages ? run_counted(a, s, h, start_ns) : run_timed(a, s, h, start_ns);
         a->peer_done = r == 0;
         sampler_free(s);
         return r;

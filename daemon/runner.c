@@ -33,9 +33,10 @@
 
 #define INTERVAL_NS NSEC_PER_SEC
 #define START_IN_NS (20 * NSEC_PER_MSEC)
-#define STALL_NS (5 * NSEC_PER_SEC)
-#define DRAIN_NS (30 * NSEC_PER_SEC)
-#define SLOWEST_BYTES_PER_NS 0.05 /* a transport that moves less than 50 MB/s of large messages has stalled */
+#define STALL_NS (5 * NSEC_PER_SEC) /* and the message's time */
+#define DEVICE_NS (10 * NSEC_PER_SEC)
+#define DRAIN_NS (30 * NSEC_PER_SEC) /* what is under way moves on; an end where nothing moves says so itself, soon */
+#define SLOWEST_BYTES_PER_NS 0.05    /* a transport that moves less than 50 MB/s of large messages has stalled */
 #define HEARSAY_NS (200 * NSEC_PER_MSEC)
 #define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
 #define ERROR_MAX 700u
@@ -405,7 +406,8 @@ static void plan_setup(struct runner *r, enum end end) {
                 .messages = total / o->point->threads + (total % o->point->threads != 0),
                 .warmup_ns = o->spec->warmup_ns,
                 .interval_ns = INTERVAL_NS,
-                .stall_ns = STALL_NS + bytes_time(o->point),
+                .stall_ns = STALL_NS + bytes_time(o->point) +
+                            (o->spec->options.file_sync == FILE_SYNC_PAGE_CACHE ? 0 : DEVICE_NS),
                 .rate = o->spec->rate / o->point->threads,
                 .chunk_bytes = o->chunk_bytes,
                 .options = o->spec->options,

@@ -22,11 +22,32 @@ from pathlib import Path
 BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", Path(__file__).parents[2] / "build"))
 FINAL = ("done", "failed", "cancelled")
 PR_SET_CHILD_SUBREAPER = 36
+PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 
 
 def become_subreaper():
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+@contextlib.contextmanager
+def frozen(tid):
+    """One thread of another process stands still, by ptrace: what a signal would stop is all of them.
+
+    Yields a function that hears of the thread's end, which its parent does only after its tracer.
+    """
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    ptrace.argtypes = [ctypes.c_ulong] * 4
+    for what in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+        if ptrace(what, tid, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    def hear():
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(tid, os.WNOHANG | WALL)
+
+    yield hear
+    hear()
 
 
 def wait_for(condition, seconds, what):

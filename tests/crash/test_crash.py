@@ -14,7 +14,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from harness import FINAL, wait_for
+from harness import FINAL, frozen, wait_for
 
 KILLS = 50
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.2, "warmup_seconds": 0, "repetitions": 2}
@@ -206,6 +206,42 @@ def test_a_stopped_agent_fails_its_run_within_two_seconds_of_its_deadline(daemon
     assert role in experiment["error"]
     wait_for(lambda: not daemon.agents(), 1, "the stopped agent to be gone")
     assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+
+
+def frozen_run(daemon, spec, role):
+    """The experiment in which the main thread of one agent stood still, after its first sample."""
+    identity = daemon.post(SHORT | {"repetitions": 1} | spec)["id"]
+    wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), 10, "a first sample")
+    with frozen(daemon.agents()[role]) as hear:
+
+        def ended():
+            hear()
+            experiment = daemon.experiment(identity)
+            return experiment["state"] in FINAL and experiment
+
+        return wait_for(ended, 30, f"experiment {identity} to end")
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+def test_a_frozen_worker_does_not_cost_the_whole_window(daemon, role):
+    experiment = frozen_run(daemon, {"duration_seconds": 600}, role)
+    assert experiment["state"] == "failed"
+    assert "stalled: thread 0 has moved no message for 5" in experiment["error"]
+    assert daemon.agents() == {}
+    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+def test_a_frozen_worker_is_missed_at_the_windows_end(daemon, role):
+    experiment = frozen_run(daemon, {"duration_seconds": 4}, role)
+    assert experiment["state"] == "failed"
+    assert "sender" in experiment["error"]
+    assert "thread 0 did not finish its message within" in experiment["error"]
+
+
+def test_a_slow_open_loop_is_no_standstill(daemon):
+    spec = SHORT | {"rate": 0.15, "duration_seconds": 14, "repetitions": 1}
+    assert daemon.wait_final(daemon.post(spec)["id"], 30)["state"] == "done"
 
 
 def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):

@@ -3,6 +3,7 @@
 /* What the agents do when something goes wrong: a peer that dies or stops, a byte that changes, a daemon that goes. */
 
 #include "check.h"
+#include "schema/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
@@ -11,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -103,6 +105,85 @@ static void test_stopped_peer(void) {
                                 CHECK_INT(driver_close(&d), 0);
                                 driver_deinit(&d);
                         }
+}
+
+/* The id of a worker, by the agent's own proof; -1: it has none. */
+static pid_t worker_tid(const struct driver_end *e, uint32_t thread) {
+        struct json *root;
+        int64_t tid = -1;
+        if (!e->proof || json_parse(e->proof, strlen(e->proof), &root, NULL) < 0)
+                return -1;
+        const struct json *i = json_first(json_get(root, "threads"));
+        for (; i && thread; thread--)
+                i = json_next(i);
+        if (i && json_as_i64(json_get(i, "tid"), &tid) < 0)
+                tid = -1;
+        json_free(root);
+        return (pid_t) tid;
+}
+
+/* Holds one thread of one end from the middle of the run on. 1: this process may trace nobody. */
+static int run_with_frozen_thread(struct driver *d, const struct driver_spec *s, enum end victim, uint32_t thread) {
+        int r = driver_open(d, s);
+        if (r == 0)
+                r = driver_start(d);
+        pid_t tid = worker_tid(&d->ends[victim], thread);
+        if (r < 0 || tid < 0)
+                return r < 0 ? r : -ESRCH;
+        (void) poll(NULL, 0, 100);
+        if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+                return errno == EPERM ? 1 : -errno;
+        if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0)
+                return -errno;
+        r = driver_collect(d, util_now_ns() + 15 * NSEC_PER_SEC);
+        (void) kill(d->ends[victim].pid, SIGKILL);
+        /* a tracer hears of its thread's end first, and the parent only then of the process's */
+        for (int status; waitpid(tid, &status, __WALL) == tid && !WIFEXITED(status) && !WIFSIGNALED(status);)
+                ;
+        if (tid == d->ends[victim].pid)
+                d->ends[victim].pid = 0;
+        return r == 0 ? -EPROTO : 0;
+}
+
+static void check_frozen(const struct driver_spec *s, enum end victim, uint32_t thread, enum end witness,
+                         const char *words) {
+        struct driver d;
+        int r = run_with_frozen_thread(&d, s, victim, thread);
+        /* the two ends find out together, and who speaks second may miss the other already */
+        const char *said = d.ends[witness].error.detail;
+        if (strncmp(said, "peer ", 5) == 0)
+                said = d.ends[!witness].error.detail;
+        if (r == 0 && !strstr(said, words))
+                fprintf(stderr, "%s: \"%s\"; expected words: %s\n", d.trouble, said, words);
+        CHECK(r == 1 || strstr(said, words) != NULL);
+        CHECK(r >= 0);
+        CHECK_INT(driver_close(&d), 0);
+        driver_deinit(&d);
+        if (r == 1)
+                SKIP("no process may be traced here");
+}
+
+/* One thread of several hangs: the window does not go on to its end without it. */
+static void test_frozen_thread_in_window(void) {
+        for (enum end victim = END_FIRST; victim < END_COUNT; victim++)
+                for (unsigned counted = 0; counted < 2; counted++) {
+                        struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+                        s.point.threads = 2;
+                        s.duration_ns = counted ? 0 : 3600 * NSEC_PER_SEC;
+                        s.messages = counted ? UINT64_C(1) << 40 : 0;
+                        check_frozen(&s, victim, 1, victim, "stalled: thread 1 has moved no message for ");
+                }
+}
+
+/* At the window's end a message is waited for as long as it may take. Whose thread it is can be told, not whose fault.
+ */
+static void test_frozen_thread_at_the_end(void) {
+        struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+        s.stall_ns = 10 * NSEC_PER_SEC; /* which a crowded machine is given all the same */
+        check_frozen(&s, END_FIRST, 0, END_FIRST, " ms (it is in state t)");
+        check_frozen(&s, END_SECOND, 0, END_FIRST, "thread 0 did not finish its message within ");
+        s.rate = 20; /* and nobody waits for room */
+        check_frozen(&s, END_SECOND, 0, END_SECOND, "messages that peer sender sent, and no more for ");
 }
 
 /* The daemon's death is noticed at once, in every phase. */
@@ -356,6 +437,8 @@ int main(void) {
         (void) signal(SIGPIPE, SIG_IGN);
         RUN(test_killed_peer);
         RUN(test_stopped_peer);
+        RUN(test_frozen_thread_in_window);
+        RUN(test_frozen_thread_at_the_end);
         RUN(test_daemon_gone);
         RUN(test_checksum_finds_a_changed_byte);
         RUN(test_checksum_finds_a_lost_byte);
