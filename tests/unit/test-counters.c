@@ -46,6 +46,7 @@ static void recorded_close(void *userdata, int handle) {
         ((struct recording *) userdata)->closed++;
 }
 
+/* Static: gcc 12 aligns what lies on AddressSanitizer's fake stack to 32 bytes, and a worker wants 64. */
 struct fixture {
         struct agent agent;
         struct worker workers[THREADS];
@@ -107,7 +108,7 @@ static int64_t number(const struct json *object, const char *name) {
 static void test_recorded(void) {
         struct recording r = {.first_without = THREADS};
         struct perf_source source = {recorded_open, recorded_read, recorded_close, &r};
-        struct fixture f;
+        static struct fixture f;
         fixture_init(&f, &source);
         struct json *counters = NULL;
         measure(&f, &counters);
@@ -124,7 +125,7 @@ static void test_recorded(void) {
 static void test_accounts(void) {
         struct recording r = {.error = -ENOENT};
         struct perf_source source = {recorded_open, recorded_read, recorded_close, &r};
-        struct fixture f;
+        static struct fixture f;
         fixture_init(&f, &source);
         struct json *counters = NULL;
         measure(&f, &counters);
@@ -150,7 +151,7 @@ static void test_accounts(void) {
 static void test_short_of_descriptors(void) {
         struct recording r = {.first_without = 1, .error = -EMFILE};
         struct perf_source source = {recorded_open, recorded_read, recorded_close, &r};
-        struct fixture f;
+        static struct fixture f;
         const char *reason = "";
         fixture_init(&f, &source);
         struct json *counters = NULL;
@@ -187,7 +188,7 @@ static int no_read(void *userdata, int handle, struct perf_reading *ret) {
 /* Events may take every descriptor, but for the few that reading the accounts needs. */
 static void test_descriptors_left(void) {
         struct rlimit old, few;
-        struct fixture f;
+        static struct fixture f;
         int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         struct perf_source source = {dup_open, no_read, dup_close, &fd};
         CHECK(fd >= 0 && getrlimit(RLIMIT_NOFILE, &old) == 0);
