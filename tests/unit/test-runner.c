@@ -16,6 +16,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -200,6 +202,48 @@ static const struct bad_case {
         {"sender.lingers", "sender (pid %d) did not exit within 2.", 3.5},
         {"receiver.exits-badly", "receiver (pid %d) exited with status 6", 1.5},
 };
+
+static void signal_children(int signal) {
+        char path[64], text[256];
+        (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        for (char *at = f ? fgets(text, sizeof(text), f) : NULL, *end; at && *at; at = end) {
+                long pid = strtol(at, &end, 10);
+                if (end == at)
+                        break;
+                (void) kill((pid_t) pid, signal);
+        }
+}
+
+static void run_for(uint64_t ns) {
+        uint64_t until = util_now_ns() + ns;
+        while (!over && util_now_ns() < until)
+                if (sd_event_run(host.event, 10000) < 0)
+                        return;
+}
+
+/* The machine stands still, daemon and agents alike: nobody was silent. */
+static void standstill_of_all_is_no_silence(void) {
+        struct order o;
+        struct runner *r = NULL;
+        make_order(&o);
+        o.spec.end.duration_ns = NSEC_PER_SEC;
+        over = false;
+        host.program_fd = open_agent("nobody.nothing");
+        CHECK_INT(runner_new(&r, &host, &o.run, &ops, NULL), 0);
+        run_for(NSEC_PER_SEC / 5);
+        signal_children(SIGSTOP);
+        (void) poll(NULL, 0, 4000);
+        run_for(NSEC_PER_SEC / 5); /* and it runs again before they do */
+        signal_children(SIGCONT);
+        run_for(10 * NSEC_PER_SEC);
+        CHECK(over);
+        CHECK_STRING(verdict.error ? verdict.error : "", "");
+        CHECK_INT(verdict.state, STATE_DONE);
+        runner_free(r);
+        close_agent("nobody.nothing");
+        run_verdict_deinit(&verdict);
+}
 
 static bool begins(const char *text, const char *with) {
         for (; *with; text++, with++)
@@ -429,6 +473,7 @@ int main(void) {
         RUN(limits_are_named);
         RUN(an_agent_that_cannot_be_executed_fails_the_run);
         RUN(misbehaviour_fails_the_run_in_words);
+        RUN(standstill_of_all_is_no_silence);
         cgroup_tree_free(host.cgroups);
         rundir_root_free(host.rundirs);
         topology_free(topology);
