@@ -84,8 +84,8 @@ def test_other_experiments_are_no_study(page, daemon):
 
 
 ROWS = """const statistic = (median) => (median === null ? null : { median, min: median, max: median, ci95: null });
-const row = (copy_mode, message_size, threads, cycles, cpu) => ({
-    point: { transport: 'tcp', copy_mode, message_size, threads, fields: copy_mode === 'two-copy' ? 1 : 8 },
+const row = (copy_mode, message_size, threads, cycles, cpu, fields = copy_mode === 'two-copy' ? 1 : 8, runs = 1) => ({
+    point: { transport: 'tcp', copy_mode, message_size, threads, fields }, runs,
     cycles_per_byte: statistic(cycles), cpu_ns_per_gigabyte: statistic(cpu), llc_misses: null,
     throughput_bytes_per_second: statistic(1e9), latency_ns: null,
     reasons: { cycles_per_byte: 'none here', llc_misses: 'no LLC' } });
@@ -123,6 +123,31 @@ const { plotData } = await import('/assets/plots.js');
             " row('one-copy', 1, 2, 4, 8)];"
             " return plotData(rows, studyPlots(rows, { threads: 1 })[0]).series.map((one) => one.label) })()",
             ["two-copy", "one-copy"],
+        ),
+        # unless it is an axis: then each has its own line, and its own base
+        (
+            "(() => { const rows = ['two-copy', 'one-copy'].flatMap((mode) =>"
+            " [1, 8].map((fields) => row(mode, 1, 1, 4, 8, fields)));"
+            " return plotData(rows, studyPlots(rows)[0]).series.map((one) => one.label) })()",
+            ["two-copy · 1", "two-copy · 8", "one-copy · 1", "one-copy · 8"],
+        ),
+        (
+            "(() => { const rows = [row('two-copy', 1, 1, 4, 8, 1), row('two-copy', 1, 1, 10, 8, 8),"
+            " row('one-copy', 1, 1, 2, 8, 1), row('one-copy', 1, 1, 2, 8, 8)];"
+            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one.median) })()",
+            [1, 1, 0.5, 0.2],
+        ),
+        # two-copy has no fields where it sends what lies in one place: the base of all
+        (
+            "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('one-copy', 1, 1, 2, 8, 1),"
+            " row('one-copy', 1, 1, 1, 8, 8)];"
+            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one.median) })()",
+            [1, 0.5, 0.25],
+        ),
+        # a point that was not measured yet says nothing about the machine
+        (
+            "costUnit([row('two-copy', 1, 1, 2, 1), row('one-copy', 1, 1, null, null, 8, 0)]).field",
+            "cycles_per_byte",
         ),
     ],
 )

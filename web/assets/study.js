@@ -7,7 +7,6 @@ import { figure, integer, nanoseconds, reasonFor, size } from './format.js';
 import { Plots } from './plots.js';
 
 const BASE = 'two-copy';
-const IGNORED = ['fields']; /* how many pieces a message has follows from the mode */
 const SERIES_AT_ONCE = 8;
 
 /* The unit of such studies: 2.5e9 bytes per second are "20 Gbit/s". */
@@ -19,9 +18,19 @@ const distinct = (rows, field) =>
 /** Whether a table of results is such a study. */
 export const isStudy = (rows) => new Set(rows.map((row) => row.point.copy_mode).filter(Boolean)).size > 1;
 
-/** What the cost per byte is counted in: cycles where every row has them, else CPU time. {field, title, why} */
+/* How many fields a message has follows from its mode, and tells no rows apart, unless it varies within a mode. */
+function ignored(rows) {
+    const first = new Map();
+    const varies = rows.some(({ point }) => {
+        if (!first.has(point.copy_mode)) first.set(point.copy_mode, point.fields);
+        return first.get(point.copy_mode) !== point.fields;
+    });
+    return varies ? [] : ['fields'];
+}
+
+/** What the cost per byte is counted in: cycles where every measured row has them, else CPU time. {field, title, why} */
 export function costUnit(rows) {
-    const without = rows.find((row) => !row.cycles_per_byte);
+    const without = rows.find((row) => row.runs > 0 && !row.cycles_per_byte);
     if (!without) return { field: 'cycles_per_byte', title: 'Cycles per byte', why: '' };
     const reason = reasonFor(without, 'cycles_per_byte');
     return {
@@ -31,18 +40,20 @@ export function costUnit(rows) {
     };
 }
 
-const keyOf = ({ point }) =>
+const keyOf = ({ point }, ignore) =>
     JSON.stringify(
         Object.entries(point)
-            .filter(([field]) => field !== 'copy_mode' && !IGNORED.includes(field))
+            .filter(([field]) => field !== 'copy_mode' && !ignore.includes(field))
             .sort(([a], [b]) => (a < b ? -1 : 1)),
     );
 
 /** A function from a row to its cost over that of the same point in two-copy mode; null where there is no such. */
 export function relativeCost(rows, field) {
-    const bases = new Map(rows.filter((row) => row.point.copy_mode === BASE).map((row) => [keyOf(row), row[field]]));
+    const ofBase = rows.filter((row) => row.point.copy_mode === BASE);
+    const ignore = ignored(ofBase); /* the one base of many points, where only the other modes have fields */
+    const bases = new Map(ofBase.map((row) => [keyOf(row, ignore), row[field]]));
     return (row) => {
-        const base = bases.get(keyOf(row))?.median;
+        const base = bases.get(keyOf(row, ignore))?.median;
         const own = row[field];
         if (!(base > 0) || !own) return null;
         return { median: own.median / base, min: own.min / base, max: own.max / base };
@@ -54,8 +65,9 @@ export function relativeCost(rows, field) {
  */
 export function studyPlots(rows, chosen = {}) {
     const only = (field) => (row) => (chosen[field] ?? row.point[field]) === row.point[field];
-    const bySize = { x: 'message_size', rows: only('threads'), ignore: IGNORED };
-    const byThreads = { x: 'threads', rows: only('message_size'), ignore: IGNORED };
+    const ignore = ignored(rows);
+    const bySize = { x: 'message_size', rows: only('threads'), ignore };
+    const byThreads = { x: 'threads', rows: only('message_size'), ignore };
     const cost = costUnit(rows);
     return [
         {
