@@ -28,6 +28,7 @@
 #define BATCH_MAX 256u
 #define RETRY_FIRST_NS NSEC_PER_SEC
 #define RETRY_LONGEST_NS (30 * NSEC_PER_SEC)
+#define SETTLE_LONGEST_NS (60 * NSEC_PER_SEC)
 #define WORDS_MAX 900u
 
 enum scheduler_state { SCHEDULER_IDLE, SCHEDULER_RUNNING, SCHEDULER_FINISHING };
@@ -58,8 +59,9 @@ struct scheduler {
         struct current c;
         struct sample_record batch[BATCH_MAX];
         size_t n_batch;
-        sd_event_source *look, *flush, *retry;
-        uint64_t pause_ns;
+        sd_event_source *look, *flush, *retry, *settle;
+        uint64_t pause_ns, settle_pause_ns;
+        char owed[TUNING_DETAIL_MAX]; /* why a setting of the host is not put back; "": nothing is owed */
 };
 
 static void look(struct scheduler *s);
@@ -107,6 +109,33 @@ static void retry_later(struct scheduler *s, const char *what, int error) {
         log_error("%s: %s; next try in %" PRIu64 " s", what, strerrordesc_np(-error), s->pause_ns / NSEC_PER_SEC);
         (void) sd_notifyf(0, "STATUS=%s: %s.", what, strerrordesc_np(-error));
         arm(s->retry, util_now_ns() + s->pause_ns);
+}
+
+/* Puts back what earlier runs have changed of the host. What cannot be put back now is tried again with growing pauses
+ * though no run comes, and /health says so meanwhile. */
+static int settle(struct scheduler *s) {
+        int e = tuning_restore(s->o.store, s->o.root, s->owed); /* has logged it */
+        if (e < 0) {
+                s->settle_pause_ns = s->settle_pause_ns ? 2 * s->settle_pause_ns : RETRY_FIRST_NS;
+                if (s->settle_pause_ns > SETTLE_LONGEST_NS)
+                        s->settle_pause_ns = SETTLE_LONGEST_NS;
+                arm(s->settle, util_now_ns() + s->settle_pause_ns);
+        } else {
+                s->settle_pause_ns = 0;
+                s->owed[0] = '\0';
+        }
+        if (s->service)
+                service_set_owed(s->service, s->owed);
+        return e;
+}
+
+static int on_settle(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct scheduler *s = userdata;
+        (void) source;
+        (void) usec;
+        if (s->state != SCHEDULER_RUNNING) /* nothing changes under a run; its end settles */
+                (void) settle(s);
+        return 0;
 }
 
 static void current_deinit(struct current *c) {
@@ -249,7 +278,7 @@ static void on_ended(void *userdata, struct run_verdict *v) {
         s->c.agents_json = util_steal(&v->agents_json);
         s->c.result_json = util_steal(&v->result_json);
         write_outcome(s, v);
-        (void) tuning_restore(s->o.store, s->o.root); /* has logged why not; the next run tries again */
+        (void) settle(s);
         move_back(s);
         if (e < 0 && s->c.state == STATE_DONE) {
                 s->c.state = STATE_FAILED;
@@ -267,7 +296,7 @@ static void on_ended(void *userdata, struct run_verdict *v) {
 }
 
 static void finish_failed(struct scheduler *s, const char *words) {
-        (void) tuning_restore(s->o.store, s->o.root);
+        (void) settle(s);
         s->c.state = STATE_FAILED;
         s->c.error = strdup(words);
         s->state = SCHEDULER_FINISHING;
@@ -349,6 +378,26 @@ static int plan_messages(struct scheduler *s, const struct admission_host *host,
         return e;
 }
 
+static bool depends_on_settings(const struct current *c) {
+        return c->spec->tune.numa_balancing != TOGGLE_UNSET || c->spec->require.numa_balancing != TOGGLE_UNSET ||
+               c->point.placement.require.numa_balancing != TOGGLE_UNSET;
+}
+
+/* The host's settings as the run wants them. One that is not put back yet stands beside the results of runs that do not
+ * name it (environment). */
+static int tune(struct scheduler *s, char *words) {
+        struct current *c = &s->c;
+        int e = settle(s);
+        if (e < 0 && depends_on_settings(c)) {
+                (void) snprintf(words, WORDS_MAX,
+                                "the run depends on a setting of the host that an earlier one has "
+                                "changed: %s",
+                                s->owed);
+                return e;
+        }
+        return tuning_apply(s->o.store, s->o.root, s->o.host_tuning, &c->spec->tune, c->run.id, words);
+}
+
 /* Where, and in what surroundings. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
@@ -359,16 +408,9 @@ static int prepare(struct scheduler *s, char *words) {
         int e = read_order(s, words);
         if (e < 0)
                 return e;
-        e = tuning_restore(s->o.store, s->o.root);
-        if (e == 0)
-                e = tuning_apply(s->o.store, s->o.root, s->o.host_tuning, &c->spec->tune, c->run.id, words);
-        if (e < 0) {
-                if (!words[0])
-                        (void) snprintf(words, WORDS_MAX,
-                                        "a setting of the host that an earlier run changed cannot be put back: %s",
-                                        strerrordesc_np(-e));
+        e = tune(s, words);
+        if (e < 0)
                 return e;
-        }
         e = environment_check(s->o.root, &c->spec->require, detail);
         if (e == 0)
                 e = environment_check(s->o.root, &c->point.placement.require, detail);
@@ -483,6 +525,10 @@ static int add_sources(struct scheduler *s) {
                 e = sd_event_add_time(event, &s->retry, CLOCK_MONOTONIC, UINT64_MAX, 0, on_retry, s);
         if (e >= 0)
                 e = sd_event_source_set_enabled(s->retry, SD_EVENT_OFF);
+        if (e >= 0)
+                e = sd_event_add_time(event, &s->settle, CLOCK_MONOTONIC, UINT64_MAX, 0, on_settle, s);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(s->settle, SD_EVENT_OFF);
         return e < 0 ? e : 0;
 }
 
@@ -495,7 +541,6 @@ int scheduler_new(struct scheduler **ret, const struct scheduler_options *o) {
                 log_notice("an earlier daemon left runs behind: %" PRIu32 " are queued again, %" PRIu32
                            " have failed for good",
                            recovery.requeued, recovery.given_up);
-        (void) tuning_restore(o->store, o->root); /* has logged why not; the next run tries again */
         struct scheduler *s = calloc(1, sizeof(*s));
         if (!s)
                 return -ENOMEM;
@@ -505,12 +550,15 @@ int scheduler_new(struct scheduler **ret, const struct scheduler_options *o) {
                 scheduler_free(s);
                 return e;
         }
+        (void) settle(s);
         *ret = s;
         return 0;
 }
 
 void scheduler_set_service(struct scheduler *s, struct service *service) {
         s->service = service;
+        if (service)
+                service_set_owed(service, s->owed);
 }
 
 void scheduler_free(struct scheduler *s) {
@@ -519,6 +567,7 @@ void scheduler_free(struct scheduler *s) {
         sd_event_source_disable_unref(s->look);
         sd_event_source_disable_unref(s->flush);
         sd_event_source_disable_unref(s->retry);
+        sd_event_source_disable_unref(s->settle);
         current_deinit(&s->c);
         drop_batch(s);
         free(s);

@@ -162,6 +162,8 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         h.running_experiment = s->status.experiment_id;
         h.running_run = s->status.run_id;
         h.running_since = s->status.started_at_ms;
+        if (s->owed[0])
+                set_problem(&h, s->owed);
         pthread_mutex_unlock(&s->lock);
 
         struct timespec cpu;

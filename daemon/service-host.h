@@ -36,5 +36,7 @@ void service_free(struct service *s);
 void service_changed(struct service *s, int64_t experiment_id);
 /* What is running now; 0, 0, 0 when nothing is. Housekeeping of the database waits for the latter. */
 void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id, int64_t started_at_ms);
+/* Words for /health while a setting of the host is not as it was found; "" when nothing is owed. */
+void service_set_owed(struct service *s, const char *words);
 
 #endif

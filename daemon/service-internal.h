@@ -46,6 +46,8 @@ struct subscription {
         struct subscription *next;
 };
 
+#define SERVICE_OWED_MAX 400u
+
 struct service_status {
         int64_t experiment_id, run_id, started_at_ms;
 };
@@ -69,6 +71,7 @@ struct service {
         struct reader readers[SERVICE_READERS];
         pthread_cond_t reader_free;
         struct service_status status;
+        char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
 
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;

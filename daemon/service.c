@@ -290,6 +290,12 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
                 service_arm_tidy(s);
 }
 
+void service_set_owed(struct service *s, const char *words) {
+        pthread_mutex_lock(&s->lock);
+        (void) snprintf(s->owed, sizeof(s->owed), "%s", words);
+        pthread_mutex_unlock(&s->lock);
+}
+
 /* Housekeeping */
 
 static int arm_tidy_in(struct service *s, uint64_t ns) {

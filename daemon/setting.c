@@ -3,7 +3,7 @@
 /*
  * Settings below /proc/sys. Their files belong to root whoever opens them, and the kernel checks again at each write:
  * neither a capability nor a descriptor from elsewhere helps an unprivileged daemon, so it asks ipclab-tune by a line
- * of text ("numa_balancing=1") over a socket of systemd's and gets a line back ("ok", or the errno and words).
+ * of text ("numa_balancing=1") over a socket of systemd's and gets a line back ("ok", or what was in the way).
  */
 
 #include "daemon/setting.h"
@@ -19,6 +19,7 @@
 #include <sys/un.h>
 
 #define ANSWER_WITHIN_NS (5 * NSEC_PER_SEC)
+#define AGAIN_AFTER_US 200000
 
 static const struct setting {
         const char *name, *title, *path;
@@ -120,17 +121,38 @@ static int ask(int fd, const char *question, char *ret, size_t size, char *detai
         }
 }
 
-static int change_by_helper(const char *name, const char *value, char *detail) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SETTING_SOCKET};
-        char question[64], answer[256];
+static int ask_once(const char *socket_path, const char *question, char *detail) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        char answer[256];
+        if (snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path) >= (int) sizeof(address.sun_path))
+                return fail(detail, -ENAMETOOLONG, "%s is too long for a socket", socket_path);
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return fail(detail, -errno, "cannot ask ipclab-tune at " SETTING_SOCKET ": %s", strerrordesc_np(errno));
-        (void) snprintf(question, sizeof(question), "%s=%s\n", name, value);
+                return fail(detail, -errno, "cannot ask ipclab-tune at %s: %s", socket_path, strerrordesc_np(errno));
         int r = ask(fd, question, answer, sizeof(answer), detail);
         if (r < 0 || strcmp(answer, "ok") == 0)
                 return r;
-        return fail(detail, -EPERM, "ipclab-tune refuses: %s", answer);
+        return fail(detail, strcmp(answer, SETTING_NOTHING_KEPT) == 0 ? -ESTALE : -EPERM, "ipclab-tune refuses: %s",
+                    answer);
+}
+
+int setting_ask(const char *socket_path, const char *question, char *ret_detail) {
+        int r = ask_once(socket_path, question, ret_detail);
+        if (r != -EPIPE && r != -ECONNRESET && r != -ECONNREFUSED)
+                return r;
+        /* systemd closes what is above MaxConnections=, and the socket is gone for a moment when it is restarted */
+        (void) usleep(AGAIN_AFTER_US);
+        return ask_once(socket_path, question, ret_detail);
+}
+
+/* Whether what was refused to this process may be done by ipclab-tune. */
+static bool is_helpers(const char *root, int error) {
+        return (error == -EACCES || error == -EPERM || error == -EROFS) && !root[0];
+}
+
+static int cannot_be_set(const char *name, const char *value, int error, char *detail) {
+        const char *title = setting_title(name);
+        return fail(detail, error, "%s cannot be set to %s: %s", title ? title : name, value, strerrordesc_np(-error));
 }
 
 int setting_may_change(const char *root, const char *name, char *ret_detail) {
@@ -148,11 +170,19 @@ int setting_may_change(const char *root, const char *name, char *ret_detail) {
 }
 
 int setting_change(const char *root, const char *name, const char *value, char *ret_detail) {
+        char question[64];
         int r = setting_write(root, name, value);
-        if ((r == -EACCES || r == -EPERM || r == -EROFS) && !root[0])
-                return change_by_helper(name, value, ret_detail);
-        if (r < 0)
-                return fail(ret_detail, r, "%s cannot be set to %s: %s",
-                            setting_title(name) ? setting_title(name) : name, value, strerrordesc_np(-r));
-        return 0;
+        if (!is_helpers(root, r))
+                return r < 0 ? cannot_be_set(name, value, r, ret_detail) : 0;
+        (void) snprintf(question, sizeof(question), "%s=%s\n", name, value);
+        return setting_ask(SETTING_SOCKET, question, ret_detail);
+}
+
+int setting_restore(const char *root, const char *name, const char *original, char *ret_detail) {
+        char question[64];
+        int r = setting_write(root, name, original);
+        if (!is_helpers(root, r))
+                return r < 0 ? cannot_be_set(name, original, r, ret_detail) : 0;
+        (void) snprintf(question, sizeof(question), SETTING_RESTORE "%s\n", name);
+        return setting_ask(SETTING_SOCKET, question, ret_detail);
 }

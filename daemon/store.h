@@ -84,6 +84,7 @@ struct tuning_record {
         char *name;
         int64_t run_id;
         char *original, *wanted;
+        char *boot_id; /* NULL: unknown, of a row from before this was kept */
 };
 int store_add_tuning(struct store *s, const struct tuning_record *record);
 int store_first_tuning(struct store *s, struct tuning_record *ret); /* -ENOENT: the host is owed nothing */

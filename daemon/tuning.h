@@ -5,7 +5,8 @@
 /*
  * `tune` of a spec: settings of the host that are changed for a run and put back after it. The journal is in the store:
  * a row is committed before the change and removed after the restoration, so whatever is killed and whenever, the next
- * start knows what it owes the host. On the main thread but for tuning_check().
+ * start knows what it owes the host. A row of another boot is no debt: the change is gone with that boot. On the main
+ * thread but for tuning_check().
  */
 
 #include "daemon/store.h"
@@ -22,7 +23,7 @@ int tuning_check(const char *root, bool host_tuning, const struct spec_tune *tun
 int tuning_apply(struct store *store, const char *root, bool host_tuning, const struct spec_tune *tune, int64_t run_id,
                  char *ret_detail);
 /* Puts back all that the journal has. A setting that somebody else has changed meanwhile is left as it is. 0; -errno
- * of what could not be put back, logged: its row stays. */
-int tuning_restore(struct store *store, const char *root);
+ * of what could not be put back, logged and with words in ret_detail[TUNING_DETAIL_MAX]: its row stays. */
+int tuning_restore(struct store *store, const char *root, char *ret_detail);
 
 #endif

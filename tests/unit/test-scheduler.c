@@ -8,6 +8,8 @@
 #include "check.h"
 #include "daemon/log.h"
 #include "daemon/rundir.h"
+#include "daemon/service-host.h"
+#include "host-tree.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -24,6 +26,7 @@ static struct store *store;
 static struct scheduler *scheduler;
 static bool stopped;
 static unsigned iterations;
+static const char *root = "";
 
 static void on_stopped(void *userdata) {
         (void) userdata;
@@ -34,7 +37,7 @@ static int open_queue(void) {
         struct scheduler_options o = {.event = host.event,
                                       .store = store,
                                       .host = &host,
-                                      .root = "",
+                                      .root = root,
                                       .run_timeout_ns = 60 * NSEC_PER_SEC,
                                       .stopped = on_stopped};
         stopped = false;
@@ -262,6 +265,70 @@ static void full_disk_is_sat_out(void) {
         end();
 }
 
+/* A host whose setting cannot be put back, as an earlier daemon left it: its file is away. */
+static int owe(char *tree) {
+        char name[] = "numa_balancing", original[] = "0", wanted[] = "1";
+        int r = host_tree_unpack("busy-lab", tree);
+        root = tree;
+        if (r == 0)
+                r = begin("nobody.nothing");
+        if (r == 0)
+                r = host_tree_write(tree, "/proc/sys/kernel/random/boot_id", "5f2e86b0\n");
+        if (r == 0)
+                r = store_add_tuning(store, &(struct tuning_record){
+                                                    .name = name, .run_id = 1, .original = original, .wanted = wanted});
+        if (r == 0)
+                r = host_tree_write(tree, "/proc/sys/kernel/numa_balancing", NULL);
+        end();
+        return r < 0 ? r : begin("nobody.nothing");
+}
+
+static void forgive(char *tree) {
+        end();
+        host_tree_remove(tree);
+        root = "";
+}
+
+static bool is_well(struct service *service) {
+        struct service_health h = {0};
+        struct refusal r = {0};
+        return service_health(service, &h, &r) == 0 && !strstr(h.problem, "kernel.numa_balancing cannot be put back");
+}
+
+/* Nobody need submit anything. */
+static void a_setting_that_is_owed_is_put_back_when_it_can_be(void) {
+        char tree[64];
+        struct service *service = NULL;
+        struct tuning_record record;
+        CHECK_INT(owe(tree), 0);
+        const struct service_hooks hooks = {.topology = topology, .root = root, .runtime_dir = base};
+        CHECK_INT(service_new(&service, host.event, store, &hooks), 0);
+        scheduler_set_service(scheduler, service);
+        CHECK(!is_well(service));
+        CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/numa_balancing", "1\n"), 0);
+        uint64_t until = util_now_ns() + 20 * NSEC_PER_SEC;
+        while (!is_well(service) && util_now_ns() < until)
+                (void) sd_event_run(host.event, 20000);
+        CHECK(is_well(service));
+        CHECK_INT(store_first_tuning(store, &record), -ENOENT);
+        scheduler_set_service(scheduler, NULL);
+        service_free(service);
+        forgive(tree);
+}
+
+static void only_runs_that_depend_on_an_owed_setting_fail(void) {
+        int64_t other, depends;
+        char tree[64], error[256] = "";
+        CHECK_INT(owe(tree), 0);
+        CHECK_INT(submit(SPEC ",\"require\":{\"numa_balancing\":true}}", &depends), 0);
+        CHECK_INT(submit(SPEC "}", &other), 0);
+        CHECK(wait_state(depends, STATE_FAILED, 10));
+        (void) state_of(depends, error, sizeof(error));
+        CHECK(strstr(error, "kernel.numa_balancing cannot be put back to 0") != NULL);
+        CHECK(wait_state(other, STATE_DONE, 10));
+        forgive(tree);
+}
+
 static int set_up(void) {
         log_open(LOG_ERR - 1); /* the failures are wanted */
         (void) snprintf(fakes, sizeof(fakes), "%s/tests/unit/scheduler.%d", getenv("IPCLAB_BUILD_ROOT"), getpid());
@@ -304,6 +371,8 @@ int main(void) {
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
         RUN(full_disk_is_sat_out);
+        RUN(a_setting_that_is_owed_is_put_back_when_it_can_be);
+        RUN(only_runs_that_depend_on_an_owed_setting_fail);
         tear_down();
         if (rmdir(base) < 0) {
                 fprintf(stderr, "%s is not empty\n", base);

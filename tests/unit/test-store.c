@@ -193,7 +193,19 @@ static void test_version_2(void) {
         CHECK(opens_version(&f, 2));
         CHECK_INT(store_first_tuning(f.store, &record), 0);
         bool good = strcmp(record.name, "numa_balancing") == 0 && record.run_id == 3 &&
-                    strcmp(record.original, "0") == 0 && strcmp(record.wanted, "1") == 0;
+                    strcmp(record.original, "0") == 0 && strcmp(record.wanted, "1") == 0 && !record.boot_id;
+        tuning_record_deinit(&record);
+        CHECK(good);
+}
+
+static void test_version_3(void) {
+        struct tuning_record record;
+        check_version(3);
+        FIXTURE f;
+        fixture_dir(&f);
+        CHECK(opens_version(&f, 3));
+        CHECK_INT(store_first_tuning(f.store, &record), 0);
+        bool good = record.boot_id && strcmp(record.boot_id, "5f2e86b0-7a1c-4a4e-9d55-0c1b7e3f6a21") == 0;
         tuning_record_deinit(&record);
         CHECK(good);
 }
@@ -558,6 +570,7 @@ int main(void) {
         RUN(test_migrations_step_by_step);
         RUN(test_version_1);
         RUN(test_version_2);
+        RUN(test_version_3);
         RUN(test_reader_changes_nothing);
         RUN(test_add_and_read);
         RUN(test_add_is_all_or_nothing);

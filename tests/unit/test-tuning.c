@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings of a made-up host are changed, journalled and put back, whoever dies in between. */
+/* Settings of a made-up host are changed, journalled and put back, whoever dies in between; and what ipclab-tune keeps
+ * of them, and how it is asked. */
 
 #include "tests/unit/check.h"
 
+#include "daemon/kept.h"
 #include "daemon/setting.h"
 #include "daemon/tuning.h"
 #include "tests/unit/host-tree.h"
 #include "tests/unit/store-fixture.h"
 
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #define BALANCING "/proc/sys/kernel/numa_balancing"
+#define BOOT "/proc/sys/kernel/random/boot_id"
+#define THIS_BOOT "5f2e86b0-7a1c-4a4e-9d55-0c1b7e3f6a21"
 
 struct host {
         char tree[64];
@@ -19,7 +27,8 @@ struct host {
 static bool host_open(struct host *h, const char *value) {
         *h = (struct host){.tree = "/tmp/ipclab-tuning.XXXXXX"};
         fixture_open(&h->f);
-        return mkdtemp(h->tree) && (!value || host_tree_write(h->tree, BALANCING, value) == 0);
+        return mkdtemp(h->tree) && host_tree_write(h->tree, BOOT, THIS_BOOT "\n") == 0 &&
+               (!value || host_tree_write(h->tree, BALANCING, value) == 0);
 }
 
 static void host_close(struct host *h) {
@@ -30,6 +39,11 @@ static void host_close(struct host *h) {
 
 static int apply(struct host *h, enum toggle t, int64_t run) {
         return tuning_apply(h->f.store, h->tree, true, &(struct spec_tune){.numa_balancing = t}, run, h->detail);
+}
+
+static int put_back(struct host *h) {
+        h->detail[0] = '\0';
+        return tuning_restore(h->f.store, h->tree, h->detail);
 }
 
 static const char *value_of(const struct host *h) {
@@ -47,10 +61,10 @@ static void changed_and_put_back(void) {
         CHECK_INT(apply(&h, TOGGLE_ON, 7), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(number(&h.f, "SELECT run_id FROM tunings WHERE original = '0' AND wanted = '1'"), 7);
-        CHECK_INT(tuning_restore(h.f.store, h.tree), 0);
+        CHECK_INT(put_back(&h), 0);
         CHECK_STRING(value_of(&h), "0");
         CHECK_INT(journalled(&h), 0);
-        CHECK_INT(tuning_restore(h.f.store, h.tree), 0); /* nothing is owed */
+        CHECK_INT(put_back(&h), 0); /* nothing is owed */
         CHECK_STRING(value_of(&h), "0");
 }
 
@@ -73,7 +87,7 @@ static void the_value_of_before_comes_back_as_it_was(void) {
         CHECK(host_open(&h, "2\n"));
         CHECK_INT(apply(&h, TOGGLE_OFF, 1), 0);
         CHECK_STRING(value_of(&h), "0");
-        CHECK_INT(tuning_restore(h.f.store, h.tree), 0);
+        CHECK_INT(put_back(&h), 0);
         CHECK_STRING(value_of(&h), "2");
 }
 
@@ -84,7 +98,7 @@ static void a_later_daemon_pays_the_debt(void) {
         CHECK_INT(apply(&h, TOGGLE_OFF, 1), 0);
         store_close(util_steal(&h.f.store));
         CHECK_INT(store_open(&h.f.store, h.f.dir), 0);
-        CHECK_INT(tuning_restore(h.f.store, h.tree), 0);
+        CHECK_INT(put_back(&h), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(journalled(&h), 0);
 }
@@ -97,7 +111,7 @@ static void a_row_without_a_change(void) {
         CHECK(host_open(&h, "1\n"));
         CHECK_INT(store_add_tuning(h.f.store, &record), 0);
         CHECK_INT(store_add_tuning(h.f.store, &record), -EEXIST);
-        CHECK_INT(tuning_restore(h.f.store, h.tree), 0);
+        CHECK_INT(put_back(&h), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(journalled(&h), 0);
 }
@@ -107,7 +121,7 @@ static void what_somebody_else_set_stays(void) {
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
         CHECK_INT(host_tree_write(h.tree, BALANCING, "2\n"), 0);
-        CHECK_INT(tuning_restore(h.f.store, h.tree), 0);
+        CHECK_INT(put_back(&h), 0);
         CHECK_STRING(value_of(&h), "2");
         CHECK_INT(journalled(&h), 0);
 }
@@ -117,11 +131,182 @@ static void what_cannot_be_put_back_stays_in_the_journal(void) {
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
         CHECK_INT(host_tree_write(h.tree, BALANCING, NULL), 0);
-        CHECK_INT(tuning_restore(h.f.store, h.tree), -ENOENT);
+        CHECK_INT(put_back(&h), -ENOENT);
+        CHECK(strstr(h.detail, "kernel.numa_balancing cannot be put back to 0") != NULL);
         CHECK_INT(journalled(&h), 1);
         CHECK_INT(host_tree_write(h.tree, BALANCING, "1\n"), 0);
-        CHECK_INT(tuning_restore(h.f.store, h.tree), 0);
+        CHECK_INT(put_back(&h), 0);
         CHECK_STRING(value_of(&h), "0");
+}
+
+/* The change is gone with the boot in which it was made; the value of now is this boot's own. */
+static void another_boot_owes_nothing(void) {
+        HOST h;
+        CHECK(host_open(&h, "0\n"));
+        CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
+        CHECK_INT(host_tree_write(h.tree, BOOT, "00000000-7a1c-4a4e-9d55-0c1b7e3f6a21\n"), 0);
+        CHECK_INT(put_back(&h), 0);
+        CHECK_STRING(value_of(&h), "1");
+        CHECK_INT(journalled(&h), 0);
+}
+
+/* As a version without the column left it: it may be of this boot. */
+static void a_row_of_an_unknown_boot_is_paid(void) {
+        HOST h;
+        CHECK(host_open(&h, "0\n"));
+        CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
+        CHECK_INT(db_run(h.f.store->db, "UPDATE tunings SET boot_id = NULL"), 0);
+        CHECK_INT(put_back(&h), 0);
+        CHECK_STRING(value_of(&h), "0");
+        CHECK_INT(journalled(&h), 0);
+}
+
+static void without_its_boot_nothing_is_changed(void) {
+        HOST h;
+        CHECK(host_open(&h, "0\n"));
+        CHECK_INT(host_tree_write(h.tree, BOOT, NULL), 0);
+        CHECK_INT(apply(&h, TOGGLE_ON, 1), -ENOENT);
+        CHECK_STRING(value_of(&h), "0");
+        CHECK_INT(journalled(&h), 0);
+}
+
+/* ipclab-tune's side */
+
+struct keeper {
+        struct host h;
+        int fd;
+};
+
+static bool keeper_open(struct keeper *k, const char *value) {
+        char path[128];
+        *k = (struct keeper){.fd = -1};
+        bool opened = host_open(&k->h, value);
+        (void) snprintf(path, sizeof(path), "%s/kept", k->h.tree);
+        if (!opened || mkdir(path, 0700) < 0)
+                return false;
+        k->fd = kept_open(path);
+        return k->fd >= 0;
+}
+
+static void keeper_close(struct keeper *k) {
+        util_close(k->fd);
+        host_close(&k->h);
+}
+#define KEEPER __attribute__((cleanup(keeper_close))) struct keeper
+
+static int keep_and_set(struct keeper *k, const char *value) {
+        return kept_change(k->h.tree, k->fd, "numa_balancing", value);
+}
+
+static int give_back(struct keeper *k) {
+        return kept_restore(k->h.tree, k->fd, "numa_balancing");
+}
+
+static void the_helper_keeps_what_it_found(void) {
+        KEEPER k;
+        CHECK(keeper_open(&k, "2\n"));
+        CHECK_INT(give_back(&k), -ENOENT);
+        CHECK_INT(keep_and_set(&k, "1"), 0);
+        CHECK_STRING(value_of(&k.h), "1");
+        CHECK_INT(keep_and_set(&k, "0"), 0); /* without a way back in between: the first original counts */
+        CHECK_STRING(value_of(&k.h), "0");
+        CHECK_INT(give_back(&k), 0);
+        CHECK_STRING(value_of(&k.h), "2");
+        CHECK_INT(give_back(&k), -ENOENT);
+        CHECK_STRING(value_of(&k.h), "2");
+}
+
+static void the_helper_leaves_what_somebody_else_set(void) {
+        KEEPER k;
+        CHECK(keeper_open(&k, "0\n"));
+        CHECK_INT(keep_and_set(&k, "1"), 0);
+        CHECK_INT(host_tree_write(k.h.tree, BALANCING, "2\n"), 0);
+        CHECK_INT(keep_and_set(&k, "1"), 0); /* 2 is the administrator's by now */
+        CHECK_INT(give_back(&k), 0);
+        CHECK_STRING(value_of(&k.h), "2");
+        CHECK_INT(keep_and_set(&k, "1"), 0);
+        CHECK_INT(host_tree_write(k.h.tree, BALANCING, "0\n"), 0);
+        CHECK_INT(give_back(&k), 0);
+        CHECK_STRING(value_of(&k.h), "0");
+}
+
+static void the_helper_keeps_nothing_of_what_is_so_already(void) {
+        KEEPER k;
+        CHECK(keeper_open(&k, "1\n"));
+        CHECK_INT(keep_and_set(&k, "1"), 0);
+        CHECK_INT(give_back(&k), -ENOENT);
+        CHECK_INT(keep_and_set(&k, "7"), -EINVAL);
+        CHECK_INT(kept_change(k.h.tree, k.fd, "core_pattern", "1"), -EINVAL);
+        CHECK_INT(kept_restore(k.h.tree, k.fd, "../kept"), -EINVAL);
+        CHECK_STRING(value_of(&k.h), "1");
+}
+
+/* The kept value comes from nobody but the kernel, so what is no value of the table is damage, and stays to be seen. */
+static void a_damaged_original_is_not_written(void) {
+        KEEPER k;
+        CHECK(keeper_open(&k, "0\n"));
+        CHECK_INT(host_tree_write(k.h.tree, "/kept/numa_balancing", "9 0\n"), 0);
+        CHECK_INT(give_back(&k), -EBADMSG);
+        CHECK_INT(keep_and_set(&k, "1"), -EBADMSG);
+        CHECK_STRING(value_of(&k.h), "0");
+}
+
+static void a_directory_that_others_may_write_is_refused(void) {
+        HOST h;
+        char path[128];
+        CHECK(host_open(&h, "0\n"));
+        (void) snprintf(path, sizeof(path), "%s/kept", h.tree);
+        CHECK_INT(kept_open(path), -ENOENT);
+        CHECK_INT(mkdir(path, 0700), 0);
+        CHECK_INT(chmod(path, 0770), 0);
+        CHECK_INT(kept_open(path), -EPERM);
+}
+
+/* Stands in for systemd's socket: a connection for each answer, NULL: closed without a word. */
+struct answers {
+        int fd;
+        const char *words[2];
+        char heard[2][64];
+};
+
+static void *answer(void *userdata) {
+        struct answers *a = userdata;
+        for (size_t i = 0; i < ELEMENTS(a->words) && a->words[i]; i++) {
+                int fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC);
+                if (a->words[i][0] && read(fd, a->heard[i], sizeof(a->heard[i]) - 1) > 0)
+                        (void) !write(fd, a->words[i], strlen(a->words[i]));
+                close(fd);
+        }
+        return NULL;
+}
+
+static int ask(const char *first, const char *second, struct answers *ret, char *detail) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        pthread_t thread;
+        HOST h;
+        *ret = (struct answers){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .words = {first, second}};
+        if (!host_open(&h, NULL))
+                return -ENOTDIR;
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", h.tree);
+        if (bind(ret->fd, (const struct sockaddr *) &address, sizeof(address)) < 0 || listen(ret->fd, 2) < 0 ||
+            pthread_create(&thread, NULL, answer, ret) != 0)
+                return -EIO;
+        int r = setting_ask(address.sun_path, "numa_balancing=1\n", detail);
+        pthread_join(thread, NULL);
+        close(ret->fd);
+        return r;
+}
+
+static void a_helper_that_is_busy_is_asked_again(void) {
+        struct answers a;
+        char detail[SETTING_DETAIL_MAX];
+        CHECK_INT(ask("", "ok\n", &a, detail), 0);
+        CHECK_STRING(a.heard[1], "numa_balancing=1\n");
+        CHECK(ask("", "", &a, detail) < 0); /* and no third time */
+        CHECK_INT(ask("host_tuning is not true\n", NULL, &a, detail), -EPERM);
+        CHECK_STRING(detail, "ipclab-tune refuses: host_tuning is not true");
+        CHECK_INT(ask(SETTING_NOTHING_KEPT "\n", NULL, &a, detail), -ESTALE);
+        CHECK_INT(setting_ask("/nowhere/s", "x\n", detail), -ENOENT);
 }
 
 static void refusals(void) {
@@ -169,6 +354,15 @@ int main(void) {
         RUN(a_row_without_a_change);
         RUN(what_somebody_else_set_stays);
         RUN(what_cannot_be_put_back_stays_in_the_journal);
+        RUN(another_boot_owes_nothing);
+        RUN(a_row_of_an_unknown_boot_is_paid);
+        RUN(without_its_boot_nothing_is_changed);
+        RUN(the_helper_keeps_what_it_found);
+        RUN(the_helper_leaves_what_somebody_else_set);
+        RUN(the_helper_keeps_nothing_of_what_is_so_already);
+        RUN(a_damaged_original_is_not_written);
+        RUN(a_directory_that_others_may_write_is_refused);
+        RUN(a_helper_that_is_busy_is_asked_again);
         RUN(refusals);
         RUN(only_what_the_table_has_is_written);
         return check_end();
