@@ -2,16 +2,39 @@
 
 /*
  * What happens when a read or write did not move a whole message: parts, interruptions, descriptors that are not ready,
- * a peer that is gone. Called from the hot functions in descriptor.h, in the worker's thread.
+ * a peer that is gone. Called from the hot functions in descriptor.h, in the worker's thread. And how many descriptors
+ * there may be, which the leader sees to.
  */
 
 #include "agent/descriptor.h"
 
+#include "agent/agent.h"
+#include "schema/spec.h"
+
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define POLL_MS 100 /* how often a worker that waits for a descriptor looks at its limit */
+
+int descriptor_reserve(struct agent *a) {
+        struct rlimit limit;
+        rlim_t need = point_descriptors(&a->setup.point);
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
+        if (limit.rlim_cur >= need)
+                return 0;
+        if (limit.rlim_max < need)
+                return failure_set(&a->failure, EMFILE,
+                                   "%" PRIu32 " threads need %ju descriptors; the hard limit RLIMIT_NOFILE is %ju",
+                                   a->n_workers, (uintmax_t) need, (uintmax_t) limit.rlim_max);
+        limit.rlim_cur = need;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s", (uintmax_t) need,
+                                   strerrordesc_np(errno));
+        return 0;
+}
 
 /* 0: try again; else what the caller returns. `moved` bytes of the message have gone so far. */
 static int after_error(struct worker *w, int fd, short events, size_t moved, const char *what) {

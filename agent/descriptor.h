@@ -25,6 +25,10 @@ static inline ssize_t descriptor_read(int fd, void *data, size_t length) {
         return syscall(SYS_read, fd, data, length);
 }
 
+/* Room for all descriptors of the set-up's point in this process: raises the soft limit. 0; negative errno with
+ * a->failure. In the leader, before anything is opened. */
+int descriptor_reserve(struct agent *a);
+
 /* Go on after a first call that returned n (-1: errno) instead of the whole message. */
 int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n);
 int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n);

@@ -7,6 +7,7 @@
 
 #include "agent/leader.h"
 
+#include "agent/descriptor.h"
 #include "agent/peer.h"
 #include "agent/phases.h"
 #include "schema/json.h"
@@ -233,7 +234,9 @@ static int effective_to_json(struct agent *a, char **ret) {
 
 /* The workers prepare themselves, each in its own thread and under its own placement. */
 static int prepare_workers(struct agent *a) {
-        int r = a->transport ? a->transport->open(a) : 0;
+        int r = descriptor_reserve(a);
+        if (r == 0 && a->transport)
+                r = a->transport->open(a);
         if (r < 0)
                 return r;
         (void) sem_post(&a->workers_ready);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Pipe sizes (man 7 pipe, man 2 fcntl) and descriptor limits, for transport-pipe.c and transport-fifo.c. */
+/* Pipe sizes (man 7 pipe, man 2 fcntl), for transport-pipe.c and transport-fifo.c. */
 
 #include "agent/pipes.h"
 
@@ -11,27 +11,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/resource.h>
-
-#define DESCRIPTORS_SPARE 64u /* control, peer, eventfd, /proc files, stdio */
-
-int pipes_reserve_descriptors(struct agent *a, uint32_t n) {
-        struct rlimit limit;
-        rlim_t need = (rlim_t) n + DESCRIPTORS_SPARE;
-        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-                return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
-        if (limit.rlim_cur >= need)
-                return 0;
-        if (limit.rlim_max < need)
-                return failure_set(&a->failure, EMFILE,
-                                   "%" PRIu32 " threads need %ju descriptors; the hard limit RLIMIT_NOFILE is %ju",
-                                   a->n_workers, (uintmax_t) need, (uintmax_t) limit.rlim_max);
-        limit.rlim_cur = need;
-        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-                return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s", (uintmax_t) need,
-                                   strerrordesc_np(errno));
-        return 0;
-}
 
 unsigned pipes_directions(const struct agent *a) {
         return a->setup.point.workload == WORKLOAD_PINGPONG ? 2 : 1;

@@ -14,8 +14,6 @@ struct json_writer;
 struct page_list;
 struct worker;
 
-/* Room for n more descriptors in this process: raises the soft limit. 0; negative errno with a->failure. */
-int pipes_reserve_descriptors(struct agent *a, uint32_t n);
 /* How many directions a channel has: 1 for a stream, 2 for a pingpong. */
 unsigned pipes_directions(const struct agent *a);
 /* Gives a pipe the set-up's pipe_size, if it has one. 0; negative errno with a->failure. */

@@ -17,7 +17,6 @@
 
 #include "agent/leader.h"
 #include "agent/peer.h"
-#include "agent/pipes.h"
 #include "agent/tcp.h"
 #include "schema/json.h"
 
@@ -33,7 +32,6 @@
 
 #define LOOK_NS NSEC_PER_MSEC
 #define GREETING_NS (200 * NSEC_PER_MSEC) /* that a caller has to say who he is */
-#define CALLERS_MAX 128u                  /* that may be about to say it; more wait outside */
 
 /* What the client says on each connection; both are of the same build. */
 struct greeting {
@@ -52,7 +50,7 @@ struct caller {
 struct door {
         struct agent *agent;
         struct tcp *tcp;
-        struct caller callers[CALLERS_MAX];
+        struct caller callers[POINT_CALLERS_MAX];
         uint32_t n_callers, n_bound;
 };
 
@@ -177,7 +175,7 @@ static void dismiss(struct door *d, uint32_t i) {
 /* Lets in who waits at the door, as far as there is room. 1 when somebody came. */
 static int let_in(struct door *d) {
         struct agent *a = d->agent;
-        if (d->n_callers == CALLERS_MAX)
+        if (d->n_callers == POINT_CALLERS_MAX)
                 return 0;
         int fd = accept4(d->tcp->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) {
@@ -323,9 +321,6 @@ static int open_client(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
 
 int tcp_connect_all(struct agent *a, struct tcp *t) {
         uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
-        int r = pipes_reserve_descriptors(a, a->n_workers + (a->end == END_FIRST ? CALLERS_MAX + 1 : 0));
-        if (r < 0)
-                return r;
         return a->end == END_FIRST ? open_server(a, t, deadline_ns) : open_client(a, t, deadline_ns);
 }
 

@@ -122,9 +122,6 @@ static int open_second(struct agent *a, uint64_t deadline_ns) {
 
 static int fifo_open(struct agent *a) {
         uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
-        int r = pipes_reserve_descriptors(a, a->n_workers * pipes_directions(a));
-        if (r < 0)
-                return r;
         return a->end == END_FIRST ? open_first(a, deadline_ns) : open_second(a, deadline_ns);
 }
 

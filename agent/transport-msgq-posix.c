@@ -158,7 +158,7 @@ static int accept_offer(struct agent *a, struct worker *w, uint64_t deadline_ns)
 
 static int posix_open(struct agent *a) {
         uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
-        int r = pipes_reserve_descriptors(a, a->n_workers * pipes_directions(a));
+        int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
                 r = a->end == END_FIRST ? offer(a, &a->workers[i], deadline_ns)
                                         : accept_offer(a, &a->workers[i], deadline_ns);

@@ -15,7 +15,6 @@
 #include "agent/fields.h"
 #include "agent/file.h"
 #include "agent/packet.h"
-#include "agent/pipes.h"
 #include "agent/uring.h"
 
 #include <sys/socket.h>
@@ -227,8 +226,7 @@ static const struct transport_ops *base_of(const struct agent *a) {
 }
 
 static int engine_open(struct agent *a) {
-        int r = pipes_reserve_descriptors(a, (pipes_directions(a) + 1) * a->n_workers); /* one of them the ring's */
-        return r < 0 ? r : base_of(a)->open(a);
+        return base_of(a)->open(a);
 }
 
 /* Whether a worker only does what takes no registered memory, and why; NULL where it reads or writes its buffer. */

@@ -13,8 +13,6 @@
 #define KIB UINT64_C(1024)
 /* Beside the buffers a thread costs its stack's touched pages, its histogram and its samples. */
 #define THREAD_OVERHEAD_BYTES (256 * KIB)
-/* What an agent holds open whatever it measures: control, peer, event descriptors, /proc files, stdio. */
-#define AGENT_DESCRIPTORS 64u
 /* Leaders and main threads of both agents. */
 #define EXTRA_THREADS 4u
 
@@ -96,14 +94,6 @@ static int check_pipe_size(struct asked *a) {
 static uint64_t tasks_needed(const struct point *p) {
         return workload_has_processes(p->workload) ? p->processes
                                                    : (uint64_t) p->threads * workload_agents(p->workload);
-}
-
-/* Of one agent. Processes that hand the CPU round have a pipe each. */
-static uint64_t descriptors_needed(const struct point *p) {
-        if (workload_has_processes(p->workload))
-                return 2u * p->processes + AGENT_DESCRIPTORS;
-        unsigned rings = p->engine == ENGINE_IO_URING ? 1 : 0;
-        return (uint64_t) p->threads * (directions(p) + rings) + AGENT_DESCRIPTORS;
 }
 
 static bool end_sends(const struct point *p, unsigned e) {
@@ -284,7 +274,7 @@ static int check_threads(struct asked *a) {
                         return asked_refuse(a, pointer, all[i].name, all[i].value, threads,
                                             "too many threads for this host");
 
-        uint64_t files = descriptors_needed(a->p),
+        uint64_t files = point_descriptors(a->p),
                  most = limits ? hard_limit(limits, "Max open files") : ASKED_UNLIMITED;
         return files > most
                        ? asked_refuse(a, pointer, "RLIMIT_NOFILE", most, files, "too many descriptors for one agent")

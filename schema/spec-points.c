@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#define AGENT_DESCRIPTORS 64u /* control, peer, event descriptors, files below /proc, stdio */
+
 /* One word of a point against what its transport ever has and has in this build. */
 static int check_word(const char *field, const char *word, unsigned bit, unsigned ever, unsigned now,
                       const struct transport_term *t, struct refusal *r) {
@@ -276,4 +278,38 @@ void point_list_deinit(struct point_list *list) {
         free(list->points);
         free(list->skipped);
         memset(list, 0, sizeof(*list));
+}
+
+/* A thread's, of those that lie between the ends. */
+static uint64_t channel_descriptors(const struct point *p) {
+        switch (p->transport) {
+        case TRANSPORT_PIPE:
+        case TRANSPORT_FIFO:
+        case TRANSPORT_MSGQ_POSIX:
+                return p->workload == WORKLOAD_PINGPONG ? 2 : 1;
+        case TRANSPORT_UNIX_STREAM:
+        case TRANSPORT_UNIX_DGRAM:
+        case TRANSPORT_UNIX_SEQPACKET:
+        case TRANSPORT_TCP:
+        case TRANSPORT_FILE:
+                return 1;
+        default:
+                return 0;
+        }
+}
+
+/* Sends without copying have a ring of their own. */
+static uint64_t ring_descriptors(const struct point *p) {
+        if (p->engine != ENGINE_IO_URING)
+                return 0;
+        return p->copy_mode == COPY_ZERO ? 2 : 1;
+}
+
+uint64_t point_descriptors(const struct point *p) {
+        uint64_t door = p->transport == TRANSPORT_TCP ? POINT_CALLERS_MAX + 1 : 0; /* and the listener */
+        if (workload_has_processes(p->workload))                                   /* which have a pipe each */
+                return UINT64_C(2) * p->processes + AGENT_DESCRIPTORS;
+        if (!workload_has_transport(p->workload))
+                return AGENT_DESCRIPTORS;
+        return p->threads * (channel_descriptors(p) + ring_descriptors(p)) + door + AGENT_DESCRIPTORS;
 }

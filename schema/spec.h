@@ -215,6 +215,14 @@ static inline uint32_t point_sent_messages(const struct point *p) {
         return p->copy_mode == COPY_TWO && receives ? 2 : 1;
 }
 
+/* Connections that a server over tcp lets in before they have said whose they are. */
+#define POINT_CALLERS_MAX 128u
+
+/* Descriptors that one agent holds at once, at the end that holds more: its threads' channels and rings, what it takes
+ * to make them, and what an agent has open whatever it measures. The hard limit RLIMIT_NOFILE must allow them: the
+ * daemon asks before a run, and the agent raises the soft one. */
+uint64_t point_descriptors(const struct point *p);
+
 /* The point as the API shows it: only the fields that mean something for it. malloc()ed JSON object; NULL = no memory.
  */
 char *point_to_json(const struct point *p);

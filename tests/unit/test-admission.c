@@ -225,6 +225,10 @@ static const struct option_case {
          SENT(.huge_pages = TOGGLE_ON), false, "not-available", "/transport_options/huge_pages", "", "", ""},
         {"busy-lab", "/proc/meminfo", HUGE("0", "0"), STREAM(PIPE, 4096, 1), SENT(.huge_pages = TOGGLE_ON),
          .code = NULL},
+        /* a server over tcp: sockets, and who is at the door */
+        {"busy-lab", "/proc/self/limits", LIMITS("unlimited", "292"), STREAM(TCP, 4096, 100), SENT(0), false,
+         "limit-exceeded", "/threads", "RLIMIT_NOFILE", "292", "293"},
+        {"busy-lab", "/proc/self/limits", LIMITS("unlimited", "293"), STREAM(TCP, 4096, 100), SENT(0), .code = NULL},
         /* processes that hand the CPU round: tasks, and two descriptors each */
         {"busy-lab",
          "/proc/self/limits",

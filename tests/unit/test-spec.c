@@ -491,6 +491,27 @@ static void end_in_messages(void) {
         CHECK_UINT(window_end_messages(&(struct window_end){.bytes = SPEC_COUNT_MAX}, &p), SPEC_COUNT_MAX);
 }
 
+static void descriptors_of_points(void) {
+        static const struct {
+                struct point point;
+                uint64_t descriptors;
+        } cases[] = {
+                {{.transport = TRANSPORT_PIPE, .threads = 100}, 164},
+                {{.transport = TRANSPORT_PIPE, .threads = 100, .workload = WORKLOAD_PINGPONG}, 264},
+                {{.transport = TRANSPORT_PIPE, .threads = 100, .engine = ENGINE_IO_URING}, 264},
+                {{.transport = TRANSPORT_UNIX_STREAM, .threads = 100, .workload = WORKLOAD_PINGPONG}, 164},
+                {{.transport = TRANSPORT_FILE, .threads = 100, .workload = WORKLOAD_PINGPONG}, 164},
+                {{.transport = TRANSPORT_SHM_POSIX, .threads = 100, .workload = WORKLOAD_PINGPONG}, 64},
+                {{.transport = TRANSPORT_TCP, .threads = 100, .workload = WORKLOAD_PINGPONG}, 293},
+                {{.transport = TRANSPORT_TCP, .threads = 100, .engine = ENGINE_IO_URING}, 393},
+                {{.transport = TRANSPORT_TCP, .threads = 100, .engine = ENGINE_IO_URING, .copy_mode = COPY_ZERO}, 493},
+                {{.workload = WORKLOAD_SYSCALL, .threads = 100}, 64},
+                {{.workload = WORKLOAD_CONTEXT_SWITCH, .threads = 1, .processes = 64}, 192},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                CHECK_UINT(point_descriptors(&cases[i].point), cases[i].descriptors);
+}
+
 /* Written down once, and never to change: these orders are in people's databases. Computed by a second
  * implementation, in Python. */
 static void shuffle_vectors(void) {
@@ -544,6 +565,7 @@ int main(void) {
         RUN(order_of_points);
         RUN(point_as_json);
         RUN(end_in_messages);
+        RUN(descriptors_of_points);
         RUN(shuffle_vectors);
         RUN(shuffle_is_fair);
         return check_end();
