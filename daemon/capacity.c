@@ -26,6 +26,8 @@
 #define DATAGRAM_RESERVE 32u /* unix_dgram_sendmsg(): sndbuf less this */
 #define SOCKET_BUFFER_MIN 4608u
 
+#define SHM_AS_IT_COMES "cannot be raised: a run's own IPC namespace has it as the kernel makes it"
+
 struct reading {
         struct hostfs *h;
         const struct capacity_question *q;
@@ -120,18 +122,21 @@ static int read_tcp(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
+/* A run in an IPC namespace of its own has the limits of that, which are the kernel's and not those set on the host. */
 static int read_shm_sysv(const struct reading *g, struct capacity *c) {
-        uint64_t most = 0, pages = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
-        int r = read_u64(g->h, &most, "/proc/sys/kernel/shmmax");
-        if (r == 0)
+        const struct queue_host *q = g->q->queues;
+        bool own = q && !q->trouble[0] && q->shmmax && q->shmall;
+        uint64_t most = own ? q->shmmax : 0, pages = own ? q->shmall : 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
+        int r = own ? 0 : read_u64(g->h, &most, "/proc/sys/kernel/shmmax");
+        if (r == 0 && !own)
                 r = read_u64(g->h, &pages, "/proc/sys/kernel/shmall");
         if (r < 0)
                 return unknown(c, g->h, r);
         uint64_t all = pages > UINT64_MAX / page ? UINT64_MAX : pages * page;
         if (all < most)
-                decide(c, all, "kernel.shmall", pages, "sysctl kernel.shmall=PAGES");
+                decide(c, all, "kernel.shmall", pages, own ? SHM_AS_IT_COMES : "sysctl kernel.shmall=PAGES");
         else
-                decide(c, most, "kernel.shmmax", most, "sysctl kernel.shmmax=BYTES");
+                decide(c, most, "kernel.shmmax", most, own ? SHM_AS_IT_COMES : "sysctl kernel.shmmax=BYTES");
         return 0;
 }
 

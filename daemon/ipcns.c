@@ -39,6 +39,7 @@ struct answer {
         int failed; /* setting that could not be set, or -1 */
         int error;
         uint64_t values[QUEUE_SETTINGS]; /* as they are then */
+        uint64_t shmmax, shmall;
 };
 
 struct helper {
@@ -89,6 +90,8 @@ static void carry_out(const struct task *t, struct answer *a) {
         }
         for (int s = 0; s < QUEUE_SETTINGS; s++)
                 a->values[s] = get(t->paths[s]);
+        a->shmmax = get("/proc/sys/kernel/shmmax");
+        a->shmall = get("/proc/sys/kernel/shmall");
 }
 
 static _Noreturn void helper_main(const struct task *t, const int hold[2], const int report[2]) {
@@ -272,6 +275,8 @@ void ipcns_probe(struct queue_host *ret) {
                 return;
         ipcns_close(&ns);
         memcpy(ret->fresh, a.values, sizeof(ret->fresh));
+        ret->shmmax = a.shmmax;
+        ret->shmall = a.shmall;
         for (unsigned s = 0; s < QUEUE_SETTINGS; s++)
                 most[s] = a.values[s] ? queue_setting_terms[s].most : 0; /* a kernel without POSIX queues has none */
         ret->settable = ipcns_new(most, &ns, ret->set_trouble) == 0;

@@ -46,6 +46,7 @@ struct queue_host {
         bool settable;                  /* and the daemon may set what is in it */
         char set_trouble[200];          /* why not */
         uint64_t fresh[QUEUE_SETTINGS]; /* in a namespace as the kernel makes it */
+        uint64_t shmmax, shmall;        /* of System V segments, bytes and pages, there; 0: not known */
         uint64_t rlimit_msgqueue;       /* bytes of all POSIX queues of one agent's user; UINT64_MAX: no limit */
 };
 

@@ -173,8 +173,18 @@ static uint64_t own_setting(enum queue_setting s) {
         return v;
 }
 
+static uint64_t value_of(const char *path) {
+        char line[64] = "";
+        FILE *f = fopen(path, "re");
+        if (f && !fgets(line, sizeof(line), f))
+                line[0] = '\0';
+        if (f)
+                (void) fclose(f);
+        return strtoull(line, NULL, 10);
+}
+
 /* As a process of that namespace sees it; 0: it cannot be entered. */
-static uint64_t setting_in(const struct ipcns *ns, enum queue_setting s) {
+static uint64_t value_in(const struct ipcns *ns, const char *path) {
         int result[2];
         uint64_t v = 0;
         if (pipe(result) < 0)
@@ -182,7 +192,7 @@ static uint64_t setting_in(const struct ipcns *ns, enum queue_setting s) {
         pid_t pid = fork();
         if (pid == 0) {
                 if ((ns->user_fd < 0 || setns(ns->user_fd, CLONE_NEWUSER) == 0) && setns(ns->ipc_fd, CLONE_NEWIPC) == 0)
-                        v = own_setting(s);
+                        v = value_of(path);
                 _exit(write(result[1], &v, sizeof(v)) == (ssize_t) sizeof(v) ? 0 : 1);
         }
         if (pid > 0) {
@@ -193,6 +203,12 @@ static uint64_t setting_in(const struct ipcns *ns, enum queue_setting s) {
         util_close(result[0]);
         util_close(result[1]);
         return v;
+}
+
+static uint64_t setting_in(const struct ipcns *ns, enum queue_setting s) {
+        char path[100];
+        (void) snprintf(path, sizeof(path), "/proc/sys/%s", queue_setting_terms[s].path);
+        return value_in(ns, path);
 }
 
 static void namespaces_have_what_is_asked(void) {
@@ -231,6 +247,38 @@ static void what_cannot_be_set_is_said(void) {
         CHECK_INT(ns.ipc_fd, -1);
 }
 
+/* System V segments are limited where the run is: in a namespace that has the kernel's values, whatever the host's. */
+static void segments_have_the_limits_of_their_namespace(void) {
+        struct queue_host host;
+        struct ipcns ns = IPCNS_NONE;
+        char detail[200] = "", tree[64];
+        ipcns_probe(&host);
+        if (host.trouble[0])
+                SKIP("%s", host.trouble);
+        CHECK_INT(ipcns_new(NULL, &ns, detail), 0);
+        CHECK_UINT(host.shmmax, value_in(&ns, "/proc/sys/kernel/shmmax"));
+        CHECK_UINT(host.shmall, value_in(&ns, "/proc/sys/kernel/shmall"));
+        ipcns_close(&ns);
+
+        const struct {
+                const struct queue_host *queues;
+                uint64_t shmmax;
+        } rows[] = {{&host, host.shmmax}, {&without, 1048576}, {NULL, 1048576}};
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/shmmax", "1048576\n"), 0);
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct hostfs h;
+                struct capacity c;
+                const struct capacity_question q = {.transport = TRANSPORT_SHM_SYSV, .queues = rows[i].queues};
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                CHECK_INT(capacity_read(&h, &q, &c), 0);
+                hostfs_deinit(&h);
+                CHECK_STRING(c.limit, "kernel.shmmax");
+                CHECK_UINT(c.value, rows[i].shmmax);
+        }
+        host_tree_remove(tree);
+}
+
 /* A probe that finds something always finds the kernel's own figures, and leaves no child. */
 static void the_probe_leaves_nothing(void) {
         struct queue_host host;
@@ -247,6 +295,7 @@ int main(void) {
         RUN(pieces);
         RUN(namespaces_have_what_is_asked);
         RUN(what_cannot_be_set_is_said);
+        RUN(segments_have_the_limits_of_their_namespace);
         RUN(the_probe_leaves_nothing);
         return check_end();
 }
