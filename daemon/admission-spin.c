@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An end that spins on the CPU that its peer needs waits for the scheduler and measures its time slice. So each end
- * must have a CPU that its peer is not bound to. Called by admission.c.
+ * An end that spins on the CPU that another spins on waits for the scheduler and measures its time slice. So each end
+ * must have a CPU that its peer is not bound to, and ends that are bound a CPU each. Called by admission.c.
  */
 
 #include "daemon/admission-internal.h"
@@ -24,6 +24,18 @@ static int bound_to(const struct agent_placement *p, uint32_t i) {
         return p->cpus[i % p->n_cpus];
 }
 
+/* Ends of all threads that are bound to one CPU, and the CPUs that they are bound to. */
+static void count_bound(const struct asked *a, const struct run_placement *placement, size_t *ret_ends,
+                        size_t *ret_cpus) {
+        *ret_ends = *ret_cpus = 0;
+        for (size_t c = 0; c < a->t->n_cpus; c++) {
+                size_t before = *ret_ends;
+                for (uint32_t i = 0; i < END_COUNT * a->p->threads; i++)
+                        *ret_ends += bound_to(&placement->ends[i % END_COUNT], i / END_COUNT) == a->t->cpus[c].id;
+                *ret_cpus += *ret_ends > before;
+        }
+}
+
 int check_spin(struct asked *a, const struct run_placement *placement) {
         if (!point_has_wait(a->p->workload, a->p->transport) || a->p->wait != WAIT_SPIN)
                 return 0;
@@ -38,5 +50,9 @@ int check_spin(struct asked *a, const struct run_placement *placement) {
                                       "of thread %" PRIu32 " on CPU %d",
                                       i, cpu);
         }
-        return 0;
+        size_t ends, cpus;
+        count_bound(a, placement, &ends, &cpus);
+        return ends > cpus ? asked_refuse(a, "/threads", "CPUs of the placement", cpus, ends,
+                                          "wait spin needs each end of each thread on a CPU of its own")
+                           : 0;
 }
