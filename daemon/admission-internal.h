@@ -15,6 +15,7 @@ struct asked {
         struct hostfs h;
         const char *runtime_dir;
         const struct queue_host *queues;
+        const struct agent_identity *agents;
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;

@@ -3,7 +3,8 @@
  * Rings in shared memory: whether one holds a message at all, and whether what all of them take is to be had from what
  * they lie in. Called by admission.c; the arithmetic is that of the agents (schema/ring-layout.h).
  *
- * Source: shmget(2), memfd_create(2), Documentation/admin-guide/mm/hugetlbpage.rst.
+ * Source: shmget(2), memfd_create(2), can_do_hugetlb_shm() of fs/hugetlbfs/inode.c,
+ * Documentation/admin-guide/mm/hugetlbpage.rst.
  */
 
 #include "daemon/admission-internal.h"
@@ -12,6 +13,8 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+#define NGROUPS_KEPT 256
 
 static bool wants_huge(const struct asked *a) {
         return a->spec->options.huge_pages == TOGGLE_ON && a->p->transport != TRANSPORT_MMAP_FILE;
@@ -56,9 +59,33 @@ static int check_huge_pages(struct asked *a, const struct ring_layout *l) {
         return 0;
 }
 
+/* Whether agents are in a group: who changes to them takes no other groups along (spawn-child.c). */
+static bool agents_are_in(const struct agent_identity *agents, gid_t group) {
+        gid_t groups[NGROUPS_KEPT];
+        if (agents->gid == group)
+                return true;
+        int n = agents->change ? 0 : getgroups(NGROUPS_KEPT, groups);
+        for (int i = 0; i < n; i++)
+                if (groups[i] == group)
+                        return true;
+        return n < 0; /* too many to tell: the agent will */
+}
+
+/* Huge pages of System V segments are for one group, and for CAP_IPC_LOCK, which agents have not. */
+static int check_huge_group(struct asked *a) {
+        uint64_t group = asked_setting(a, "/proc/sys/vm/hugetlb_shm_group");
+        if (a->p->transport != TRANSPORT_SHM_SYSV || !a->agents || group == ASKED_UNLIMITED ||
+            agents_are_in(a->agents, (gid_t) group))
+                return 0;
+        return asked_refuse(a, "/transport_options/huge_pages", "vm.hugetlb_shm_group", group, a->agents->gid,
+                            "huge pages of System V shared memory are for one group, which is not the agents' (to let "
+                            "them: sysctl vm.hugetlb_shm_group=GID)");
+}
+
 /* What they lie in: free space of a file system, kernel.shmmax, memory. */
 static int check_carrier(struct asked *a, const struct ring_layout *l) {
-        const struct capacity_question q = {.transport = a->p->transport, .runtime_dir = a->runtime_dir};
+        const struct capacity_question q = {
+                .transport = a->p->transport, .runtime_dir = a->runtime_dir, .queues = a->queues};
         struct capacity c;
         char why[200];
 
@@ -79,5 +106,9 @@ int check_rings(struct asked *a) {
         if (l.slots == 0)
                 return asked_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->spec->options.ring_bytes,
                                     l.slot_bytes, "a ring holds at least one message with its state, in bytes");
-        return wants_huge(a) ? check_huge_pages(a, &l) : check_carrier(a, &l);
+        int x = wants_huge(a) ? check_huge_pages(a, &l) : 0;
+        if (x == 0 && wants_huge(a))
+                x = check_huge_group(a);
+        /* huge pages lie in no file system, and are no part of the memory that is available; shmmax counts them */
+        return x < 0 || (wants_huge(a) && a->p->transport != TRANSPORT_SHM_SYSV) ? x : check_carrier(a, &l);
 }

@@ -316,6 +316,7 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
         struct asked a = {.t = host->topology,
                           .runtime_dir = host->runtime_dir,
                           .queues = host->queues,
+                          .agents = host->agents,
                           .spec = spec,
                           .p = p,
                           .r = r};

@@ -8,6 +8,7 @@
  */
 
 #include "daemon/queues.h"
+#include "daemon/spawn.h"
 #include "daemon/topology.h"
 #include "schema/refusal.h"
 #include "schema/spec.h"
@@ -17,7 +18,8 @@ struct admission_host {
         const char *root;        /* "" or a captured tree */
         const char *runtime_dir; /* where runs have their files; NULL: not told, and then no limit */
         const struct topology *topology;
-        const struct queue_host *queues; /* what runs can have of queues; NULL: what the host has */
+        const struct queue_host *queues;     /* what runs can have of queues; NULL: what the host has */
+        const struct agent_identity *agents; /* whom they run as; NULL: not told */
 };
 
 /* 0; -EINVAL with *r naming the limit and its value. */

@@ -205,6 +205,7 @@ static int open_queue(struct daemon *d) {
                                       .userdata = d,
                                       .topology = d->topology,
                                       .queues = &d->host.queues,
+                                      .agents = &d->host.identity,
                                       .root = d->config.root,
                                       .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir};

@@ -18,11 +18,12 @@ struct service_hooks {
         void (*submitted)(void *userdata);                      /* there is something new in the queue */
         void (*cancel_running)(void *userdata, int64_t run_id); /* stop this run, finish it as cancelled */
         void *userdata;
-        const struct topology *topology; /* must outlive the service */
-        const struct queue_host *queues; /* must outlive it too; NULL: not told */
-        const char *root;                /* "" or a captured tree; copied */
-        bool host_tuning;                /* `tune` is allowed */
-        const char *runtime_dir;         /* where runs have their files, NULL: not told; copied */
+        const struct topology *topology;     /* must outlive the service */
+        const struct queue_host *queues;     /* must outlive it too; NULL: not told */
+        const struct agent_identity *agents; /* likewise: whom agents run as */
+        const char *root;                    /* "" or a captured tree; copied */
+        bool host_tuning;                    /* `tune` is allowed */
+        const char *runtime_dir;             /* where runs have their files, NULL: not told; copied */
 };
 
 /* The calling thread becomes the service's main thread; `store` is its writing connection and stays the caller's. */

@@ -384,7 +384,8 @@ struct admission_host service_admission_host(const struct service *s) {
         return (struct admission_host){.root = s->root,
                                        .runtime_dir = s->runtime_dir,
                                        .topology = s->hooks.topology,
-                                       .queues = s->hooks.queues};
+                                       .queues = s->hooks.queues,
+                                       .agents = s->hooks.agents};
 }
 
 void service_stop(struct service *s) {

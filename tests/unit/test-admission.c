@@ -209,6 +209,17 @@ static const struct option_case {
          SENT(0), .code = NULL},
         {"busy-lab", "/sys/devices/system/cpu/online", "0\n", STREAM(MMAP_ANONYMOUS, 4096, 1, .wait = WAIT_SPIN),
          SENT(0), false, "limit-exceeded", "/wait", "CPUs allowed", "1", "2"},
+        /* and no two ends that are bound and spin may share one, whoever's peers they are */
+        {"busy-lab", NULL, NULL,
+         STREAM(SHM_POSIX, 64, 64, .wait = WAIT_SPIN, .placement = {.kind = PLACEMENT_SAME_NODE}), SENT(0), false,
+         "limit-exceeded", "/threads", "CPUs of the placement", "2", "128"},
+        {"busy-lab", NULL, NULL,
+         STREAM(SHM_POSIX, 64, 64, .wait = WAIT_HYBRID, .placement = {.kind = PLACEMENT_SAME_NODE}), SENT(0),
+         .code = NULL},
+        {"busy-lab", NULL, NULL,
+         STREAM(SHM_POSIX, 64, 2, .wait = WAIT_SPIN,
+                .placement = {.kind = PLACEMENT_EXPLICIT, .ends = {{.node = -1, .cpu = 0}, {.node = -1, .cpu = 1}}}),
+         SENT(0), false, "limit-exceeded", "/threads", "CPUs of the placement", "2", "4"},
         /* rings: one message with its state at least, and all of them in what they lie in */
         {"busy-lab", NULL, NULL, STREAM(SHM_SYSV, 4032, 1), SENT(.ring_bytes = 4096), .code = NULL},
         {"busy-lab", NULL, NULL, STREAM(SHM_SYSV, 4033, 1), SENT(.ring_bytes = 4096), false, "limit-exceeded",
@@ -504,9 +515,54 @@ static void this_machine_admits_what_is_modest(void) {
         CHECK_INT(without_root, -ENOENT);
 }
 
+#define NOBODY                                                                                                         \
+        { .change = true, .uid = 65534, .gid = 65534 }
+#define MUCH "18446744073692774399\n"
+
+/* Huge pages of System V segments are for a group, and agents are known to be in it or not. */
+static void huge_segments_have_a_group_and_a_size(void) {
+        static const struct {
+                const char *group; /* of the host */
+                enum transport transport;
+                struct agent_identity agents;
+                const char *shmmax;
+                const char *limit, *limit_value, *value; /* NULL: admitted */
+        } rows[] = {
+                {"0\n", TRANSPORT_SHM_SYSV, NOBODY, MUCH, "vm.hugetlb_shm_group", "0", "65534"},
+                {"65534\n", TRANSPORT_SHM_SYSV, NOBODY, MUCH, .limit = NULL},
+                {"65534\n", TRANSPORT_SHM_SYSV, NOBODY, "2097152\n", "kernel.shmmax", "2097152", "4194304"},
+                {"0\n", TRANSPORT_SHM_SYSV, {.uid = 0, .gid = 0}, MUCH, .limit = NULL},
+                {"0\n", TRANSPORT_SHM_POSIX, NOBODY, "2097152\n", .limit = NULL},
+                {NULL, TRANSPORT_SHM_SYSV, NOBODY, MUCH, .limit = NULL},
+        };
+        const struct spec spec = {.options = {.huge_pages = TOGGLE_ON}};
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                const struct point p = {.transport = rows[i].transport, .message_size = 4096, .threads = 1};
+                struct refusal r = {.status = 0};
+                struct topology *t = NULL;
+                char tree[64];
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/meminfo", HUGE("2", "0")), 0);
+                if (rows[i].group) /* the recorded kernel tells none */
+                        CHECK_INT(host_tree_write(tree, "/proc/sys/vm/hugetlb_shm_group", rows[i].group), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/shmmax", rows[i].shmmax), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                struct admission_host host = {.root = tree, .topology = t, .agents = &rows[i].agents};
+                int x = admission_check(&host, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (rows[i].limit ? x != -EINVAL || strcmp(r.limit, rows[i].limit) != 0 ||
+                                            strcmp(r.limit_value, rows[i].limit_value) != 0 ||
+                                            strcmp(r.value, rows[i].value) != 0
+                                  : x != 0)
+                        CHECK_FAIL("row %zu: %d %s", i, x, r.detail);
+        }
+}
+
 int main(void) {
         RUN(every_limit_is_named);
         RUN(every_option_meets_its_setting);
+        RUN(huge_segments_have_a_group_and_a_size);
         RUN(messages_go_in_pieces);
         RUN(direct_files_are_tried);
         RUN(files_need_room);
