@@ -25,6 +25,20 @@ int affinity_set(pid_t tid, const struct affinity *a) {
         return syscall(SYS_sched_setaffinity, tid, sizeof(a->bits), a->bits) < 0 ? -errno : 0;
 }
 
+int affinity_home(struct affinity *ret) {
+        struct affinity now, all, most;
+        int r = affinity_get(0, &now);
+        if (r < 0)
+                return r;
+        memset(&all, 0xff, sizeof(all));
+        if (affinity_set(0, &all) < 0 || affinity_get(0, &most) < 0 || memcmp(&most, &now, sizeof(now)) != 0) {
+                r = affinity_set(0, &now);
+                *ret = now;
+        } else
+                *ret = all;
+        return r;
+}
+
 int affinity_from_list(const int32_t *cpus, size_t n, struct affinity *ret) {
         struct affinity a;
         memset(&a, 0, sizeof(a));

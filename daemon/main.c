@@ -163,7 +163,7 @@ static int open_host(struct daemon *d) {
                 return e;
         h->topology = d->topology;
         h->root = d->config.root;
-        e = affinity_get(0, &h->affinity);
+        e = affinity_home(&h->affinity);
         if (e < 0) {
                 log_error("cannot tell the daemon's CPUs: %s", strerrordesc_np(-e));
                 return e;

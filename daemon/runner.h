@@ -26,10 +26,10 @@ struct runner_host {
         struct cgroup_tree *cgroups; /* NULL: none to be had */
         char cgroup_reason[300];     /* why not */
         struct rundir_root *rundirs;
-        struct affinity affinity; /* where an agent is that was not told: the daemon's own at its start */
-        const struct topology *topology;
-        struct queue_host queues; /* what runs can have of message queues */
-        const char *root;         /* "" or a captured tree; NULL: "" */
+        struct affinity affinity;  /* where the daemon is at home, and an agent that was not told: affinity_home() */
+        struct topology *topology; /* read again by the scheduler alone, between runs */
+        struct queue_host queues;  /* what runs can have of message queues */
+        const char *root;          /* "" or a captured tree; NULL: "" */
 };
 
 /* What is to be run. Everything pointed to must outlive the runner. */

@@ -398,6 +398,23 @@ static int tune(struct scheduler *s, char *words) {
         return tuning_apply(s->o.store, s->o.root, s->o.host_tuning, &c->spec->tune, c->run.id, words);
 }
 
+/* CPUs come and go while a daemon lives. It may have been cut down to those that there were when it last came home, and
+ * would take that for what it is allowed: so home first. */
+static int look_at_machine(struct scheduler *s, char *words) {
+        struct topology *t = s->o.host->topology;
+        int e = topology_has_changed(s->o.root, t);
+        if (e > 0) {
+                log_notice("CPUs or nodes have come or gone, or what is allowed of them: reading the topology again");
+                e = housekeeping_move(&s->o.host->affinity);
+                if (e == 0)
+                        e = topology_reread(s->o.root, t);
+        }
+        if (e < 0)
+                (void) snprintf(words, WORDS_MAX, "the machine's CPUs and nodes cannot be read again: %s",
+                                strerrordesc_np(-e));
+        return e;
+}
+
 /* Where, and in what surroundings. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
@@ -406,6 +423,8 @@ static int prepare(struct scheduler *s, char *words) {
         struct refusal r = {0};
         char detail[300] = "";
         int e = read_order(s, words);
+        if (e == 0)
+                e = look_at_machine(s, words);
         if (e < 0)
                 return e;
         e = tune(s, words);

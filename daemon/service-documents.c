@@ -61,13 +61,17 @@ int service_transports_json(struct service *s, char **ret, struct refusal *r) {
 }
 
 int service_topology_json(struct service *s, char **ret, struct refusal *r) {
-        int error = topology_to_json(s->hooks.topology, ret);
+        topology_hold();
+        int error = topology_to_json_now(s->root, s->hooks.topology, ret);
+        topology_release();
         return error < 0 ? service_fail(s, r, error, "reading the topology", 0) : 0;
 }
 
 int service_environment_json(struct service *s, char **ret, struct refusal *r) {
         struct environment *e;
+        topology_hold();
         int error = environment_take(s->root, s->hooks.topology, &e);
+        topology_release();
         if (error == 0) {
                 error = environment_to_json(e, ret);
                 environment_free(e);

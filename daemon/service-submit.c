@@ -227,7 +227,7 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
         return 0;
 }
 
-static int prepare_submission(struct service *s, struct submission *sub, struct refusal *r) {
+static int span_points(struct service *s, struct submission *sub, struct refusal *r) {
         int error = spec_parse(sub->body, sub->length, &sub->spec, r);
         if (error == 0)
                 error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
@@ -237,8 +237,13 @@ static int prepare_submission(struct service *s, struct submission *sub, struct 
                 error = spec_points(sub->spec, &sub->points, r);
         if (error == -ENOMEM)
                 return service_fail(s, r, error, "reading the spec", 0);
-        if (error == 0)
-                error = choose_points(s, sub, r);
+        return error < 0 ? error : choose_points(s, sub, r);
+}
+
+static int prepare_submission(struct service *s, struct submission *sub, struct refusal *r) {
+        topology_hold(); /* all points are held against the same machine */
+        int error = span_points(s, sub, r);
+        topology_release();
         return error < 0 ? error : choose_order(s, sub, r);
 }
 

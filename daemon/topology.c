@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the machine's shape from sysfs. The order of things: which CPUs there are, what each belongs to, the allowed
- * sets, then the nodes (which give the CPUs their node), then the caches. Called once at the daemon's start and by
- * tests on captured trees.
+ * sets, then the nodes (which give the CPUs their node), then the caches. Called at the daemon's start, when CPUs have
+ * come or gone, and by tests on captured trees.
  */
 
 #include "daemon/topology.h"
@@ -11,6 +11,7 @@
 #include "daemon/log.h"
 #include "schema/util.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define CPU_DIR "/sys/devices/system/cpu"
@@ -20,9 +21,9 @@
 #define CACHES_MAX (1u << 20) /* a bound on what a captured tree may claim */
 #define KIB 1024u
 
-void topology_free(struct topology *t) {
-        if (!t)
-                return;
+static pthread_rwlock_t holders = PTHREAD_RWLOCK_INITIALIZER;
+
+static void drop_content(struct topology *t) {
         for (size_t i = 0; i < t->n_cpus; i++)
                 free(t->cpus[i].siblings);
         for (size_t i = 0; i < t->n_nodes; i++) {
@@ -34,6 +35,12 @@ void topology_free(struct topology *t) {
         free(t->cpus);
         free(t->nodes);
         free(t->caches);
+}
+
+void topology_free(struct topology *t) {
+        if (!t)
+                return;
+        drop_content(t);
         free(t);
 }
 
@@ -271,7 +278,7 @@ static int meminfo_bytes(const char *text, const char *key, uint64_t *ret) {
         return 0;
 }
 
-static int read_memory(struct hostfs *h, struct topology_node *node, bool of_node) {
+static int take_memory(struct hostfs *h, struct topology_node *node, bool of_node) {
         _cleanup_free_ char *text = NULL;
         int r = of_node ? hostfs_text(h, &text, NODE_DIR "/node%d/meminfo", node->id)
                         : hostfs_text(h, &text, "/proc/meminfo");
@@ -279,6 +286,11 @@ static int read_memory(struct hostfs *h, struct topology_node *node, bool of_nod
                 r = meminfo_bytes(text, "MemTotal:", &node->memory_bytes);
         if (r == 0)
                 r = meminfo_bytes(text, "MemFree:", &node->memory_free_bytes);
+        return r;
+}
+
+static int read_memory(struct hostfs *h, struct topology_node *node, bool of_node) {
+        int r = take_memory(h, node, of_node);
         return r < 0 ? fault(h, r) : 0;
 }
 
@@ -472,9 +484,15 @@ static int read_caches(struct hostfs *h, struct topology *t) {
         return 0;
 }
 
+static int read_balancing(struct hostfs *h, struct topology *t) {
+        int64_t v = 0;
+        t->numa_balancing = -1;
+        int r = hostfs_i64(h, &v, "/proc/sys/kernel/numa_balancing");
+        return optional_i64(h, r, v, &t->numa_balancing);
+}
+
 static int read_all(struct hostfs *h, struct topology *t) {
         struct allowed allowed = {0};
-        int64_t v = 0;
 
         int r = read_cpus(h, t);
         if (r == 0)
@@ -488,10 +506,7 @@ static int read_all(struct hostfs *h, struct topology *t) {
         free(allowed.mems);
         if (r == 0)
                 r = read_caches(h, t);
-        if (r < 0)
-                return r;
-        r = hostfs_i64(h, &v, "/proc/sys/kernel/numa_balancing");
-        return optional_i64(h, r, v, &t->numa_balancing);
+        return r < 0 ? r : read_balancing(h, t);
 }
 
 int topology_read(const char *root, struct topology **ret) {
@@ -504,10 +519,106 @@ int topology_read(const char *root, struct topology **ret) {
         t = calloc(1, sizeof(*t));
         if (!t)
                 return -ENOMEM;
-        t->numa_balancing = -1;
         r = read_all(&h, t);
         if (r < 0)
                 return r;
         *ret = util_steal(&t);
         return 0;
+}
+
+static bool same_cpus(const struct topology *a, const struct topology *b) {
+        if (a->n_cpus != b->n_cpus)
+                return false;
+        for (size_t i = 0; i < a->n_cpus; i++) {
+                const struct topology_cpu *x = &a->cpus[i], *y = &b->cpus[i];
+                if (x->id != y->id || x->online != y->online || (x->online && x->allowed != y->allowed))
+                        return false;
+        }
+        return true;
+}
+
+static int same_nodes(struct hostfs *h, const struct topology *t, const struct allowed *allowed) {
+        _cleanup_free_ int *ids = NULL;
+        size_t n = 0;
+
+        int r = hostfs_list(h, &ids, &n, NODE_DIR "/online");
+        if (r < 0 && r != -ENOENT)
+                return fault(h, r);
+        if ((r == 0) != t->numa || (t->numa && n != t->n_nodes))
+                return false;
+        for (size_t i = 0; i < t->n_nodes; i++) {
+                const struct topology_node *node = &t->nodes[i];
+                bool may = allowed->all_mems || list_has(allowed->mems, allowed->n_mems, node->id);
+                if ((t->numa && ids[i] != node->id) || may != node->memory_allowed)
+                        return false;
+        }
+        return true;
+}
+
+int topology_has_changed(const char *root, const struct topology *t) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_(topology_freep) struct topology *now = calloc(1, sizeof(*now));
+        struct allowed allowed = {0};
+
+        int r = hostfs_init(&h, root);
+        if (r < 0 || !now)
+                return r < 0 ? fault(&h, r) : -ENOMEM;
+        r = read_cpus(&h, now);
+        if (r == 0)
+                r = read_allowed(&h, now, &allowed);
+        if (r == 0)
+                r = same_cpus(t, now) ? same_nodes(&h, t, &allowed) : false;
+        free(allowed.mems);
+        return r < 0 ? r : !r;
+}
+
+int topology_reread(const char *root, struct topology *t) {
+        struct topology *now = NULL;
+        int r = topology_read(root, &now);
+        if (r < 0)
+                return r;
+        (void) pthread_rwlock_wrlock(&holders);
+        struct topology before = *t;
+        *t = *now;
+        (void) pthread_rwlock_unlock(&holders);
+        drop_content(&before);
+        free(now);
+        return 0;
+}
+
+void topology_hold(void) {
+        (void) pthread_rwlock_rdlock(&holders);
+}
+
+void topology_release(void) {
+        (void) pthread_rwlock_unlock(&holders);
+}
+
+/* A node that has gone since keeps what it had: the next run will find it out. */
+static int refresh(struct hostfs *h, struct topology *t) {
+        for (size_t i = 0; i < t->n_nodes; i++) {
+                int r = take_memory(h, &t->nodes[i], t->numa);
+                if (r < 0 && r != -ENOENT)
+                        return fault(h, r);
+        }
+        return read_balancing(h, t);
+}
+
+int topology_to_json_now(const char *root, const struct topology *t, char **ret) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        struct topology now = *t;
+
+        int r = hostfs_init(&h, root);
+        if (r < 0)
+                return fault(&h, r);
+        now.nodes = calloc(t->n_nodes + 1, sizeof(*now.nodes));
+        if (!now.nodes)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->n_nodes; i++)
+                now.nodes[i] = t->nodes[i]; /* whose lists stay t's */
+        r = refresh(&h, &now);
+        if (r == 0)
+                r = topology_to_json(&now, ret);
+        free(now.nodes);
+        return r;
 }

@@ -3,9 +3,11 @@
 #define IPCLAB_DAEMON_TOPOLOGY_H
 
 /*
- * The machine's nodes, CPUs, caches and distances, read once from /sys and /proc below a settable root, so that trees
- * captured on other machines are test data. Never assumes that node ids or CPU ids are contiguous. Immutable once read:
- * any thread may look.
+ * The machine's nodes, CPUs, caches and distances, read from /sys and /proc below a settable root, so that trees
+ * captured on other machines are test data. Never assumes that node ids or CPU ids are contiguous.
+ *
+ * A daemon lives on while CPUs come and go. Who owns the topology, its main thread, asks before each run whether it
+ * still holds and reads it again when not, into the same struct; every other thread holds it while it looks.
  *
  * Source: Documentation/ABI/stable/sysfs-devices-node, .../sysfs-devices-system-cpu; cpuset(7) for the allowed sets.
  */
@@ -58,9 +60,21 @@ struct topology {
 /* root: "" for this machine, else a captured tree. 0; -errno with the path at fault in the log. */
 int topology_read(const char *root, struct topology **ret);
 void topology_free(struct topology *t);
+/* 1 when other CPUs or nodes are online, or allowed, than were when t was read; 0; -errno with the path in the log.
+ * What is allowed to a CPU that is offline does not count. Of the calling process' main thread, as topology_read(). */
+int topology_has_changed(const char *root, const struct topology *t);
+/* Replaces what t holds by what is so now; pointers to t stay good, pointers into it do not. Waits for those that hold
+ * it. The owner alone calls it, and not while it holds. On failure t is as it was. As topology_read(). */
+int topology_reread(const char *root, struct topology *t);
+/* Around every look from another thread than the owner's. Not to be nested. */
+void topology_hold(void);
+void topology_release(void);
 const struct topology_cpu *topology_find_cpu(const struct topology *t, int id);
 const struct topology_node *topology_find_node(const struct topology *t, int id);
-/* As GET /topology; malloc()ed. */
+/* Malloc()ed. */
 int topology_to_json(const struct topology *t, char **ret);
+/* As GET /topology: with the memory of the nodes and the setting of NUMA balancing as they are now. Malloc()ed. 0;
+ * -errno. */
+int topology_to_json_now(const char *root, const struct topology *t, char **ret);
 
 #endif

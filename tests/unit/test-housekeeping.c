@@ -62,6 +62,29 @@ static void all_threads_move_and_return(void) {
                 CHECK_INT(pthread_join(threads[i], NULL), 0);
 }
 
+/* Unless it was put somewhere: there it stays. */
+static void home_is_everywhere(void) {
+        struct affinity start, all, one, home, now;
+        int32_t cpu = 0;
+        memset(&all, 0xff, sizeof(all));
+        CHECK_INT(affinity_get(0, &start), 0);
+        CHECK_INT(affinity_set(0, &all), 0);
+        CHECK_INT(affinity_home(&home), 0);
+        CHECK(memcmp(&home, &all, sizeof(all)) == 0);
+        CHECK_INT(affinity_get(0, &now), 0);
+        while (!(now.bits[cpu / 64] >> (cpu % 64) & 1))
+                cpu++;
+        CHECK_INT(affinity_from_list(&cpu, 1, &one), 0);
+        if (memcmp(&now, &one, sizeof(one)) != 0) {
+                CHECK_INT(affinity_set(0, &one), 0);
+                CHECK_INT(affinity_home(&home), 0);
+                CHECK(memcmp(&home, &one, sizeof(one)) == 0);
+                CHECK_INT(affinity_get(0, &now), 0);
+                CHECK(memcmp(&now, &one, sizeof(one)) == 0);
+        }
+        CHECK_INT(affinity_set(0, &start), 0);
+}
+
 static void impossible_cpus_are_refused(void) {
         struct affinity none, a;
         const int32_t bad[] = {-1}, high[] = {(int32_t) AFFINITY_CPUS};
@@ -73,6 +96,7 @@ static void impossible_cpus_are_refused(void) {
 
 int main(void) {
         RUN(all_threads_move_and_return);
+        RUN(home_is_everywhere);
         RUN(impossible_cpus_are_refused);
         return check_end();
 }

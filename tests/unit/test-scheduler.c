@@ -242,6 +242,22 @@ static int limit_files(rlim_t bytes) {
         return setrlimit(RLIMIT_FSIZE, &limit) < 0 ? -errno : 0;
 }
 
+/* A CPU that was not there, or not allowed, when the daemon last looked. */
+static void machine_is_looked_at_before_a_run(void) {
+        int64_t id;
+        struct topology_cpu *cpu = topology->cpus;
+        const struct topology *same = topology;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        while (!cpu->online || !cpu->allowed)
+                cpu++;
+        int number = cpu->id;
+        cpu->allowed = false;
+        CHECK_INT(submit(SPEC "}", &id), 0);
+        CHECK(wait_state(id, STATE_DONE, 10));
+        CHECK(topology == same && topology_find_cpu(topology, number)->allowed);
+        end();
+}
+
 /* A disk that takes nothing more while a run is under way: the run fails in words, the bookkeeping waits without
  * spinning, and all goes on when there is room again. */
 static void full_disk_is_sat_out(void) {
@@ -370,6 +386,7 @@ int main(void) {
         RUN(impossible_placement_fails_the_run);
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
+        RUN(machine_is_looked_at_before_a_run);
         RUN(full_disk_is_sat_out);
         RUN(a_setting_that_is_owed_is_put_back_when_it_can_be);
         RUN(only_runs_that_depend_on_an_owed_setting_fail);

@@ -257,6 +257,87 @@ static void json_shows_what_is_not_known_as_null(void) {
         json_free(root);
 }
 
+static void what_comes_and_goes_is_noticed(void) {
+        static const struct {
+                const char *file, *content;
+                int changed;
+        } cases[] = {
+                {"/sys/devices/system/cpu/online", "0-4,7\n", 1},
+                {"/sys/devices/system/cpu/online", "0,2-5,7\n", 0},
+                {"/sys/devices/system/cpu/present", "0-8\n", 1},
+                {"/sys/devices/system/node/online", "0\n", 1},
+                {"/sys/devices/system/node/online", NULL, 1},
+                {"/proc/self/status", "Cpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n", 0},
+                {"/proc/self/status", "Cpus_allowed_list:\t0,2-5,7\nMems_allowed_list:\t0-1\n", 0},
+                {"/proc/self/status", "Cpus_allowed_list:\t0,2-5\nMems_allowed_list:\t0-1\n", 1},
+                {"/proc/self/status", "Cpus_allowed_list:\t0-7\nMems_allowed_list:\t0\n", 1},
+                {"/proc/sys/kernel/numa_balancing", "0\n", 0},
+                {"/proc/self/status", NULL, -ENOENT},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64];
+                struct topology *t = NULL;
+                CHECK_INT(host_tree_unpack("offline-cpus", tree), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
+                int r = topology_has_changed(tree, t);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (r != cases[i].changed)
+                        CHECK_FAIL("%s = %s gave %d, expected %d", cases[i].file,
+                                   cases[i].content ? cases[i].content : "(missing)", r, cases[i].changed);
+        }
+}
+
+static void a_topology_is_read_again_in_its_place(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1\n"), 0);
+        CHECK_INT(topology_reread(tree, t), 0);
+        CHECK_UINT(t->nodes[0].n_cpus, 0);
+        CHECK_UINT(t->nodes[1].n_cpus, 2);
+        CHECK_INT(topology_has_changed(tree, t), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/self/status", NULL), 0);
+        CHECK_INT(topology_reread(tree, t), -ENOENT);
+        CHECK_UINT(t->nodes[1].n_cpus, 2);
+        topology_free(t);
+        host_tree_remove(tree);
+}
+
+static void json_is_of_this_moment(void) {
+        char tree[64], *text = NULL;
+        struct topology *t = NULL;
+        struct json *root = NULL;
+        int64_t v = 0;
+        CHECK_INT(host_tree_unpack("offline-cpus", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node1/meminfo",
+                                  "Node 1 MemTotal: 4096 kB\nNode 1 MemFree: 1024 kB\n"),
+                  0);
+        CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/numa_balancing", "2\n"), 0);
+        CHECK_INT(topology_to_json_now(tree, t, &text), 0);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        free(text);
+        CHECK_INT(json_as_i64(json_get(root, "numa_balancing"), &v), 0);
+        CHECK_INT(v, 2);
+        const struct json *node = item(json_get(root, "nodes"), 1);
+        CHECK_INT(json_as_i64(json_get(node, "memory_bytes"), &v), 0);
+        CHECK_INT(v, 4096 * 1024);
+        CHECK_INT(json_as_i64(json_get(node, "memory_free_bytes"), &v), 0);
+        CHECK_INT(v, 1024 * 1024);
+        json_free(root);
+
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node1/meminfo", NULL), 0); /* it has just gone */
+        CHECK_INT(topology_to_json_now(tree, t, &text), 0);
+        free(text);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node0/meminfo", "MemTotal: much\n"), 0);
+        CHECK_INT(topology_to_json_now(tree, t, &text), -EBADMSG);
+        topology_free(t);
+        host_tree_remove(tree);
+}
+
 static void this_machine_can_be_read(void) {
         struct topology *t = NULL;
         CHECK_INT(topology_read("", &t), 0);
@@ -299,6 +380,9 @@ int main(void) {
         RUN(a_sibling_moves_up_when_the_first_is_not_allowed);
         RUN(a_tree_that_is_wrong_is_refused);
         RUN(json_shows_what_is_not_known_as_null);
+        RUN(what_comes_and_goes_is_noticed);
+        RUN(a_topology_is_read_again_in_its_place);
+        RUN(json_is_of_this_moment);
         RUN(this_machine_can_be_read);
         RUN(a_capture_of_this_machine_is_this_machine);
         return check_end();
