@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #define HAND_FIELDS 8u
+#define HAND_LINE 64u
 
 /* The fields and their lengths; a message shorter than they are many has fewer. */
 struct gathered {
@@ -16,19 +17,19 @@ struct gathered {
         int n;
 };
 
+/* The fields lie where the agents' do (agent/fields.c): on lines of their own, and from half a page on each at the
+ * begin of a page. How many pages a field touches is part of what it costs. */
 static inline int open_gathered(struct hand_end *e) {
         struct gathered *g = calloc(1, sizeof *g);
         unsigned n = e->size < HAND_FIELDS ? (unsigned) e->size : HAND_FIELDS;
-        if (!g)
+        size_t longest = (e->size + n - 1) / n, page = (size_t) sysconf(_SC_PAGESIZE);
+        size_t unit = longest >= page / 2 ? page : HAND_LINE, stride = (longest + HAND_LINE + unit - 1) / unit * unit;
+        unsigned char *memory = hand_memory(n * stride);
+        if (!g || !memory)
                 return -1;
         g->n = (int) n;
-        for (unsigned i = 0; i < n; i++) {
-                g->iov[i].iov_len = e->size / n + (i < e->size % n);
-                g->iov[i].iov_base = malloc(g->iov[i].iov_len);
-                if (!g->iov[i].iov_base)
-                        return -1;
-                memset(g->iov[i].iov_base, 0x5a, g->iov[i].iov_len);
-        }
+        for (unsigned i = 0; i < n; i++)
+                g->iov[i] = (struct iovec){.iov_base = memory + i * stride, .iov_len = e->size / n + (i < e->size % n)};
         e->own = g;
         return 0;
 }
@@ -43,21 +44,23 @@ HAND_INLINE void fill_gathered(struct hand_end *e, unsigned char *message, uint6
         }
 }
 
-/* What is left of a message of which `done` bytes have gone, until all have. */
+/* What is left of a message of which `done` bytes have gone; how many pieces that are. */
+static inline int gathered_after(const struct gathered *g, size_t done, struct iovec rest[HAND_FIELDS]) {
+        int n = 0;
+        for (int i = 0; i < g->n; i++) {
+                size_t gone = done < g->iov[i].iov_len ? done : g->iov[i].iov_len;
+                done -= gone;
+                if (gone < g->iov[i].iov_len)
+                        rest[n++] = (struct iovec){(char *) g->iov[i].iov_base + gone, g->iov[i].iov_len - gone};
+        }
+        return n;
+}
+
+/* The same, sent until all has gone. */
 static inline int send_gathered_rest(struct hand_end *e, size_t done) {
-        const struct gathered *g = e->own;
         while (done < e->size) {
                 struct iovec rest[HAND_FIELDS];
-                size_t skip = done;
-                int n = 0;
-                for (int i = 0; i < g->n; i++) {
-                        size_t gone = skip < g->iov[i].iov_len ? skip : g->iov[i].iov_len;
-                        skip -= gone;
-                        if (gone < g->iov[i].iov_len)
-                                rest[n++] =
-                                        (struct iovec){(char *) g->iov[i].iov_base + gone, g->iov[i].iov_len - gone};
-                }
-                ssize_t sent = writev(e->out, rest, n);
+                ssize_t sent = writev(e->out, rest, gathered_after(e->own, done, rest));
                 if (sent <= 0)
                         return -1;
                 done += (size_t) sent;
