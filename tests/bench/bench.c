@@ -33,35 +33,67 @@ static struct {
         int engine, copy_mode; /* -1: all */
 } only = {.engine = -1, .copy_mode = -1};
 
+static const uint64_t sizes[] = {1, 64, 4096, 65536, UINT64_C(4) << 20};
+enum { B_1 = 1, B_64 = 2, KIB_4 = 4, KIB_64 = 8, MIB_4 = 16, SIZES = 31 };
+
+/* At which sizes a row is measured: what can be, what is in 45 minutes, and what is with --quick. */
+enum kind {
+        PLAIN,   /* a transport as it is usually used */
+        VARIANT, /* the same by another engine or copy mode */
+        TWIN,    /* a variant of FIFOs, which are pipes to the kernel once they are open */
+        SYNCED,  /* waits for a device, for about the same time whatever the size */
+        DIRECT,  /* past the page cache, in whole blocks */
+};
+
+static const struct {
+        unsigned possible, usual, quick;
+} measured[] = {
+        [PLAIN] = {SIZES, SIZES, B_64 | KIB_64},
+        [VARIANT] = {SIZES, SIZES, KIB_64},
+        [TWIN] = {SIZES, B_64 | KIB_64, 0},
+        [SYNCED] = {SIZES, B_64 | KIB_64, KIB_64},
+        [DIRECT] = {KIB_4 | KIB_64 | MIB_4, KIB_4 | KIB_64 | MIB_4, KIB_64},
+};
+
 /* What is compared: a line here, and one in hand.c. */
 struct subject {
         enum transport transport;
         enum engine engine;
         enum copy_mode copy_mode;
+        enum kind kind;
 };
 
 static const struct subject subjects[] = {
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE},
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO},
-        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_ONE},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_ONE},
-        {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO},
-        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO},
-        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_TWO},
-        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO},
-        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_TWO},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_TWO},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_TWO},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, VARIANT},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO, VARIANT},
+        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE, VARIANT},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_ONE, VARIANT},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_ONE, VARIANT},
+        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_TWO, VARIANT},
+        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_TWO, VARIANT},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_TWO, VARIANT},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_TWO, VARIANT},
+        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, VARIANT},
+        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_ONE, VARIANT},
+        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_ONE, VARIANT},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_ONE, VARIANT},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_ONE, VARIANT},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, TWIN},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, TWIN},
+        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, TWIN},
+        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_ONE, TWIN},
+        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, SYNCED},
+        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, SYNCED},
+        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, DIRECT},
+        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, DIRECT},
 };
 
 /* One row while it is measured. */
@@ -89,6 +121,7 @@ static int hand_once(const struct work *w, enum copy_mode copy_mode, double *ret
                 .engine = p->engine,
                 .copy_mode = copy_mode,
                 .verify = w->b->options.verify,
+                .file_sync = w->row->options.file_sync,
                 .size = p->message_size,
                 .warmup_ns = w->window.warmup_ns,
                 .duration_ns = w->window.duration_ns,
@@ -281,14 +314,45 @@ static const struct bench_part part_vmsplice = {.name = "vmsplice",
 
 static uint64_t queue_message_max;
 
-/* Queues take what their namespace says, and where that cannot be raised it is the kernel's 8192 bytes. */
+/* Why a message of that size does not go: queues take what their namespace says, and where that cannot be raised it is
+ * the kernel's 8192 bytes; packets what the kernel finds room for, which is tried. NULL when it goes. */
+static const char *too_long_for(const struct point *p) {
+        if (p->transport == TRANSPORT_MSGQ_SYSV || p->transport == TRANSPORT_MSGQ_POSIX)
+                return p->message_size > queue_message_max ? "more than a queue takes here" : NULL;
+        if (p->transport != TRANSPORT_UNIX_DGRAM && p->transport != TRANSPORT_UNIX_SEQPACKET)
+                return NULL;
+        int r = hand_packet_try(p->transport, p->message_size);
+        return r < 0 ? strerrordesc_np(-r) : NULL;
+}
+
+/* Said once for each transport. */
 static bool is_too_long(const struct point *p) {
-        if ((p->transport != TRANSPORT_MSGQ_SYSV && p->transport != TRANSPORT_MSGQ_POSIX) ||
-            p->message_size <= queue_message_max)
+        static uint64_t least[TRANSPORT_COUNT]; /* that does not go; 0: not known */
+        uint64_t *known = &least[p->transport];
+        if (*known && p->message_size >= *known)
+                return true;
+        const char *why = too_long_for(p);
+        if (!why)
                 return false;
-        printf("%s: %" PRIu64 " bytes are more than a queue takes here: %" PRIu64 "\n", transport_name(p->transport),
-               p->message_size, queue_message_max);
+        printf("%s: no rows of %" PRIu64 " bytes and more: %s\n", transport_name(p->transport), p->message_size, why);
+        *known = p->message_size;
         return true;
+}
+
+/* Said once, too. */
+static bool is_direct(uint64_t size) {
+        static bool tried;
+        static uint64_t unit; /* 0: not possible */
+        if (!tried) {
+                int r = hand_file_direct_unit(&unit);
+                tried = true;
+                if (r < 0)
+                        printf("file: no rows past the page cache: O_DIRECT, where the files of a run are: %s\n",
+                               strerrordesc_np(-r));
+                else if (sizes[0] < unit)
+                        printf("file: past the page cache only sizes that are multiples of %" PRIu64 " bytes\n", unit);
+        }
+        return unit && size % unit == 0;
 }
 
 /* NULL when it is not wanted, or cannot be. */
@@ -303,21 +367,33 @@ static struct bench_row *add(struct bench *b, const struct bench_part *part, con
         return row;
 }
 
+/* Who asks for a size gets it wherever it can be. */
+static bool is_measured(const struct bench *b, enum kind kind, size_t size) {
+        unsigned of = b->options.size    ? measured[kind].possible
+                      : b->options.quick ? measured[kind].quick
+                                         : measured[kind].usual;
+        return of & 1u << size;
+}
+
+static void add_loop(struct bench *b, const struct subject *s, enum workload workload, uint64_t size) {
+        static const enum file_sync syncs[] = {[SYNCED] = FILE_SYNC_FSYNC, [DIRECT] = FILE_SYNC_DIRECT};
+        struct point p = {.transport = s->transport,
+                          .engine = s->engine,
+                          .copy_mode = s->copy_mode,
+                          .workload = workload,
+                          .message_size = size};
+        struct bench_row *row = add(b, &part_loops, &p);
+        if (row && s->kind >= SYNCED)
+                row->options.file_sync = syncs[s->kind];
+}
+
 static void add_loops(struct bench *b) {
         static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
-        static const uint64_t sizes[] = {1, 64, 4096, 65536};
-        static const bool quick[] = {false, true, false, true};
-        for (size_t s = 0; s < ELEMENTS(subjects); s++)
+        for (const struct subject *s = subjects; s < subjects + ELEMENTS(subjects); s++)
                 for (size_t w = 0; w < ELEMENTS(workloads); w++)
-                        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
-                                struct point p = {.transport = subjects[s].transport,
-                                                  .engine = subjects[s].engine,
-                                                  .copy_mode = subjects[s].copy_mode,
-                                                  .workload = workloads[w],
-                                                  .message_size = sizes[i]};
-                                if (!b->options.quick || quick[i])
-                                        (void) add(b, &part_loops, &p);
-                        }
+                        for (size_t i = 0; i < ELEMENTS(sizes); i++)
+                                if (is_measured(b, s->kind, i) && (s->kind != DIRECT || is_direct(sizes[i])))
+                                        add_loop(b, s, workloads[w], sizes[i]);
 }
 
 static void add_same_cpu(struct bench *b) {
@@ -330,7 +406,8 @@ static void add_same_cpu(struct bench *b) {
                                           .workload = WORKLOAD_STREAM,
                                           .message_size = size};
                         bool is_pipe = p.transport == TRANSPORT_PIPE || p.transport == TRANSPORT_FIFO;
-                        struct bench_row *row = is_pipe ? add(b, &part_same_cpu, &p) : NULL;
+                        bool is_wanted = subjects[s].kind != TWIN || b->options.transport == TRANSPORT_FIFO;
+                        struct bench_row *row = is_pipe && is_wanted ? add(b, &part_same_cpu, &p) : NULL;
                         if (row)
                                 row->cpus[0] = row->cpus[1] = cpu;
                 }

@@ -146,9 +146,17 @@ static const char *word(bool has, const char *name) {
         return has ? name : "-";
 }
 
+/* How a row moves its bytes, beside its engine: a copy mode, or what becomes of a file. */
+static const char *mode(const struct bench_row *row) {
+        const struct point *p = &row->point;
+        if (p->transport == TRANSPORT_FILE)
+                return file_sync_name(row->options.file_sync);
+        return word(point_has_copy_mode(p->workload, p->transport), copy_mode_name(p->copy_mode));
+}
+
 static void print_heads(const struct bench_part *part) {
         printf("\n%s: %s\n", part->name, part->heading);
-        printf("%-14s %-8s %-9s %-6s %-8s %8s %-8s %12s %11s %11s %12s %11s %11s %6s %6s %6s %6s %7s\n", "transport",
+        printf("%-14s %-8s %-10s %-6s %-8s %8s %-8s %12s %11s %11s %12s %11s %11s %6s %6s %6s %6s %7s\n", "transport",
                "engine", "copy", "wait", "workload", "size", "cpus", part->to, "min", "max", part->of, "min", "max",
                "ratio", "low", "high", "rounds", part->also);
         (void) fflush(stdout);
@@ -159,12 +167,11 @@ static void print_row(const struct bench_row *row, const struct match *m, const 
         const struct point *p = &row->point;
         const struct series *to = &m->series[j->to], *of = &m->series[j->of];
         char cpus[24];
-        printf("%-14s %-8s %-9s %-6s %-8s %8" PRIu64 " %-8s %12.0f %11.0f %11.0f %12.0f %11.0f %11.0f %6.3f ",
+        printf("%-14s %-8s %-10s %-6s %-8s %8" PRIu64 " %-8s %12.0f %11.0f %11.0f %12.0f %11.0f %11.0f %6.3f ",
                transport_name(p->transport), word(point_has_engine(p->workload, p->transport), engine_name(p->engine)),
-               word(point_has_copy_mode(p->workload, p->transport), copy_mode_name(p->copy_mode)),
-               word(point_has_wait(p->workload, p->transport), wait_mode_name(p->wait)), workload_name(p->workload),
-               p->message_size, place(row, cpus), series_median(to), series_min(to), series_max(to), series_median(of),
-               series_min(of), series_max(of), r->value);
+               mode(row), word(point_has_wait(p->workload, p->transport), wait_mode_name(p->wait)),
+               workload_name(p->workload), p->message_size, place(row, cpus), series_median(to), series_min(to),
+               series_max(to), series_median(of), series_min(of), series_max(of), r->value);
         if (r->has_interval)
                 printf("%6.3f %6.3f ", r->low, r->high);
         else
@@ -185,8 +192,8 @@ static void remember(struct bench *b, enum verdict v, const struct bench_row *ro
         int n = asprintf(&names, "%s  %s: %s %s%s%s %s %" PRIu64 ", %s%s%s: %.3f\n", b->names[v] ? b->names[v] : "",
                          row->part->name, transport_name(p->transport),
                          wait ? wait_mode_name(p->wait) : engine_name(p->engine), wait ? "" : " ",
-                         wait ? "" : copy_mode_name(p->copy_mode), workload_name(p->workload), p->message_size,
-                         place(row, cpus), *j->note ? ", " : "", j->note, r->value);
+                         wait ? "" : mode(row), workload_name(p->workload), p->message_size, place(row, cpus),
+                         *j->note ? ", " : "", j->note, r->value);
         if (n < 0)
                 abort();
         free(b->names[v]);

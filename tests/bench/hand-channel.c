@@ -132,6 +132,20 @@ void hand_channel_remove(struct hand_channel *c) {
                 (void) msgctl(c->back[0], IPC_RMID, NULL);
 }
 
+int hand_packet_try(enum transport transport, size_t size) {
+        struct hand h = {.transport = transport, .size = size};
+        struct hand_channel c;
+        char *packet = calloc(1, size);
+        if (!packet)
+                return -ENOMEM;
+        int r = hand_channel_make(&h, &c);
+        if (r == 0 && send(c.there[1], packet, size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t) size)
+                r = -errno;
+        hand_channel_remove(&c);
+        free(packet);
+        return r;
+}
+
 static uint64_t setting(const char *name, const char *wanted) {
         char path[64];
         unsigned long long v = 0;

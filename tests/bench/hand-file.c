@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Plain files by hand: pwrite(2) and pread(2), semaphores where one end has to wait for the other. */
+/* Plain files by hand: pwrite(2) and pread(2), through the page cache, with fsync(2) or past it (O_DIRECT); semaphores
+ * where one end has to wait for the other. */
 
 #include "tests/bench/hand-file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
+#define HAND_FILE_TEMPLATE "/tmp/ipclab-hand-XXXXXX" /* where the agents' files are */
 #define RING_BYTES (4u << 20)
 #define SLOTS_MAX 64u
 
 /* Mapped before the ends are forked; there, then back. */
 static struct hand_signals *signals;
 static int there[2];
-
-static int make_one(int ret[2]) {
-        char path[] = "/tmp/ipclab-hand-XXXXXX";
-        ret[0] = mkostemp(path, O_CLOEXEC);
-        if (ret[0] < 0)
-                return -errno;
-        (void) unlink(path);
-        ret[1] = dup(ret[0]);
-        return ret[1] < 0 ? -errno : 0;
-}
 
 static size_t slots_of(const struct hand *h, size_t stride) {
         size_t n = RING_BYTES / stride;
@@ -34,10 +29,47 @@ static size_t stride_of(const struct hand *h) {
         return (h->size + 4095) / 4096 * 4096;
 }
 
+/* Without a name, and with room for all slots, as the agents claim it before they begin. */
+static int make_one(const struct hand *h, int ret[2]) {
+        char path[] = HAND_FILE_TEMPLATE;
+        ret[0] = mkostemp(path, O_CLOEXEC | (h->file_sync == FILE_SYNC_DIRECT ? O_DIRECT : 0));
+        if (ret[0] < 0)
+                return -errno;
+        (void) unlink(path);
+        if (fallocate(ret[0], 0, 0, (off_t) (slots_of(h, stride_of(h)) * stride_of(h))) < 0 && errno != EOPNOTSUPP)
+                return -errno;
+        ret[1] = dup(ret[0]);
+        return ret[1] < 0 ? -errno : 0;
+}
+
+/* See agent/file.c: file systems in memory take the flag and mean nothing by it; kernels before 6.1 do not tell. */
+static int unit_of(int fd, uint64_t *ret) {
+        struct statx x;
+        struct statfs fs;
+        if (fstatfs(fd, &fs) < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) < 0)
+                return -errno;
+        bool told = x.stx_mask & STATX_DIOALIGN;
+        if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || (told && x.stx_dio_offset_align == 0))
+                return -EOPNOTSUPP;
+        *ret = told ? x.stx_dio_offset_align : x.stx_blksize;
+        return 0;
+}
+
+int hand_file_direct_unit(uint64_t *ret) {
+        char path[] = HAND_FILE_TEMPLATE;
+        int fd = mkostemp(path, O_CLOEXEC | O_DIRECT), error = errno;
+        (void) unlink(path); /* may have been made all the same */
+        if (fd < 0)
+                return -error;
+        int r = unit_of(fd, ret);
+        (void) close(fd);
+        return r;
+}
+
 int hand_file_make(const struct hand *h, struct hand_channel *ret) {
-        int r = make_one(ret->there);
+        int r = make_one(h, ret->there);
         if (r == 0)
-                r = make_one(ret->back);
+                r = make_one(h, ret->back);
         if (r < 0)
                 return r;
         if (!signals) {
@@ -76,6 +108,15 @@ HAND_INLINE int send_slot(struct hand_end *e, unsigned char *message) {
         return 0;
 }
 
+HAND_INLINE int send_slot_synced(struct hand_end *e, unsigned char *message) {
+        struct hand_file *f = e->own;
+        off_t at = hand_file_wait(&f->out->empty, f->put, f);
+        if (pwrite(e->out, message, e->size, at) != (ssize_t) e->size || fsync(e->out) < 0)
+                return -1;
+        hand_file_pass(&f->out->filled, &f->put, f);
+        return 0;
+}
+
 HAND_INLINE int receive_slot(struct hand_end *e) {
         struct hand_file *f = e->own;
         off_t at = hand_file_wait(&f->in->filled, f->got, f);
@@ -88,3 +129,7 @@ HAND_INLINE int receive_slot(struct hand_end *e) {
 static const struct hand_way file_way = {
         .open = hand_file_begin, .next = hand_next_buffer, .send = send_slot, .receive = receive_slot};
 HAND_LOOPS(file, file_way);
+
+static const struct hand_way synced_way = {
+        .open = hand_file_begin, .next = hand_next_buffer, .send = send_slot_synced, .receive = receive_slot};
+HAND_LOOPS(synced_file, synced_way);

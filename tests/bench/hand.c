@@ -6,6 +6,8 @@
 
 #include "schema/util.h"
 
+#define LOOPS(name) &hand_##name##_stream, &hand_##name##_pingpong
+
 /* What is written by hand: a line for each way. */
 static const struct {
         enum transport transport;
@@ -13,31 +15,44 @@ static const struct {
         enum copy_mode copy_mode;
         const struct hand_loops *stream, *pingpong;
 } ways[] = {
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO, &hand_pipe_stream, &hand_pipe_pingpong},
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, &hand_gathered_stream, &hand_gathered_pingpong},
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO, &hand_spliced_stream, &hand_spliced_pingpong},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO, &hand_pipe_stream, &hand_pipe_pingpong},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, &hand_gathered_stream, &hand_gathered_pingpong},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, &hand_spliced_stream, &hand_spliced_pingpong},
-        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_TWO, &hand_unix_plain_stream, &hand_unix_plain_pingpong},
-        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE, &hand_unix_gathered_stream, &hand_unix_gathered_pingpong},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_TWO, &hand_packet_stream, &hand_packet_pingpong},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_ONE, &hand_packet_gathered_stream, &hand_packet_gathered_pingpong},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_TWO, &hand_packet_stream, &hand_packet_pingpong},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_ONE, &hand_packet_gathered_stream,
-         &hand_packet_gathered_pingpong},
-        {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO, &hand_sysv_stream, &hand_sysv_pingpong},
-        {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO, &hand_posix_stream, &hand_posix_pingpong},
-        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, &hand_file_stream, &hand_file_pingpong},
-        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_TWO, &hand_uring_pipe_stream, &hand_uring_pipe_pingpong},
-        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, &hand_uring_pipe_stream, &hand_uring_pipe_pingpong},
-        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_TWO, &hand_uring_socket_stream, &hand_uring_socket_pingpong},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_TWO, &hand_uring_socket_stream, &hand_uring_socket_pingpong},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_TWO, &hand_uring_socket_stream, &hand_uring_socket_pingpong},
-        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, &hand_uring_file_stream, &hand_uring_file_pingpong},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO, LOOPS(pipe)},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, LOOPS(gathered)},
+        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO, LOOPS(spliced)},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO, LOOPS(pipe)},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, LOOPS(gathered)},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, LOOPS(spliced)},
+        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_TWO, LOOPS(unix_plain)},
+        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE, LOOPS(unix_gathered)},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_TWO, LOOPS(packet)},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_ONE, LOOPS(packet_gathered)},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_TWO, LOOPS(packet)},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_ONE, LOOPS(packet_gathered)},
+        {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO, LOOPS(sysv)},
+        {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO, LOOPS(posix)},
+        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, LOOPS(file)},
+        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_pipe)},
+        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_ONE, LOOPS(uring_gathered_pipe)},
+        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_pipe)},
+        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_ONE, LOOPS(uring_gathered_pipe)},
+        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_socket)},
+        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_ONE, LOOPS(uring_gathered_socket)},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_socket)},
+        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_ONE, LOOPS(uring_gathered_socket)},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_socket)},
+        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_ONE, LOOPS(uring_gathered_socket)},
+        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_file)},
 };
 
+static const struct hand_loops *synced_loops_of(const struct hand *h) {
+        if (h->engine == ENGINE_IO_URING)
+                return h->workload == WORKLOAD_STREAM ? &hand_uring_synced_file_stream
+                                                      : &hand_uring_synced_file_pingpong;
+        return h->workload == WORKLOAD_STREAM ? &hand_synced_file_stream : &hand_synced_file_pingpong;
+}
+
 static const struct hand_loops *loops_of(const struct hand *h) {
+        if (h->transport == TRANSPORT_FILE && h->file_sync == FILE_SYNC_FSYNC)
+                return synced_loops_of(h);
         for (size_t i = 0; i < ELEMENTS(ways); i++)
                 if (ways[i].transport == h->transport && ways[i].engine == h->engine &&
                     ways[i].copy_mode == h->copy_mode)

@@ -25,6 +25,7 @@ struct hand {
         enum engine engine;
         enum copy_mode copy_mode;
         enum verify verify;
+        enum file_sync file_sync; /* of files */
         size_t size;
         uint64_t warmup_ns, duration_ns; /* before and within the clock; the sender goes on until it is ended */
         uint64_t chunk;                  /* messages between two looks at the clock; at least 1 */
@@ -49,6 +50,11 @@ void hand_channel_close(struct hand_channel *c);
 void hand_channel_remove(struct hand_channel *c);
 /* Files without a name, and the semaphores that go with them (hand-file.c). */
 int hand_file_make(const struct hand *h, struct hand_channel *ret);
+/* What O_DIRECT transfers are multiples of, where these files are. 0; -errno where they take none. */
+int hand_file_direct_unit(uint64_t *ret);
+
+/* Whether a packet of that size goes through a pair of Unix sockets: 0; -errno of why not. */
+int hand_packet_try(enum transport transport, size_t size);
 
 /* Puts this process into an IPC namespace of its own, whose queues take 64 KiB where that is allowed. Returns bytes of
  * the longest message; 0 where there is no such namespace. */
@@ -70,9 +76,13 @@ extern const struct hand_loops hand_packet_stream, hand_packet_pingpong;        
 extern const struct hand_loops hand_packet_gathered_stream, hand_packet_gathered_pingpong;
 extern const struct hand_loops hand_sysv_stream, hand_sysv_pingpong; /* message queues */
 extern const struct hand_loops hand_posix_stream, hand_posix_pingpong;
-extern const struct hand_loops hand_file_stream, hand_file_pingpong;
-extern const struct hand_loops hand_uring_pipe_stream, hand_uring_pipe_pingpong; /* … and FIFOs, by io_uring */
+extern const struct hand_loops hand_file_stream, hand_file_pingpong; /* the page cache's, and O_DIRECT's */
+extern const struct hand_loops hand_synced_file_stream, hand_synced_file_pingpong; /* fsync after each message */
+extern const struct hand_loops hand_uring_pipe_stream, hand_uring_pipe_pingpong;   /* … and FIFOs, by io_uring */
 extern const struct hand_loops hand_uring_socket_stream, hand_uring_socket_pingpong;
+extern const struct hand_loops hand_uring_gathered_pipe_stream, hand_uring_gathered_pipe_pingpong;
+extern const struct hand_loops hand_uring_gathered_socket_stream, hand_uring_gathered_socket_pingpong;
 extern const struct hand_loops hand_uring_file_stream, hand_uring_file_pingpong;
+extern const struct hand_loops hand_uring_synced_file_stream, hand_uring_synced_file_pingpong;
 
 #endif
