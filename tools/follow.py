@@ -113,16 +113,21 @@ def point_text(point):
 class Progress:
     """The line that tells how far the experiment is, and what the running run does right now."""
 
-    def __init__(self, experiment):
-        self.experiment = experiment
+    def __init__(self, experiment, clock=time.monotonic):
+        self.clock = clock
+        self.learn(experiment)
         self.run = None
         self.threads = {}  # (agent, thread) -> its newest sample
         self.terminal = sys.stdout.isatty()
         self.told_at = 0.0
 
+    def learn(self, experiment):
+        self.experiment = experiment
+        self.learned_at = self.clock()  # the time left is told when a run ends, and runs on meanwhile
+
     def take(self, event, data):
         if event == "experiment":
-            self.experiment = data
+            self.learn(data)
         elif event == "run":
             if data["state"] == "running":
                 self.run, self.threads = data, {}
@@ -154,11 +159,12 @@ class Progress:
         elif self.run:
             words.append(f"{point_text(self.run['point'])}: {self.rate_text()}")
         if self.experiment.get("eta_seconds") is not None:
-            words.append(f"· about {self.experiment['eta_seconds']} s left")
+            left = round(self.experiment["eta_seconds"] - (self.clock() - self.learned_at))
+            words.append(f"· about {left} s left" if left > 0 else "· any moment now")
         return " ".join(words)
 
     def show(self):
-        now = time.monotonic()
+        now = self.clock()
         if self.terminal:
             columns = os.get_terminal_size(sys.stdout.fileno()).columns
             print("\r\033[K" + self.line()[: max(columns - 1, 20)], end="", flush=True)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""tools/follow.py before a daemon that is made up: what it shows of an experiment, and how it ends."""
+
+import http.server
+import json
+import shutil
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import follow
+import pytest
+from conftest import SOURCE
+
+POINT = {"workload": "stream", "transport": "pipe", "message_size": 4096}
+RUN = {"id": 7, "state": "running", "point": POINT, "error": None}
+
+
+def experiment(state="running", done=1, failed=0, eta=None, error=None, **more):
+    progress = {"runs_total": 4, "runs_done": done, "runs_failed": failed}
+    return {"id": 3, "state": state, "progress": progress, "eta_seconds": eta, "error": error, **more}
+
+
+def sample(agent="receiver", thread=0, **more):
+    return {"run_id": 7, "agent": agent, "thread": thread, "interval_ns": 500_000_000, "messages": 1000,
+            "bytes": 4_096_000, "latency_ns": None, **more}
+
+
+def row(size=4096, workload="stream", throughput=2.5e9, runs=1, flags=(), **more):
+    figure = None if throughput is None else {"median": throughput, "min": throughput, "max": throughput}
+    return {"point": {"workload": workload, "transport": "pipe", "message_size": size, **more}, "runs": runs,
+            "throughput_bytes_per_second": figure, "messages_per_second": figure and {"median": throughput / size},
+            "latency_ns": {"kind": "rtt", "p50": {"median": 1500}, "p99": {"median": 2500}}
+            if workload == "pingpong" else None, "flags": list(flags)}
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_line_of_a_stream():
+    progress = follow.Progress(experiment())
+    progress.take("run", RUN)
+    assert progress.line() == "[1/4] stream pipe 4 KiB: starting"
+    progress.take("sample", sample("sender", bytes=1))
+    progress.take("sample", sample(thread=0))
+    progress.take("sample", sample(thread=1))
+    progress.take("sample", {**sample(thread=2), "run_id": 6})
+    assert progress.line() == "[1/4] stream pipe 4 KiB: 16.4 MB/s, 4,000 messages/s"
+
+
+def test_line_of_a_pingpong():
+    progress = follow.Progress(experiment())
+    progress.take("run", {**RUN, "point": {**POINT, "workload": "pingpong"}})
+    progress.take("sample", sample("initiator", latency_ns={"p50": 12345}))
+    progress.take("sample", sample("responder"))
+    assert progress.line() == "[1/4] pingpong pipe 4 KiB: 2,000 messages/s, p50 12.35 µs"
+
+
+def test_line_in_the_queue():
+    progress = follow.Progress(experiment("queued", done=0, queue_position=2))
+    assert progress.line() == "[0/4] queued at position 2"
+
+
+def test_time_left_runs_on_between_two_messages():
+    clock = Clock()
+    progress = follow.Progress(experiment(eta=10), clock)
+    progress.take("run", RUN)
+    assert progress.line().endswith("· about 10 s left")
+    clock.now += 4
+    progress.take("sample", sample())
+    assert progress.line().endswith("· about 6 s left")
+    clock.now += 7
+    assert progress.line().endswith("· any moment now")
+    progress.take("experiment", experiment(eta=8))
+    assert progress.line().endswith("· about 8 s left")
+
+
+def test_a_failed_run_is_told(capsys):
+    progress = follow.Progress(experiment())
+    progress.take("run", {**RUN, "state": "failed", "error": "no room"})
+    assert capsys.readouterr().out == "run 7 (stream pipe 4 KiB) failed: no room\n"
+
+
+def shown(rows, capsys):
+    follow.show_table(rows)
+    return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_table(capsys):
+    lines = shown([row(64, "pingpong"), row(4096), row(1024, throughput=None)], capsys)
+    assert lines == [
+        ["workload", "transport", "size", "MB/s", "messages/s", "p50", "µs", "(rtt)", "p99", "µs"],
+        ["stream", "pipe", "1", "KiB", "–", "–", "–", "–"],
+        ["stream", "pipe", "4", "KiB", "2,500.0", "610,352", "–", "–"],
+        ["pingpong", "pipe", "64", "B", "2,500.0", "39,062,500", "1.50", "2.50"],
+    ]
+
+
+def test_table_has_the_fields_that_vary_and_the_flags(capsys):
+    rows = [row(threads=1, engine="syscall", runs=2, flags=["noisy:steal", "slow"]),
+            row(threads=2, engine="syscall", runs=3, flags=["noisy:steal"])]
+    lines = shown(rows, capsys)
+    assert lines[0] == ["workload", "transport", "size", "threads", "MB/s", "messages/s", "runs", "flags"]
+    assert lines[1] == ["stream", "pipe", "4", "KiB", "1", "2,500.0", "610,352", "2", "slow"]
+    assert lines[2] == ["stream", "pipe", "4", "KiB", "2", "2,500.0", "610,352", "3"]
+    assert lines[4] == ["Flags", "of", "every", "row:", "noisy:steal"]
+
+
+@pytest.fixture
+def ask():
+    """ask(first, events, last): runs follow.py before a daemon that answers so."""
+    base = Path(tempfile.mkdtemp(prefix="ipclab-tools-"))
+
+    def ask(first, events, last):
+        state = {"experiment": first}
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def address_string(self):
+                return "unix"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                if self.path.endswith("/events"):
+                    state["experiment"] = last
+                    for number, (event, data) in enumerate(events, 1):
+                        text = f"id: {number}\nevent: {event}\ndata: {json.dumps(data)}\n\n"
+                        self.wfile.write(text.encode())
+                    return
+                items = {"items": [row()] if last["progress"]["runs_done"] else [], "next": None}
+                answer = items if self.path.endswith("/results") else state["experiment"]
+                self.wfile.write(json.dumps(answer).encode())
+
+        with socketserver.ThreadingUnixStreamServer(str(base / "socket"), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                return subprocess.run(
+                    [sys.executable, SOURCE / "tools/follow.py", "--socket", base / "socket", "3"],
+                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                )
+            finally:
+                server.shutdown()
+
+    yield ask
+    shutil.rmtree(base)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_all_runs_done(ask, told):
+    last = experiment("done", done=4)
+    events = [("run", RUN), ("sample", sample()), ("experiment", last)]
+    done = ask(experiment(), events if told else events[:2], last)  # or the stream ends without a word
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2,500.0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        (experiment("failed", done=3, failed=1, error="one run failed"), "is failed, 3 of 4 runs done: one run failed"),
+        (experiment("cancelled", done=2), "is cancelled, 2 of 4 runs done"),
+        (experiment("done", done=3), "is done, 3 of 4 runs done"),
+        (experiment("failed", done=0, failed=4), "is failed, 0 of 4 runs done"),
+    ],
+)
+def test_anything_else_is_a_failure(ask, last, words):
+    done = ask(experiment(), [("experiment", last)], last)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert words in done.stdout
+
+
+def test_nobody_there():
+    done = subprocess.run([sys.executable, SOURCE / "tools/follow.py", "--socket", "/nonexistent/socket", "3"],
+                          capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr.startswith("follow.py: ")
