@@ -43,6 +43,23 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("24 limits reached, 0 not told apart, 0 missed, 0 comparisons not made", done.stdout)
 
+    def test_idle_round(self):
+        once = self.root / "tests/bench/tcp-once"
+        once.write_text(ROUND.replace("1000", "0"))
+        done = self.bench("--only", "engines")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing moved in a round of 0.5 s", done.stderr)
+
+    def test_engines(self):
+        """Streams and pingpongs, of one thread and of two, in each copy mode; no row has a limit."""
+        done = self.bench("--only", "engines", "--check")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = [line for line in done.stdout.splitlines() if " B × " in line]
+        for threads in (1, 2):
+            self.assertEqual(sum(f"× {threads} " in row for row in rows), 3 * 4 + 3 * 2)
+        self.assertIn("pingpong by io_uring beside system calls", done.stdout)
+        self.assertIn("0 limits reached", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()
