@@ -268,7 +268,7 @@ static int keep_off(const struct topology *t, struct run_placement *p) {
         if (p->ends[END_FIRST].n_cpus == 0 && p->ends[END_SECOND].n_cpus == 0)
                 return 0;
         for (int other_cores = 1; other_cores >= 0 && n == 0; other_cores--)
-                for (size_t i = 0; i < t->n_cpus && n < AGENT_CPUS_MAX; i++) {
+                for (size_t i = 0; i < t->n_cpus; i++) {
                         const struct topology_cpu *cpu = &t->cpus[i];
                         if (cpu->online && cpu->allowed && !is_worker(p, cpu->id) &&
                             !(other_cores && core_has_worker(p, cpu)))
@@ -279,12 +279,13 @@ static int keep_off(const struct topology *t, struct run_placement *p) {
 
         for (unsigned e = 0; e < END_COUNT; e++) {
                 struct agent_placement *a = &p->ends[e];
-                a->leader_cpus = calloc(n, sizeof(a->leader_cpus[0]));
+                size_t most = smaller(n, AGENT_CPUS_MAX);
+                a->leader_cpus = calloc(most, sizeof(a->leader_cpus[0]));
                 if (!a->leader_cpus)
                         return -ENOMEM;
-                for (size_t i = 0; i < n; i++)
+                for (size_t i = 0; i < most; i++)
                         a->leader_cpus[i] = cpus[i];
-                a->n_leader_cpus = n;
+                a->n_leader_cpus = most;
         }
         p->daemon_cpus = util_steal(&cpus);
         p->n_daemon_cpus = n;

@@ -37,7 +37,8 @@ struct run_placement {
  *
  * Among nodes the first that fits is taken, those with memory before those without. Named placements but default bind
  * memory to their node, or to the nearest with memory. Leaders and daemon get CPUs that no worker has, where there are
- * any, those on cores without a worker before the others. A workload with one agent fills END_FIRST alone.
+ * any, those on cores without a worker before the others; a leader the first AGENT_CPUS_MAX of them, which is what its
+ * message holds, the daemon all. A workload with one agent fills END_FIRST alone.
  *
  * 0; -EINVAL with *r (422: what this machine has not, pointer below /placement); -ENOMEM.
  */

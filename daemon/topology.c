@@ -16,9 +16,8 @@
 
 #define CPU_DIR "/sys/devices/system/cpu"
 #define NODE_DIR "/sys/devices/system/node"
-#define CACHE_INDEX_MAX 10    /* the kernel numbers leaves from 0 and may hide some; no machine has as many */
-#define DISTANCE_LOCAL 10u    /* ACPI SLIT: a node to itself */
-#define CACHES_MAX (1u << 20) /* a bound on what a captured tree may claim */
+#define CACHE_INDEX_MAX 10 /* the kernel numbers leaves from 0 and may hide some; no machine has as many */
+#define DISTANCE_LOCAL 10u /* ACPI SLIT: a node to itself */
 #define KIB 1024u
 
 static pthread_rwlock_t holders = PTHREAD_RWLOCK_INITIALIZER;
@@ -443,7 +442,7 @@ static int read_cache(struct hostfs *h, int cpu, int index, struct topology_cach
 
 /* A cache is shown by every CPU that shares it; the lowest of them counts. */
 static int add_cache(struct topology *t, int cpu, struct topology_cache *c) {
-        if (c->n_cpus == 0 || c->cpus[0] != cpu || t->n_caches >= CACHES_MAX) {
+        if (c->n_cpus == 0 || c->cpus[0] != cpu) {
                 free(c->cpus);
                 return 0;
         }
@@ -465,15 +464,25 @@ static int compare_caches(const void *a, const void *b) {
         return by_type ? by_type : (x->cpus[0] > y->cpus[0]) - (x->cpus[0] < y->cpus[0]);
 }
 
+static int refuse_cache(int cpu) {
+        log_error("Cannot read the topology: CPU %d has a cache beyond index %d, the last that is looked for.", cpu,
+                  CACHE_INDEX_MAX - 1);
+        return -EBADMSG;
+}
+
 static int read_caches(struct hostfs *h, struct topology *t) {
         for (size_t i = 0; i < t->n_cpus; i++) {
-                for (int index = 0; t->cpus[i].online && index < CACHE_INDEX_MAX; index++) {
+                for (int index = 0; t->cpus[i].online && index <= CACHE_INDEX_MAX; index++) {
                         struct topology_cache c;
                         int r = read_cache(h, t->cpus[i].id, index, &c);
                         if (r == -ENOENT)
                                 continue;
                         if (r < 0)
                                 return fault(h, r);
+                        if (index == CACHE_INDEX_MAX) {
+                                free(c.cpus);
+                                return refuse_cache(t->cpus[i].id);
+                        }
                         r = add_cache(t, t->cpus[i].id, &c);
                         if (r < 0)
                                 return r;

@@ -359,6 +359,29 @@ static void memory_comes_from_the_nearest_node(void) {
         }
 }
 
+/* A message to an agent has room for some of them; the daemon may go to all. */
+static void everybody_keeps_off_on_the_largest_machines(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        struct run_placement got = {0};
+        struct refusal r = {0};
+        const struct point p = make_point(PLACEMENT_SAME_CPU, 1);
+        CHECK_INT(host_tree_unpack("one-node", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/cpu/online", "0-1499\n"), 0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/cpu/present", "0-1499\n"), 0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node0/cpulist", "0-1499\n"), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t0-1499\nMems_allowed_list:\t0\n"), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        host_tree_remove(tree);
+        CHECK_INT(placement_resolve(t, &p, &got, &r), 0);
+        topology_free(t);
+        CHECK_UINT(got.n_daemon_cpus, 1499);
+        CHECK_INT(got.daemon_cpus[1498], 1499);
+        CHECK_UINT(got.ends[END_FIRST].n_leader_cpus, AGENT_CPUS_MAX);
+        CHECK_UINT(got.ends[END_SECOND].n_leader_cpus, AGENT_CPUS_MAX);
+        run_placement_deinit(&got);
+}
+
 static void one_agent_takes_one_place(void) {
         struct topology *t = NULL;
         struct text got = {.length = 0};
@@ -620,6 +643,7 @@ int main(void) {
         RUN(threads_outnumber_cpus_however_they_are_placed);
         RUN(the_pointer_names_the_role_of_the_workload);
         RUN(memory_comes_from_the_nearest_node);
+        RUN(everybody_keeps_off_on_the_largest_machines);
         RUN(one_agent_takes_one_place);
         RUN(json_of_a_placement);
         RUN(proofs_of_pinned_threads);

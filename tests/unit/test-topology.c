@@ -197,6 +197,7 @@ static void a_tree_that_is_wrong_is_refused(void) {
                 {"/sys/devices/system/cpu/cpu0/topology/core_cpus_list", "1\n", -EBADMSG},
                 {"/sys/devices/system/cpu/cpu0/cache/index0/size", "48Q\n", -EBADMSG},
                 {"/sys/devices/system/cpu/cpu0/cache/index0/level", "99999999999999999999\n", -EBADMSG},
+                {"/sys/devices/system/cpu/cpu1/cache/index10/level", "4\n", -EBADMSG},
                 {"/sys/devices/system/node/online", "\n", -EBADMSG},
                 {"/sys/devices/system/node/online", "0-1\n", -EBADMSG}, /* node 0 knows one distance */
                 {"/sys/devices/system/node/node0/distance", "\n", -EBADMSG},
@@ -210,6 +211,10 @@ static void a_tree_that_is_wrong_is_refused(void) {
                 char tree[64];
                 struct topology *t = NULL;
                 CHECK_INT(host_tree_unpack("one-node", tree), 0);
+                /* index 10 is one too many, once it has a level */
+                CHECK_INT(host_tree_write(tree, "/sys/devices/system/cpu/cpu1/cache/index10/type", "Unified\n"), 0);
+                CHECK_INT(host_tree_write(tree, "/sys/devices/system/cpu/cpu1/cache/index10/shared_cpu_list", "1\n"),
+                          0);
                 CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
                 int r = topology_read(tree, &t);
                 host_tree_remove(tree);
