@@ -20,7 +20,7 @@ struct sampler {
         uint64_t opened_ns, taken_ns; /* window begin, last snapshot */
         uint64_t total;               /* messages between the two, all threads */
         uint32_t second;
-        uint64_t *messages, *now;                         /* per thread: at the last snapshot, at this one */
+        uint64_t *began, *messages, *now; /* per thread: at the window's begin, at the last snapshot, at this one */
         struct counters_reading *opened, *before, *after; /* per thread: at the window's begin, and as messages, now */
         struct histogram *latency; /* per thread: at the last snapshot; NULL when nothing is timed */
         struct histogram later, difference;
@@ -30,6 +30,7 @@ int sampler_new(struct agent *a, struct sampler **ret) {
         struct sampler *s = calloc(1, sizeof *s);
         if (s) {
                 s->agent = a;
+                s->began = calloc(a->n_workers, sizeof *s->began);
                 s->messages = calloc(a->n_workers, sizeof *s->messages);
                 s->now = calloc(a->n_workers, sizeof *s->now);
                 s->opened = calloc(a->n_workers, sizeof *s->opened);
@@ -38,7 +39,7 @@ int sampler_new(struct agent *a, struct sampler **ret) {
                 if (a->workers[0].latency)
                         s->latency = calloc(a->n_workers, sizeof *s->latency);
         }
-        if (!s || !s->messages || !s->now || !s->opened || !s->before || !s->after ||
+        if (!s || !s->began || !s->messages || !s->now || !s->opened || !s->before || !s->after ||
             (a->workers[0].latency && !s->latency)) {
                 sampler_free(s);
                 return failure_set(&a->failure, ENOMEM, "no memory for the samples of %" PRIu32 " threads",
@@ -54,6 +55,7 @@ void sampler_free(struct sampler *s) {
         free(s->opened);
         free(s->before);
         free(s->after);
+        free(s->began);
         free(s->messages);
         free(s->now);
         free(s->latency);
@@ -78,7 +80,7 @@ int sampler_open(struct sampler *s, uint64_t at_ns) {
         struct agent *a = s->agent;
         s->opened_ns = s->taken_ns = snapshot(s, at_ns);
         for (uint32_t i = 0; i < a->n_workers; i++) {
-                s->messages[i] = s->now[i];
+                s->began[i] = s->messages[i] = s->now[i];
                 if (s->latency)
                         histogram_snapshot(&s->latency[i], a->workers[i].latency);
         }
@@ -138,6 +140,19 @@ int sampler_take(struct sampler *s) {
         return take(s, 0);
 }
 
+/* A thread's window as a whole, also where no samples were wanted. */
+static int say_thread(struct sampler *s, uint32_t thread, const struct counters_totals *counted) {
+        struct message m = {.type = MESSAGE_THREAD,
+                            .thread = {.thread = thread, .messages = s->now[thread] - s->began[thread]}};
+        m.thread.bytes = m.thread.messages * s->agent->setup.point.message_size;
+        int r = counters_to_json(counted, &m.thread.counters);
+        if (r < 0)
+                return failure_set(&s->agent->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
+        r = leader_say(s->agent, &m);
+        message_deinit(&m);
+        return r;
+}
+
 int sampler_close(struct sampler *s, uint64_t at_ns) {
         struct window *window = &s->agent->window;
         int r = take(s, at_ns);
@@ -146,7 +161,11 @@ int sampler_close(struct sampler *s, uint64_t at_ns) {
         window->window_ns = s->taken_ns - s->opened_ns;
         window->messages = s->total;
         window->counters = (struct counters_totals){};
-        for (uint32_t i = 0; i < s->agent->n_workers; i++)
+        for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++) {
+                struct counters_totals counted = {};
+                counters_add(&counted, &s->after[i], &s->opened[i]);
                 counters_add(&window->counters, &s->after[i], &s->opened[i]);
-        return 0;
+                r = say_thread(s, i, &counted);
+        }
+        return r;
 }

@@ -36,8 +36,9 @@
 #define WORDS_MAX 600u
 
 static const char *const message_names[] = {
-        [MESSAGE_HELLO] = "hello", [MESSAGE_SETUP] = "setup",   [MESSAGE_READY] = "ready",   [MESSAGE_START] = "start",
-        [MESSAGE_ALIVE] = "alive", [MESSAGE_SAMPLE] = "sample", [MESSAGE_REPORT] = "report", [MESSAGE_ERROR] = "error",
+        [MESSAGE_HELLO] = "hello",   [MESSAGE_SETUP] = "setup",   [MESSAGE_READY] = "ready",
+        [MESSAGE_START] = "start",   [MESSAGE_ALIVE] = "alive",   [MESSAGE_SAMPLE] = "sample",
+        [MESSAGE_THREAD] = "thread", [MESSAGE_REPORT] = "report", [MESSAGE_ERROR] = "error",
 };
 
 /* When it happened, as a person would look for it in the samples. */
@@ -163,7 +164,7 @@ static void deadline_passed(struct agent_link *l) {
 static void out_of_turn(struct agent_link *l, const struct message *m) {
         static const char *const expected[] = {
                 [AGENT_STARTED] = "hello",    [AGENT_SETTING_UP] = "ready",
-                [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, sample or report",
+                [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, sample, thread or report",
                 [AGENT_REPORTED] = "nothing", [AGENT_LEAVING] = "nothing",
                 [AGENT_FAILED] = "nothing"};
         fail(l, AGENT_BROKE_PROTOCOL, "spoke out of turn: it sent \"%s\" where %s was expected", message_names[m->type],
@@ -203,12 +204,31 @@ static void take_sample(struct agent_link *l, struct message *m) {
         l->ops->sample(l->userdata, l, s);
 }
 
+static void take_thread(struct agent_link *l, struct message *m) {
+        if (l->n_threads == l->setup->point.threads || m->thread.thread != l->n_threads) {
+                fail(l, AGENT_BROKE_PROTOCOL,
+                     "sent the totals of thread %" PRIu32 " of %" PRIu32 ", after those of %" PRIu32, m->thread.thread,
+                     l->setup->point.threads, l->n_threads);
+                return;
+        }
+        l->threads[l->n_threads++] = m->thread;
+        m->thread.counters = NULL;
+}
+
 static void take_running(struct agent_link *l, struct message *m) {
         deadline_or_fail(l, l->heard_ns + silence_allowed(l));
         if (l->state != AGENT_RUNNING || m->type == MESSAGE_ALIVE)
                 return;
         if (m->type == MESSAGE_SAMPLE) {
                 take_sample(l, m);
+                return;
+        }
+        if (m->type == MESSAGE_THREAD) {
+                take_thread(l, m);
+                return;
+        }
+        if (l->n_threads < l->setup->point.threads) {
+                fail(l, AGENT_BROKE_PROTOCOL, "reports without the totals of thread %" PRIu32, l->n_threads);
                 return;
         }
         l->report = *m;
@@ -233,8 +253,8 @@ static void take(struct agent_link *l, struct message *m) {
                 l->ops->ready(l->userdata, l);
         } else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_ALIVE)
                 return; /* does not move the deadline of ready */
-        else if (l->state == AGENT_RUNNING &&
-                 (m->type == MESSAGE_ALIVE || m->type == MESSAGE_SAMPLE || m->type == MESSAGE_REPORT))
+        else if (l->state == AGENT_RUNNING && (m->type == MESSAGE_ALIVE || m->type == MESSAGE_SAMPLE ||
+                                               m->type == MESSAGE_THREAD || m->type == MESSAGE_REPORT))
                 take_running(l, m);
         else
                 out_of_turn(l, m);
@@ -405,7 +425,8 @@ int agent_link_new(struct agent_link **ret, const struct agent_link_options *o) 
         l->pidfd = o->process.pidfd;
         l->spawned_ns = l->heard_ns = util_now_ns();
         l->next_second = calloc(o->setup->point.threads, sizeof(*l->next_second));
-        int r = l->next_second ? watch(l) : -ENOMEM;
+        l->threads = calloc(o->setup->point.threads, sizeof(*l->threads));
+        int r = l->next_second && l->threads ? watch(l) : -ENOMEM;
         if (r < 0) {
                 l->control_fd = l->pidfd = -1;
                 l->has_ended = true;
@@ -433,6 +454,9 @@ void agent_link_free(struct agent_link *l) {
         util_close(l->control_fd);
         util_close(l->pidfd);
         sd_event_unref(l->event);
+        for (uint32_t i = 0; i < l->n_threads; i++)
+                free(l->threads[i].counters);
+        free(l->threads);
         free(l->next_second);
         free(l);
 }

@@ -59,6 +59,8 @@ struct agent_link {
         uint64_t cpu_ns;              /* user and system time, all threads */
         struct message ready, report; /* type MESSAGE_READY, MESSAGE_REPORT once they have come, else MESSAGE_HELLO */
         uint64_t sampled_messages, sampled_bytes;
+        struct message_thread *threads; /* of the point's threads, the n_threads first */
+        uint32_t n_threads;
 
         /* its own */
         sd_event *event;

@@ -199,6 +199,36 @@ static void put_figures(const struct result *r, struct json_writer *w) {
         json_member_string(w, "measured_by", by);
 }
 
+static void put_threads(const struct result *r, enum end end, struct json_writer *w) {
+        json_put_key(w, r->roles[end]);
+        json_array_begin(w);
+        for (uint32_t i = 0; r->threads[end] && i < r->order->point->threads; i++) {
+                const struct message_thread *t = &r->threads[end][i];
+                json_object_begin(w);
+                json_member_u64(w, "thread", t->thread);
+                json_member_u64(w, "messages", t->messages);
+                json_member_u64(w, "bytes", t->bytes);
+                json_member_raw(w, "counters", t->counters);
+                json_object_end(w);
+        }
+        json_array_end(w);
+}
+
+static void put_counters(const struct result *r, struct json_writer *w) {
+        json_put_key(w, "counters");
+        json_object_begin(w);
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end])
+                        json_member_raw(w, r->roles[end], r->reports[end]->counters);
+        json_object_end(w);
+        json_put_key(w, "threads");
+        json_object_begin(w);
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end])
+                        put_threads(r, (enum end) end, w);
+        json_object_end(w);
+}
+
 /* Of each end, and of all ends together. 0; -EBADMSG for counters that are none; -ENOMEM. */
 static int derive(const struct result *r, struct result_derived ret[END_COUNT], struct result_derived *ret_all) {
         for (int end = 0; end < END_COUNT; end++) {
@@ -234,12 +264,7 @@ int result_to_json(const struct result *r, char **ret) {
                         put_report(&w, r->roles[end], r->reports[end], &derived[end]);
         result_derived_to_json(&together, &w);
         json_member_string(&w, "counted_by", r->roles[COUNTED_END]);
-        json_put_key(&w, "counters");
-        json_object_begin(&w);
-        for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end])
-                        json_member_raw(&w, r->roles[end], r->reports[end]->counters);
-        json_object_end(&w);
+        put_counters(r, &w);
         numastat_put(&r->numa, &w);
         if (e == 0)
                 e = result_effective_to_json(r->reports, &w);

@@ -19,7 +19,8 @@ struct result {
         const struct run_order *order;
         const char *roles[END_COUNT]; /* NULL where the run has no such agent */
         const struct message_report *reports[END_COUNT];
-        struct histogram *latency; /* NULL until the first sample that has one */
+        const struct message_thread *threads[END_COUNT]; /* as many as the point has; NULL where not known */
+        struct histogram *latency;                       /* NULL until the first sample that has one */
         bool has_latency;
         struct result_series series;
         struct numastat numa; /* what the kernel counted meanwhile */

@@ -316,12 +316,30 @@ static bool samples_incomplete(struct runner *r, const struct agent_link *l) {
         return true;
 }
 
+/* And each thread has its part of it. */
+static bool threads_incomplete(struct runner *r, const struct agent_link *l) {
+        const struct message_report *m = &l->report.report;
+        uint64_t messages = 0, bytes = 0;
+        for (uint32_t i = 0; i < l->n_threads; i++) {
+                messages += l->threads[i].messages;
+                bytes += l->threads[i].bytes;
+        }
+        if (messages == m->messages && bytes == m->bytes)
+                return false;
+        fail(r,
+             "counts_disagree: threads of %s (pid %d) add up to %" PRIu64 " messages (%" PRIu64
+             " bytes), its report has %" PRIu64 " (%" PRIu64 " bytes)",
+             l->role, l->pid, messages, bytes, m->messages, m->bytes);
+        return true;
+}
+
 static void on_reported(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
         char detail[300];
-        if (violated(r, l, l->report.report.proof) || samples_incomplete(r, l))
+        if (violated(r, l, l->report.report.proof) || samples_incomplete(r, l) || threads_incomplete(r, l))
                 return;
         r->result.reports[end_of(r, l)] = &l->report.report;
+        r->result.threads[end_of(r, l)] = l->threads;
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (r->links[i]->state != AGENT_REPORTED)
                         return;

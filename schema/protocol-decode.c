@@ -16,8 +16,9 @@
 #define DETAIL_MAX 200u
 
 static const char *const type_names[] = {
-        [MESSAGE_HELLO] = "hello", [MESSAGE_SETUP] = "setup",   [MESSAGE_READY] = "ready",   [MESSAGE_START] = "start",
-        [MESSAGE_ALIVE] = "alive", [MESSAGE_SAMPLE] = "sample", [MESSAGE_REPORT] = "report", [MESSAGE_ERROR] = "error",
+        [MESSAGE_HELLO] = "hello",   [MESSAGE_SETUP] = "setup",   [MESSAGE_READY] = "ready",
+        [MESSAGE_START] = "start",   [MESSAGE_ALIVE] = "alive",   [MESSAGE_SAMPLE] = "sample",
+        [MESSAGE_THREAD] = "thread", [MESSAGE_REPORT] = "report", [MESSAGE_ERROR] = "error",
 };
 
 const char *message_type_name(enum message_type type) {
@@ -292,6 +293,12 @@ static void take_body(struct reader *r, struct message *m) {
                 return take_alive(r, &m->alive);
         case MESSAGE_SAMPLE:
                 return take_sample(r, &m->sample);
+        case MESSAGE_THREAD:
+                m->thread.thread = (uint32_t) take_integer(r, "thread", 0, SPEC_THREADS_MAX - 1);
+                m->thread.messages = take_u64(r, "messages");
+                m->thread.bytes = take_u64(r, "bytes");
+                m->thread.counters = take_object_text(r, "counters", false);
+                return;
         case MESSAGE_REPORT:
                 m->report.window_ns = take_u64(r, "window_ns");
                 m->report.messages = take_u64(r, "messages");
@@ -365,6 +372,9 @@ void message_deinit(struct message *m) {
         case MESSAGE_SAMPLE:
                 free(m->sample.latency);
                 free(m->sample.counters);
+                break;
+        case MESSAGE_THREAD:
+                free(m->thread.counters);
                 break;
         case MESSAGE_REPORT:
                 free(m->report.proof);

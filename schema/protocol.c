@@ -97,6 +97,13 @@ static int put_sample(struct json_writer *w, const struct message_sample *s) {
         return put_latency(w, s->latency);
 }
 
+static void put_thread(struct json_writer *w, const struct message_thread *t) {
+        json_member_u64(w, "thread", t->thread);
+        json_member_u64_text(w, "messages", t->messages);
+        json_member_u64_text(w, "bytes", t->bytes);
+        json_member_raw(w, "counters", t->counters);
+}
+
 static void put_report(struct json_writer *w, const struct message_report *r) {
         json_member_u64_text(w, "window_ns", r->window_ns);
         json_member_u64_text(w, "messages", r->messages);
@@ -126,6 +133,9 @@ static int put_body(struct json_writer *w, const struct message *m) {
                 return 0;
         case MESSAGE_SAMPLE:
                 return put_sample(w, &m->sample);
+        case MESSAGE_THREAD:
+                put_thread(w, &m->thread);
+                return 0;
         case MESSAGE_REPORT:
                 put_report(w, &m->report);
                 return 0;

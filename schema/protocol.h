@@ -14,6 +14,7 @@
  *                      <-        start       both are ready: the barrier
  *      alive …         ->                    at least once a second while no sample is due
  *      sample …        ->                    a second of a thread, as soon as it is over
+ *      thread …        ->                    the whole window of each thread, in their order
  *      report          ->                    the window is over, both ends have agreed on the message count
  *                      <-        (closes)    the agent exits 0
  *      error           ->                    at any time: the agent gives up, and says why
@@ -29,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROTOCOL_VERSION 1
+#define PROTOCOL_VERSION 2
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */
@@ -72,6 +73,7 @@ enum message_type {
         MESSAGE_START,
         MESSAGE_ALIVE,
         MESSAGE_SAMPLE,
+        MESSAGE_THREAD,
         MESSAGE_REPORT,
         MESSAGE_ERROR,
 };
@@ -144,6 +146,14 @@ struct message_sample {
         char *counters;            /* JSON object or NULL */
 };
 
+/* A thread's part of the report. A packet of its own, as those of a thousand threads do not fit into one. */
+struct message_thread {
+        uint32_t thread;
+        uint64_t messages;
+        uint64_t bytes;
+        char *counters; /* JSON */
+};
+
 /* Totals of the window, all threads. */
 struct message_report {
         uint64_t window_ns; /* this end's own window */
@@ -168,6 +178,7 @@ struct message {
                 struct message_start start;
                 struct message_alive alive;
                 struct message_sample sample;
+                struct message_thread thread;
                 struct message_report report;
                 struct message_error error;
         };

@@ -106,6 +106,22 @@ def test_samples_count_what_the_run_counts(client, done):
                 assert all((counters[name] is None) == (counted[name] is None) for counters in own)
 
 
+def test_threads_add_up_to_their_agent(unix):
+    spec = {"transport": "pipe", "threads": 3, "duration_seconds": 0.3, "warmup_seconds": 0}
+    (run,) = unix.items(f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}/runs")
+    result = run["result"]
+    assert set(result["threads"]) == set(result["counters"])
+    for role, threads in result["threads"].items():
+        assert [thread["thread"] for thread in threads] == [0, 1, 2]
+        assert all(thread["messages"] > 0 for thread in threads)
+        for name in ("messages", "bytes"):
+            assert sum(thread[name] for thread in threads) == result[role][name]
+        for name in ACCOUNTS:
+            assert sum(thread["counters"][name] for thread in threads) == result["counters"][role][name]
+        for thread in threads:
+            assert set(thread["counters"]) >= set(HARDWARE)
+
+
 def test_derived_figures_follow_from_counters(client, done):
     for run in client.items(f"/experiments/{done['id']}/runs"):
         result = run["result"]

@@ -226,6 +226,12 @@ static void take(struct driver_end *e, struct message *m) {
         case MESSAGE_SAMPLE:
                 take_sample(e, &m->sample);
                 break;
+        case MESSAGE_THREAD:
+                e->threads++;
+                e->threads_messages += m->thread.messages;
+                e->threads_bytes += m->thread.bytes;
+                e->threads_cpu_ns += cpu_ns(m->thread.counters);
+                break;
         case MESSAGE_REPORT:
                 e->reported = true;
                 e->report = m->report;

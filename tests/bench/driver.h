@@ -21,7 +21,8 @@ struct driver_end {
         char *proof, *effective;            /* from ready */
         struct message_report report;
         struct message_error error;
-        uint32_t samples; /* how many came */
+        uint32_t samples, threads; /* how many came */
+        uint64_t threads_messages, threads_bytes, threads_cpu_ns;
         uint64_t sampled_messages, sampled_bytes;
         uint64_t sampled_ns;     /* of thread 0 */
         uint64_t sampled_cpu_ns; /* by the samples' counters */

@@ -102,6 +102,15 @@ static void report(uint64_t window) {
                                        .proof = proof(wished("lies-at-report")),
                                        .effective = strdup("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}"),
                                        .counters = strdup("{\"partial_sends\": 0}")}};
+        struct message thread = {.type = MESSAGE_THREAD,
+                                 .thread = {.messages = wished("short-threads") ? messages - 1 : messages,
+                                            .bytes = m.report.bytes,
+                                            .counters = strdup("{\"partial_sends\": 0}")}};
+        if (!wished("no-threads") && !wished("early-report"))
+                say(&thread);
+        if (wished("same-thread-twice"))
+                say(&thread);
+        message_deinit(&thread);
         say(&m);
         message_deinit(&m);
 }

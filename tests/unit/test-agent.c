@@ -266,6 +266,31 @@ static void test_counters(void) {
         driver_deinit(&d);
 }
 
+/* Each thread's window adds up to the report's, whatever was sampled; also of more than a packet has room for. */
+static void test_totals_per_thread(void) {
+        static const struct {
+                uint32_t threads;
+                uint64_t interval_ns;
+        } cases[] = {{1, 0}, {3, 20 * NSEC_PER_MSEC}, {300, 0}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct driver d;
+                struct driver_spec s = counted_spec(5);
+                s.point.threads = cases[i].threads;
+                s.interval_ns = cases[i].interval_ns;
+                CHECK(run_well(&d, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        const struct driver_end *e = &d.ends[end];
+                        int64_t cpu = -1;
+                        CHECK_UINT(e->threads, cases[i].threads);
+                        CHECK_UINT(e->threads_messages, 5 * cases[i].threads);
+                        CHECK_UINT(e->threads_bytes, e->report.bytes);
+                        CHECK(number_in(e->report.counters, "cpu_ns", &cpu));
+                        CHECK_INT(cpu, (int64_t) e->threads_cpu_ns);
+                }
+                driver_deinit(&d);
+        }
+}
+
 static int allowed_cpus(int cpus[2]) {
         cpu_set_t set;
         int n = 0;
@@ -340,6 +365,7 @@ int main(void) {
         RUN(test_open_loop_counts_the_delay);
         RUN(test_pipe_size);
         RUN(test_counters);
+        RUN(test_totals_per_thread);
         RUN(test_proof);
         RUN(test_proof_of_a_wrong_placement);
         return check_end();

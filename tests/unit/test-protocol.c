@@ -147,6 +147,13 @@ static void small_ones_travel(void) {
         struct message alive = {.type = MESSAGE_ALIVE, .alive = {.phase = "draining"}};
         CHECK_INT(round_trip(&alive, &got), 0);
         CHECK_STRING(got.alive.phase, "draining");
+        struct message thread = {
+                .type = MESSAGE_THREAD,
+                .thread = {.thread = 1023, .messages = UINT64_MAX, .bytes = UINT64_MAX - 1, .counters = counters}};
+        CHECK_INT(round_trip(&thread, &got), 0);
+        CHECK(got.thread.thread == 1023 && got.thread.messages == UINT64_MAX && got.thread.bytes == UINT64_MAX - 1);
+        CHECK_STRING(got.thread.counters, counters);
+        message_deinit(&got);
         struct message report = {.type = MESSAGE_REPORT,
                                  .report = {.window_ns = 1,
                                             .messages = 2,
@@ -165,7 +172,7 @@ static void small_ones_travel(void) {
 }
 
 #define SETUP(point, ends, rest)                                                                                       \
-        "{\"v\":1,\"type\":\"setup\",\"end\":\"first\",\"point\":" point ",\"verify\":\"none\"," ends                  \
+        "{\"v\":2,\"type\":\"setup\",\"end\":\"first\",\"point\":" point ",\"verify\":\"none\"," ends                  \
         ",\"warmup_ns\":\"0\",\"interval_ns\":\"0\",\"stall_ns\":\"0\"" rest "}"
 #define POINT                                                                                                          \
         "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":1,\"threads\":1,"                            \
@@ -178,30 +185,30 @@ static void small_ones_travel(void) {
 #define OPTIONS(options) ",\"rate\":0,\"chunk_bytes\":\"0\",\"options\":" options
 #define REST OPTIONS("{}") PLACEMENT
 #define SAMPLE(second, latency)                                                                                        \
-        "{\"v\":1,\"type\":\"sample\",\"thread\":0,\"second\":" second ",\"interval_ns\":\"1\",\"messages\":\"1\","    \
+        "{\"v\":2,\"type\":\"sample\",\"thread\":0,\"second\":" second ",\"interval_ns\":\"1\",\"messages\":\"1\","    \
         "\"bytes\":\"1\",\"counters\":null,\"latency\":" latency "}"
 
 static const char *const bad[][2] = {
         {"", "not JSON"},
         {"[]", "an object"},
         {"{}", "\"v\" is missing"},
-        {"{\"v\":1}", "\"type\" is missing"},
-        {"{\"v\":2,\"type\":\"hello\",\"pid\":1}", "protocol version 2"},
+        {"{\"v\":2}", "\"type\" is missing"},
+        {"{\"v\":99,\"type\":\"hello\",\"pid\":1}", "protocol version 99"},
         {"{\"v\":\"1\",\"type\":\"hello\",\"pid\":1}", "\"v\" is not an integer"},
-        {"{\"v\":1,\"type\":\"hullo\",\"pid\":1}", "unknown message type"},
-        {"{\"v\":1,\"type\":7,\"pid\":1}", "not a string"},
-        {"{\"v\":1,\"type\":\"hello\"}", "\"pid\" is missing"},
-        {"{\"v\":1,\"type\":\"hello\",\"pid\":0}", "\"pid\" is not 1"},
-        {"{\"v\":1,\"type\":\"hello\",\"pid\":\"1\"}", "\"pid\" is not an integer"},
-        {"{\"v\":1,\"type\":\"hello\",\"pid\":1,\"more\":2}", "members that it should not have"},
-        {"{\"v\":1,\"type\":\"hello\",\"pid\":1,\"pid\":2}", "twice"},
-        {"{\"v\":1,\"type\":\"start\",\"start_ns\":5}", "decimal string"},
-        {"{\"v\":1,\"type\":\"start\",\"start_ns\":\"18446744073709551616\"}", "decimal string"},
-        {"{\"v\":1,\"type\":\"alive\",\"phase\":\"asleep\"}", "phase"},
-        {"{\"v\":1,\"type\":\"ready\",\"proof\":null,\"effective\":{}}", "\"proof\" is not an object"},
-        {"{\"v\":1,\"type\":\"ready\",\"proof\":{},\"effective\":[]}", "\"effective\" is not an object"},
-        {"{\"v\":1,\"type\":\"error\",\"error\":-1,\"detail\":\"\"}", "\"error\" is not 0"},
-        {"{\"v\":1,\"type\":\"report\",\"window_ns\":\"1\",\"messages\":\"1\",\"bytes\":\"1\",\"proof\":{},"
+        {"{\"v\":2,\"type\":\"hullo\",\"pid\":1}", "unknown message type"},
+        {"{\"v\":2,\"type\":7,\"pid\":1}", "not a string"},
+        {"{\"v\":2,\"type\":\"hello\"}", "\"pid\" is missing"},
+        {"{\"v\":2,\"type\":\"hello\",\"pid\":0}", "\"pid\" is not 1"},
+        {"{\"v\":2,\"type\":\"hello\",\"pid\":\"1\"}", "\"pid\" is not an integer"},
+        {"{\"v\":2,\"type\":\"hello\",\"pid\":1,\"more\":2}", "members that it should not have"},
+        {"{\"v\":2,\"type\":\"hello\",\"pid\":1,\"pid\":2}", "twice"},
+        {"{\"v\":2,\"type\":\"start\",\"start_ns\":5}", "decimal string"},
+        {"{\"v\":2,\"type\":\"start\",\"start_ns\":\"18446744073709551616\"}", "decimal string"},
+        {"{\"v\":2,\"type\":\"alive\",\"phase\":\"asleep\"}", "phase"},
+        {"{\"v\":2,\"type\":\"ready\",\"proof\":null,\"effective\":{}}", "\"proof\" is not an object"},
+        {"{\"v\":2,\"type\":\"ready\",\"proof\":{},\"effective\":[]}", "\"effective\" is not an object"},
+        {"{\"v\":2,\"type\":\"error\",\"error\":-1,\"detail\":\"\"}", "\"error\" is not 0"},
+        {"{\"v\":2,\"type\":\"report\",\"window_ns\":\"1\",\"messages\":\"1\",\"bytes\":\"1\",\"proof\":{},"
          "\"effective\":{},\"counters\":null}",
          "\"counters\" is not an object"},
         {SETUP("{}", ENDS, REST), "\"point\" is not a point"},

@@ -198,6 +198,9 @@ static const struct bad_case {
         {"receiver.impossible-sample", "receiver (pid %d) sent an impossible sample: thread 7 of 1", 1.5},
         {"receiver.same-second-twice", "receiver (pid %d) sent an impossible sample", 1.5},
         {"sender.short-samples", "counts_disagree: samples of sender (pid %d) add up to 999 messages", 1.5},
+        {"sender.short-threads", "counts_disagree: threads of sender (pid %d) add up to 999 messages", 1.5},
+        {"receiver.no-threads", "receiver (pid %d) reports without the totals of thread 0", 1.5},
+        {"sender.same-thread-twice", "sender (pid %d) sent the totals of thread 0 of 1, after those of 1", 1.5},
         {"receiver.lies-at-report", "placement_violated: receiver: ", 1.5},
         {"sender.lingers", "sender (pid %d) did not exit within 2.", 3.5},
         {"receiver.exits-badly", "receiver (pid %d) exited with status 6", 1.5},
@@ -333,6 +336,11 @@ static void good_run_has_the_receivers_figures(void) {
         CHECK_INT(half, p50 / 2);
         CHECK(member(member(result, "counters"), "responder"));
         CHECK(member(result, "initiator"));
+        const struct json *threads = member(member(result, "threads"), "responder");
+        CHECK_UINT(json_length(threads), 1);
+        CHECK_INT(json_as_i64(member(json_first(threads), "messages"), &messages), 0);
+        CHECK_INT(messages, 1000);
+        CHECK(member(json_first(threads), "bytes") && member(json_first(threads), "counters"));
 
         CHECK_INT(json_parse(verdict.agents_json, strlen(verdict.agents_json), &agents, NULL), 0);
         CHECK_UINT(json_length(agents), 2);
