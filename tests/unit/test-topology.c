@@ -7,6 +7,7 @@
 #include "schema/json.h"
 #include "tests/unit/host-tree.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 
@@ -311,6 +312,55 @@ static void a_topology_is_read_again_in_its_place(void) {
         host_tree_remove(tree);
 }
 
+#define LOOKS 30
+
+struct onlooker {
+        const char *tree;
+        const struct topology *t;
+        size_t odd; /* neither the one machine nor the other */
+};
+
+static void *look_on(void *userdata) {
+        struct onlooker *o = userdata;
+        for (int i = 0; i < LOOKS; i++) {
+                char *text = NULL;
+                topology_hold();
+                size_t n = o->t->nodes[0].n_cpus + o->t->nodes[1].n_cpus;
+                int r = topology_to_json_now(o->tree, o->t, &text);
+                o->odd += r < 0 || (n != 8 && n != 2) || o->t->nodes[0].n_cpus + o->t->nodes[1].n_cpus != n;
+                topology_release();
+                free(text);
+        }
+        return NULL;
+}
+
+/* Nobody who holds it sees it change, or what it held go. */
+static void others_look_while_it_is_read_again(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        struct onlooker onlookers[2];
+        pthread_t threads[2];
+        CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        for (size_t i = 0; i < ELEMENTS(threads); i++) {
+                onlookers[i] = (struct onlooker){.tree = tree, .t = t};
+                CHECK_INT(pthread_create(&threads[i], NULL, look_on, &onlookers[i]), 0);
+        }
+        for (int i = 0; i < LOOKS; i++) {
+                CHECK_INT(host_tree_write(tree, "/proc/self/status",
+                                          i % 2 ? "Cpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n"
+                                                : "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1\n"),
+                          0);
+                CHECK_INT(topology_reread(tree, t), 0);
+        }
+        for (size_t i = 0; i < ELEMENTS(threads); i++) {
+                CHECK_INT(pthread_join(threads[i], NULL), 0);
+                CHECK_UINT(onlookers[i].odd, 0);
+        }
+        topology_free(t);
+        host_tree_remove(tree);
+}
+
 static void json_is_of_this_moment(void) {
         char tree[64], *text = NULL;
         struct topology *t = NULL;
@@ -387,6 +437,7 @@ int main(void) {
         RUN(json_shows_what_is_not_known_as_null);
         RUN(what_comes_and_goes_is_noticed);
         RUN(a_topology_is_read_again_in_its_place);
+        RUN(others_look_while_it_is_read_again);
         RUN(json_is_of_this_moment);
         RUN(this_machine_can_be_read);
         RUN(a_capture_of_this_machine_is_this_machine);

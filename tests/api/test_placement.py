@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""What a node means for the threads of an end, by the proof of the agents."""
+
+from pathlib import Path
+
+import pytest
+
+SPEC = {"message_size": 4096, "threads": 2, "duration_seconds": 0.2, "warmup_seconds": 0}
+
+
+@pytest.fixture
+def node(unix):
+    nodes = [node for node in unix.get("/topology")["nodes"] if node["usable_cpus"]]
+    return nodes[0]
+
+
+def agents_of(unix, spec):
+    experiment = unix.wait_final(unix.post(SPEC | spec)["id"])
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["state"] == "done", run["error"]
+    return run["agents"], run["flags"]
+
+
+def test_connections_are_pinned_on_a_node(unix, node):
+    place = {"node": node["id"]}
+    agents, flags = agents_of(unix, {"transport": "tcp", "placement": {"server": place, "client": place}})
+    cpus = [agent["placement"]["cpus"] for agent in agents]
+    assert cpus[0] == node["usable_cpus"][:2]
+    assert len(node["usable_cpus"]) < 4 or not set(cpus[0]) & set(cpus[1])
+    for agent, own in zip(agents, cpus, strict=True):
+        assert agent["placement"]["roam"] is False
+        assert [thread["affinity"] for thread in agent["proof"]["threads"]] == [[own[i % len(own)]] for i in range(2)]
+    assert ("placement:shared-cpus" in flags) == (len(node["usable_cpus"]) < 4)
+
+
+def test_threads_roam_on_a_node_as_under_numactl(unix, node):
+    agents, _ = agents_of(unix, {"transport": "pipe", "placement": {"sender": {"node": node["id"]}}})
+    assert agents[0]["placement"]["roam"] is True
+    for thread in agents[0]["proof"]["threads"]:
+        assert sorted(thread["affinity"]) == sorted(node["usable_cpus"])
+    assert agents[1]["placement"]["cpus"] == []
+
+
+def test_memory_is_shown_as_it_is_now(unix):
+    """MemTotal of each node, which does not move; numa_balancing as /proc has it."""
+    topology = unix.get("/topology")
+    setting = Path("/proc/sys/kernel/numa_balancing")
+    assert topology["numa_balancing"] == (int(setting.read_text()) if setting.exists() else None)
+    for node in topology["nodes"]:
+        text = Path(f"/sys/devices/system/node/node{node['id']}/meminfo")
+        if text.exists():
+            assert node["memory_bytes"] == int(text.read_text().split("MemTotal:")[1].split()[0]) * 1024
+        assert node["memory_free_bytes"] <= node["memory_bytes"]
+        assert node["memory_free_bytes"] > 0 or not node["has_memory"]
