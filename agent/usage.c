@@ -9,6 +9,7 @@
 #include "agent/usage.h"
 
 #include "agent/agent.h"
+#include "agent/phases.h"
 #include "agent/procfs.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -105,8 +106,15 @@ static int add_worker(struct usage *u, const struct worker *w) {
         return r;
 }
 
+/* Of who sends so: a receiver has nothing to be notified of. */
+static bool is_notified(const struct agent *a) {
+        const struct point *p = &a->setup.point;
+        return p->transport == TRANSPORT_TCP && p->copy_mode == COPY_ZERO &&
+               (p->workload == WORKLOAD_PINGPONG || phases_sends(a) || phases_duplex(a));
+}
+
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
-        struct usage u = {};
+        struct usage u = {.zerocopy = is_notified(a)};
         int r = add_worker(&u, &a->workers[thread]);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", thread,
@@ -122,6 +130,7 @@ void usage_add(struct usage *into, const struct usage *later, const struct usage
                        *then = (const uint64_t *) (const void *) earlier;
         for (size_t i = 0; i < offsetof(struct usage, migrations_error) / sizeof(uint64_t); i++)
                 sum[i] += now[i] - then[i];
+        into->zerocopy = into->zerocopy || later->zerocopy;
         if (later->migrations_error)
                 into->migrations_error = later->migrations_error;
         else if (earlier->migrations_error)
@@ -149,9 +158,9 @@ static void put_cpu_time(struct json_writer *w, const struct usage *u) {
         json_member_u64(w, "system_ns", u->cpu_ns - user_ns);
 }
 
-/* Only of who sends without copying. Of the sends notified in the window, which some older ones may be. */
+/* Of who sends without copying, also in a second without a send: notifications of those before it may have come. */
 static void put_zerocopy(struct json_writer *w, const struct usage *u) {
-        if (u->zerocopy_sends == 0)
+        if (!u->zerocopy && !u->zerocopy_sends && !u->zerocopy_completions && !u->zerocopy_copied && !u->enobufs)
                 return;
         json_member_u64(w, "zerocopy_sends", u->zerocopy_sends);
         json_member_u64(w, "zerocopy_completions", u->zerocopy_completions);

@@ -10,6 +10,7 @@
  * Source: man 5 proc (task/TID/stat, status, sched), man 3 pthread_getcpuclockid.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct agent;
@@ -24,6 +25,7 @@ struct usage {
         uint64_t user_ticks, system_ticks; /* how the kernel divides it, in clock ticks */
         uint64_t migrations;
         int migrations_error; /* errno; 0 = known */
+        bool zerocopy;        /* the mode is such that the kernel notifies */
 };
 
 /* The counters of a worker since its thread began. 0; negative errno with a->failure. */
@@ -33,7 +35,7 @@ void usage_add(struct usage *into, const struct usage *later, const struct usage
 
 /* Members of a counters object under construction: integers; context_switches = voluntary_switches +
  * involuntary_switches, page_faults = minor_faults + major_faults, task_clock_ns = cpu_ns = user_ns + system_ns;
- * zerocopy_… only of who sends so. What cannot be told is null, with the reason in NAME_reason. */
+ * zerocopy_… and enobufs only of who sends so. What cannot be told is null, with the reason in NAME_reason. */
 void usage_to_json(const struct usage *u, struct json_writer *w);
 
 #endif

@@ -206,6 +206,57 @@ static void test_descriptors_left(void) {
         util_close(fd);
 }
 
+static int64_t usage_number(const struct usage *u, const char *name) {
+        struct json_writer w;
+        _cleanup_free_ char *text = NULL;
+        struct json *root = NULL;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        usage_to_json(u, &w);
+        json_object_end(&w);
+        int r = json_writer_steal(&w, &text, NULL);
+        json_writer_deinit(&w);
+        if (r < 0 || json_parse(text, strlen(text), &root, NULL) < 0)
+                return -2;
+        int64_t v = number(root, name);
+        json_free(root);
+        return v;
+}
+
+/* A second in which nothing was sent still has what came back: the seconds add up to the window. */
+static void test_zerocopy_without_a_send(void) {
+        struct usage none = {0}, late = {.zerocopy_completions = 3, .zerocopy_copied = 2}, refused = {.enobufs = 4};
+        struct usage idle = {.zerocopy = true};
+        CHECK_INT(usage_number(&none, "zerocopy_sends"), -1);
+        CHECK_INT(usage_number(&none, "enobufs"), -1);
+        CHECK_INT(usage_number(&late, "zerocopy_sends"), 0);
+        CHECK_INT(usage_number(&late, "zerocopy_completions"), 3);
+        CHECK_INT(usage_number(&late, "zerocopy_copied"), 2);
+        CHECK_INT(usage_number(&refused, "enobufs"), 4);
+        CHECK_INT(usage_number(&idle, "zerocopy_completions"), 0);
+        usage_add(&none, &idle, &idle);
+        CHECK_INT(usage_number(&none, "zerocopy_sends"), 0);
+}
+
+/* The mode is whose messages the kernel tells of: a receiver of a stream sends none. */
+static void test_who_is_notified(void) {
+        static struct fixture f;
+        struct counters_reading r;
+        fixture_init(&f, &perf_source_none);
+        f.agent.setup.point = (struct point){.transport = TRANSPORT_TCP, .copy_mode = COPY_ZERO};
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                f.agent.end = end;
+                f.agent.setup.point.workload = WORKLOAD_STREAM;
+                CHECK(counters_read(f.counters, 0, &r) == 0 && r.usage.zerocopy == (end == END_FIRST));
+                f.agent.setup.point.workload = WORKLOAD_PINGPONG;
+                CHECK(counters_read(f.counters, 0, &r) == 0 && r.usage.zerocopy);
+                f.agent.setup.point.copy_mode = COPY_ONE;
+                CHECK(counters_read(f.counters, 0, &r) == 0 && !r.usage.zerocopy);
+                f.agent.setup.point.copy_mode = COPY_ZERO;
+        }
+        fixture_deinit(&f);
+}
+
 static void test_source(void) {
         struct agent a = {.setup = {.point = {.workload = WORKLOAD_STREAM}}};
         CHECK(counters_source(&a) == &perf_source_kernel);
@@ -218,6 +269,8 @@ int main(void) {
         RUN(test_accounts);
         RUN(test_short_of_descriptors);
         RUN(test_descriptors_left);
+        RUN(test_zerocopy_without_a_send);
+        RUN(test_who_is_notified);
         RUN(test_source);
         return check_end();
 }
