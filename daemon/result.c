@@ -19,6 +19,7 @@
 
 #define ENDS_DIFFER 0.03   /* throughput of the two ends */
 #define STEADY_WITHIN 0.10 /* first against last third of the window */
+#define STAMPED_MIN 16u
 
 /* The end that counters are told of where one has to stand for both, as in a table of results: who sends, serves,
  * initiates, or the only one. */
@@ -130,15 +131,20 @@ static const char *latency_kind(enum workload w) {
         }
 }
 
+/* Why there is none. A message of tcp carries the time of its sending where it is long enough (agent/tcp.h). */
+static const char *no_latency(const struct point *p) {
+        if (p->transport != TRANSPORT_TCP || p->workload != WORKLOAD_STREAM)
+                return "a closed-loop stream has no latency of its own; pingpong measures it";
+        return p->message_size < STAMPED_MIN ? "a message shorter than 16 bytes does not carry the time of its sending"
+                                             : "no stamped message arrived in the window";
+}
+
 static void put_latencies(const struct result *r, struct json_writer *w) {
         struct latency_summary s;
         bool round_trip = r->order->point->workload == WORKLOAD_PINGPONG;
         if (!r->latency || histogram_summarize(r->latency, &s) < 0) {
-                bool tcp = r->order->point->transport == TRANSPORT_TCP && !round_trip;
                 json_member_null(w, "latency_ns");
-                json_member_string(w, "latency_reason",
-                                   tcp ? "a message shorter than 16 bytes does not carry the time of its sending"
-                                       : "a closed-loop stream has no latency of its own; pingpong measures it");
+                json_member_string(w, "latency_reason", no_latency(r->order->point));
                 return;
         }
         put_latency(w, "latency_ns", &s, latency_kind(r->order->point->workload), 1);

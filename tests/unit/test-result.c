@@ -5,7 +5,9 @@
 #include "daemon/result.h"
 
 #include "check.h"
+#include "schema/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -48,7 +50,46 @@ static void test_above_memcpy_ceiling(void) {
         }
 }
 
+static const struct {
+        enum transport transport;
+        uint64_t message_size;
+        const char *reason;
+} silent_cases[] = {
+        {TRANSPORT_PIPE, 4096, "a closed-loop stream has no latency of its own; pingpong measures it"},
+        {TRANSPORT_TCP, 15, "a message shorter than 16 bytes does not carry the time of its sending"},
+        {TRANSPORT_TCP, 16, "no stamped message arrived in the window"},
+        {TRANSPORT_TCP, 1 << 20, "no stamped message arrived in the window"},
+};
+
+/* Why there is no latency, by what the run was and not by its transport alone. */
+static void test_latency_reason(void) {
+        for (size_t i = 0; i < sizeof(silent_cases) / sizeof(silent_cases[0]); i++) {
+                struct point point = {.transport = silent_cases[i].transport,
+                                      .message_size = silent_cases[i].message_size,
+                                      .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char object[] = "{}";
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 100,
+                                           .bytes = 100,
+                                           .effective = object,
+                                           .counters = object};
+                struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
+                struct json *root = NULL;
+                const char *reason = "";
+                char *text = NULL;
+                CHECK_INT(result_to_json(&r, &text), 0);
+                CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+                CHECK_INT(json_as_string(json_get(root, "latency_reason"), &reason), 0);
+                CHECK_STRING(reason, silent_cases[i].reason);
+                json_free(root);
+                free(text);
+        }
+}
+
 int main(void) {
         RUN(test_above_memcpy_ceiling);
+        RUN(test_latency_reason);
         return check_end();
 }
