@@ -194,12 +194,13 @@ static void sysv_effective(const struct agent *a, struct json_writer *w) {
         const struct ids *all = a->transport_data;
         struct msqid_ds ds;
         queues_effective(a, w);
+        errno = ENOENT; /* where there is no queue to be asked */
         if (all && msgctl(all[0].there, IPC_STAT, &ds) == 0) {
                 json_member_u64(w, "queue_bytes", ds.msg_qbytes);
                 json_member_u64(w, "queue_messages", ds.msg_qbytes / queues_packet(a));
         } else {
                 json_member_null(w, "queue_bytes");
-                json_member_string(w, "queue_bytes_reason", "the queue is gone");
+                json_member_string(w, "queue_bytes_reason", strerrordesc_np(errno));
         }
 }
 

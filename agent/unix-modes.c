@@ -6,6 +6,8 @@
  *
  *      two-copy   write, sendto   into the kernel, and out of it
  *      one-copy   sendmsg         the same, without packing the message's fields together first
+ *
+ * With io_uring (transport-uring.c) these are its operations send and sendmsg.
  */
 
 #include "agent/descriptor.h"
@@ -155,6 +157,7 @@ void unix_modes_effective(const struct agent *a, struct json_writer *w) {
                 return;
         json_member_string(w, "send_method",
                            f                                                   ? "sendmsg"
+                           : a->setup.point.engine == ENGINE_IO_URING          ? "send"
                            : a->setup.point.transport == TRANSPORT_UNIX_STREAM ? "write"
                                                                                : "sendto");
         if (f)
