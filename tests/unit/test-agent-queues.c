@@ -9,14 +9,18 @@
 #include "check.h"
 #include "schema/json.h"
 #include "schema/util.h"
-#include "tests/bench/driver.h"
+#include "strike.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 
 #define STALL_NS (200 * NSEC_PER_MSEC)
@@ -27,8 +31,6 @@ static const enum transport transports[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_
 static const enum transport queues[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_POSIX};
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
 
-static const char *isolation_trouble; /* NULL: queues are this program's own */
-
 static const char *agent_path(void) {
         static char path[512];
         const char *root = getenv("IPCLAB_BUILD_ROOT");
@@ -36,38 +38,10 @@ static const char *agent_path(void) {
         return path;
 }
 
-static int write_text(const char *path, const char *text) {
-        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        return write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
 static int64_t read_number(const char *path) {
         int64_t v = -1;
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         return f && fscanf(f, "%" SCNd64, &v) == 1 ? v : -1;
-}
-
-/* As root of a user namespace where there is no other way. */
-static void isolate(void) {
-        char map[32];
-        if (unshare(CLONE_NEWIPC) == 0)
-                return;
-        unsigned uid = geteuid(), gid = getegid();
-        if (unshare(CLONE_NEWUSER | CLONE_NEWIPC) < 0) {
-                isolation_trouble = "neither an IPC namespace nor a user namespace is to be had here";
-                return;
-        }
-        (void) snprintf(map, sizeof map, "0 %u 1", uid);
-        int r = write_text("/proc/self/setgroups", "deny");
-        if (r == 0)
-                r = write_text("/proc/self/uid_map", map);
-        (void) snprintf(map, sizeof map, "0 %u 1", gid);
-        if (r == 0)
-                r = write_text("/proc/self/gid_map", map);
-        if (r < 0)
-                isolation_trouble = "this user cannot be mapped into a user namespace";
 }
 
 static struct driver_spec spec_of(enum transport t, enum workload k) {
@@ -99,16 +73,6 @@ static bool number_in(const char *text, const char *key, uint64_t *ret) {
         json_free(root);
         *ret = (uint64_t) v;
         return found;
-}
-
-/* Lines of /proc/sysvipc/msg below its headline: this namespace's System V queues. */
-static int queues_left(void) {
-        char line[400];
-        int n = -1;
-        _cleanup_fclose_ FILE *f = fopen("/proc/sysvipc/msg", "re");
-        while (f && fgets(line, sizeof line, f))
-                n++;
-        return n;
 }
 
 static void test_every_byte_arrives(void) {
@@ -143,7 +107,7 @@ static void test_every_byte_arrives(void) {
                                 CHECK(!told || chunk == cases[i].chunk);
                                 driver_deinit(&d);
                         }
-        CHECK_INT(queues_left(), 0);
+        CHECK_NO_FAULT(strike_litter());
 }
 
 static void test_every_verification_by_time(void) {
@@ -213,7 +177,7 @@ static void test_many_threads(void) {
                 CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * s.point.threads);
                 driver_deinit(&d);
         }
-        CHECK_INT(queues_left(), 0);
+        CHECK_NO_FAULT(strike_litter());
 }
 
 static void expect_refusal(const struct driver_spec *s, const char *words) {
@@ -222,7 +186,7 @@ static void expect_refusal(const struct driver_spec *s, const char *words) {
         if (r == 0 || !strstr(d.trouble, words))
                 CHECK_FAIL("%d, \"%s\"; expected words: %s", r, d.trouble, words);
         driver_deinit(&d);
-        CHECK_INT(queues_left(), 0);
+        CHECK_NO_FAULT(strike_litter());
 }
 
 /* What is beyond the namespace's limits is said before anything is sent: System V would wait for ever. */
@@ -246,19 +210,29 @@ static void test_limits_are_named(void) {
         expect_refusal(&s, words);
 }
 
-/* Strikes one end in mid-run and waits for what the other says. */
-static int strike(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
-        int r = driver_open(d, s);
-        if (r == 0)
-                r = driver_start(d);
-        if (r < 0)
-                return r;
-        (void) poll(NULL, 0, 60);
-        (void) kill(d->ends[victim].pid, signal);
-        if (signal == SIGSTOP)
-                d->ends[victim].gone = true; /* says nothing any more: only the other is waited for */
-        r = driver_collect(d, util_now_ns() + s->duration_ns + 10 * NSEC_PER_SEC);
-        return d->ends[victim == END_FIRST ? END_SECOND : END_FIRST].failed ? 0 : r ? r : -EPROTO;
+static bool litter_is(const char *beginning) {
+        const char *litter = strike_litter();
+        return litter && strncmp(litter, beginning, strlen(beginning)) == 0;
+}
+
+/* What strike.h looks for is found where it is. */
+static void test_litter_is_seen(void) {
+        CHECK_NO_FAULT(strike_litter());
+        int id = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+        CHECK(id >= 0 && litter_is("1 System V queues"));
+        CHECK_INT(msgctl(id, IPC_RMID, NULL), 0);
+        id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+        CHECK(id >= 0 && litter_is("1 System V segments"));
+        CHECK_INT(shmctl(id, IPC_RMID, NULL), 0);
+        int fd = shm_open("/left", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+        CHECK(fd >= 0 && litter_is("1 objects in /dev/shm"));
+        util_close(fd);
+        CHECK_INT(shm_unlink("/left"), 0);
+        mqd_t queue = mq_open("/left", O_CREAT | O_RDWR, 0600, NULL);
+        CHECK(queue >= 0 && litter_is("1 POSIX queues"));
+        (void) mq_close(queue);
+        CHECK_INT(mq_unlink("/left"), 0);
+        CHECK_NO_FAULT(strike_litter());
 }
 
 /* The end that is left removes what both had, and the next run goes well. */
@@ -271,30 +245,17 @@ static void test_an_end_that_is_struck(void) {
                                 spec_of(transports[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)]);
                         enum end victim = (enum end)(n % END_COUNT);
                         int signal = signals[n / END_COUNT];
-                        const struct driver_end *witness = &d.ends[victim == END_FIRST ? END_SECOND : END_FIRST];
-                        s.duration_ns = signal == SIGKILL ? 20 * NSEC_PER_SEC : 100 * NSEC_PER_MSEC;
+                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : 100 * NSEC_PER_MSEC;
                         s.stall_ns = STALL_NS;
                         s.point.threads = 2;
                         s.chunk_bytes = i % 2 ? 1000 : 0;
-                        uint64_t begin = util_now_ns();
-                        CHECK_INT(strike(&d, &s, victim, signal), 0);
-                        CHECK(util_now_ns() - begin < 5 * NSEC_PER_SEC);
-                        if (strncmp(witness->error.detail, "peer ", 5) != 0 ||
-                            !strstr(witness->error.detail, d.ends[victim].role))
-                                CHECK_FAIL("%s: %s", transport_name(s.point.transport), witness->error.detail);
-                        (void) kill(d.ends[victim].pid, SIGKILL);
-                        CHECK_INT(driver_close(&d), 0); /* the run's directory was empty */
-                        CHECK_INT(queues_left(), 0);
-                        driver_deinit(&d);
-                        s.duration_ns = 0;
-                        s.messages = 10;
-                        CHECK(run_well(&d, &s));
+                        CHECK_NO_FAULT(strike(&d, &s, victim, signal));
                         driver_deinit(&d);
                 }
 }
 
 int main(void) {
-        isolate();
+        const char *isolation_trouble = strike_isolate();
         if (isolation_trouble) {
                 printf("skipped: %s\n", isolation_trouble);
                 return 77;
@@ -305,6 +266,7 @@ int main(void) {
         RUN(test_depth);
         RUN(test_many_threads);
         RUN(test_limits_are_named);
+        RUN(test_litter_is_seen);
         RUN(test_an_end_that_is_struck);
         return check_end();
 }

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_TESTS_STRIKE_H
+#define IPCLAB_TESTS_STRIKE_H
+
+/*
+ * One end of a pair of agents is killed or stopped in the middle of a run. The other says so, by its role; nothing is
+ * left: no System V object, nothing in /dev/shm, no POSIX queue, nothing in the run's directory; and the next run of
+ * the same kind goes well. For tests that are in namespaces of their own, where what is left is theirs.
+ */
+
+#include "schema/util.h"
+#include "tests/bench/driver.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#define STRIKE_NEVER_NS (600 * NSEC_PER_SEC) /* a window that ends because of the blow, or not at all */
+#define STRIKE_PATIENCE_NS (60 * NSEC_PER_SEC)
+
+/* For check.h: NULL, or what strike() or strike_litter() say. */
+#define CHECK_NO_FAULT(fault)                                                                                          \
+        do {                                                                                                           \
+                const char *_fault = (fault);                                                                          \
+                if (_fault)                                                                                            \
+                        CHECK_FAIL("%s", _fault);                                                                      \
+        } while (0)
+
+static int strike_write(const char *path, const char *text) {
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+/* As root of a user namespace where there is no other way. */
+static const char *strike_unshare(void) {
+        char map[32];
+        if (unshare(CLONE_NEWIPC | CLONE_NEWNS) == 0)
+                return NULL;
+        unsigned uid = geteuid(), gid = getegid();
+        if (unshare(CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWNS) < 0)
+                return "neither an IPC namespace nor a user namespace is to be had here";
+        (void) snprintf(map, sizeof map, "0 %u 1", uid);
+        int r = strike_write("/proc/self/setgroups", "deny");
+        if (r == 0)
+                r = strike_write("/proc/self/uid_map", map);
+        (void) snprintf(map, sizeof map, "0 %u 1", gid);
+        if (r == 0)
+                r = strike_write("/proc/self/gid_map", map);
+        return r < 0 ? "this user cannot be mapped into a user namespace" : NULL;
+}
+
+/* An IPC namespace and a /dev/shm of this program's own. NULL; or why there are none. To be called once, while there is
+ * one thread. */
+static const char *strike_isolate(void) {
+        const char *trouble = strike_unshare();
+        if (trouble)
+                return trouble;
+        if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
+                return "there is no /dev/shm of one's own to be had here";
+        return NULL;
+}
+
+/* Lines below the headline; -1: unreadable. */
+static int strike_lines(const char *path) {
+        char line[400];
+        int n = -1;
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        while (f && fgets(line, sizeof line, f))
+                n++;
+        return n;
+}
+
+static int strike_entries(int fd) {
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        int n = 0;
+        if (!dir)
+                return -1;
+        for (struct dirent *e; (e = readdir(dir));)
+                n += e->d_name[0] != '.';
+        (void) closedir(dir);
+        return n;
+}
+
+/* POSIX queues of this namespace: the file system that has them, mounted nowhere. -1: it cannot be looked at. */
+static int strike_mqueues(void) {
+        _cleanup_close_ int context = fsopen("mqueue", FSOPEN_CLOEXEC);
+        if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return errno == ENODEV ? 0 : -1; /* a kernel without such queues has none */
+        _cleanup_close_ int mounted = fsmount(context, FSMOUNT_CLOEXEC, 0);
+        return mounted < 0 ? -1 : strike_entries(openat(mounted, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* What lies about in the namespaces, or cannot be looked at; NULL: nothing. */
+static const char *strike_litter(void) {
+        static char text[200];
+        const struct {
+                const char *what;
+                int n;
+        } all[] = {
+                {"System V queues", strike_lines("/proc/sysvipc/msg")},
+                {"System V segments", strike_lines("/proc/sysvipc/shm")},
+                {"System V semaphores", strike_lines("/proc/sysvipc/sem")},
+                {"objects in /dev/shm", strike_entries(open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC))},
+                {"POSIX queues", strike_mqueues()},
+        };
+        for (size_t i = 0; i < ELEMENTS(all); i++)
+                if (all[i].n != 0) {
+                        (void) snprintf(text, sizeof text, "%d %s (-1: cannot be looked at)", all[i].n, all[i].what);
+                        return text;
+                }
+        return NULL;
+}
+
+/* The blow falls while the pair is at work; then the witness is waited for. */
+static int strike_blow(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        int r = driver_open(d, s);
+        if (r == 0)
+                r = driver_start(d);
+        if (r < 0)
+                return r;
+        (void) poll(NULL, 0, 60);
+        (void) kill(d->ends[victim].pid, signal);
+        if (signal == SIGSTOP)
+                d->ends[victim].gone = true; /* says nothing any more: only the other is waited for */
+        r = driver_collect(d, util_now_ns() + STRIKE_PATIENCE_NS);
+        return d->ends[victim == END_FIRST ? END_SECOND : END_FIRST].failed ? 0 : r ? r : -EPROTO;
+}
+
+/* Who is stopped in a run by count is found out as a stall of the thread that waits for it, else as a peer. */
+static bool strike_reason_is_right(const struct driver *d, enum end victim, int signal) {
+        const struct driver_end *witness = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+        const char *detail = witness->error.detail;
+        if (signal == SIGSTOP && witness->error.error != ETIMEDOUT)
+                return false;
+        if (signal == SIGSTOP && d->spec.messages)
+                return strstr(detail, "stalled") != NULL;
+        return witness->error.error != 0 && strncmp(detail, "peer ", 5) == 0 && strstr(detail, d->ends[victim].role);
+}
+
+static int strike_next(const struct driver_spec *s, char *ret_trouble, size_t size) {
+        struct driver d;
+        struct driver_spec next = *s;
+        next.duration_ns = 0;
+        next.messages = 10;
+        next.stall_ns = 5 * NSEC_PER_SEC; /* a busy machine is no fault */
+        int r = driver_run(&d, &next);
+        if (r < 0)
+                (void) snprintf(ret_trouble, size, "the next run: %s", d.trouble);
+        driver_deinit(&d);
+        return r;
+}
+
+/* NULL when all of it is as it should be; else a sentence. d is for driver_deinit() and still says what each end said.
+ * s is to be a run that does not end by itself before it is found out. */
+static const char *strike(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        static char text[500];
+        const struct driver_end *witness = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
+        int r = strike_blow(d, s, victim, signal);
+        if (r < 0) {
+                (void) snprintf(text, sizeof text, "the witness does not say that it failed (%d): %s", r, d->trouble);
+                return text;
+        }
+        if (!strike_reason_is_right(d, victim, signal)) {
+                (void) snprintf(text, sizeof text, "the witness says %d, \"%s\"", witness->error.error,
+                                witness->error.detail);
+                return text;
+        }
+        (void) kill(d->ends[victim].pid, SIGKILL);
+        if (driver_close(d) < 0) /* the run's directory is among it */
+                return d->trouble;
+        if (!WIFEXITED(witness->status) || WEXITSTATUS(witness->status) != 1) {
+                (void) snprintf(text, sizeof text, "the witness ended with status %#x", (unsigned) witness->status);
+                return text;
+        }
+        const char *litter = strike_litter();
+        if (litter)
+                return litter;
+        return strike_next(s, text, sizeof text) < 0 ? text : NULL;
+}
+
+#endif
