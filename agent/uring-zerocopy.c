@@ -31,8 +31,10 @@ struct uring_zerocopy {
         struct io_uring ring;
         int fd;
         uint8_t sqe_flags;
-        bool fixed;      /* the messages are registered, in the pool's order */
-        int fixed_error; /* why they are not */
+        bool gathers;       /* messages have several fields */
+        bool fixed;         /* the messages are registered, in the pool's order */
+        bool fixed_vectors; /* and the kernel takes them in several pieces, as far as is known */
+        int fixed_error;    /* why they are not registered */
 };
 
 static int set_up(struct io_uring *ring) {
@@ -59,7 +61,8 @@ static void enroll(struct uring_zerocopy *u, const struct zerocopy *z) {
         for (uint32_t i = 0; i < z->n; i++)
                 all[i] = (struct iovec){.iov_base = z->messages[i]->memory, .iov_len = z->messages[i]->length};
         u->fixed_error = -io_uring_register_buffers(&u->ring, all, z->n);
-        u->fixed = u->fixed_error == 0;
+        u->fixed = u->fixed_vectors = u->fixed_error == 0;
+        u->gathers = z->messages[0]->n > 1;
         if (io_uring_register_files(&u->ring, &u->fd, 1) == 0) {
                 u->fd = 0;
                 u->sqe_flags = IOSQE_FIXED_FILE;
@@ -132,15 +135,20 @@ static int complete(struct worker *w, struct uring_zerocopy *u, struct zerocopy 
         }
 }
 
+/* One piece goes without a message header, which the kernel need not fetch then. */
 static int send_once(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, struct msghdr *m, int flags) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+        bool one = m->msg_iovlen == 1;
         if (!sqe)
                 return -EBUSY; /* cannot be: one is under way at a time */
-        io_uring_prep_sendmsg_zc(sqe, u->fd, m, (unsigned) (flags | MSG_NOSIGNAL));
+        if (one)
+                io_uring_prep_send_zc(sqe, u->fd, m->msg_iov->iov_base, m->msg_iov->iov_len, flags | MSG_NOSIGNAL, 0);
+        else
+                io_uring_prep_sendmsg_zc(sqe, u->fd, m, (unsigned) (flags | MSG_NOSIGNAL));
         sqe->ioprio |= IORING_SEND_ZC_REPORT_USAGE;
         sqe->flags |= u->sqe_flags;
         sqe->user_data = z->current;
-        if (u->fixed) {
+        if (one ? u->fixed : u->fixed_vectors) {
                 sqe->ioprio |= IORING_RECVSEND_FIXED_BUF;
                 sqe->buf_index = (uint16_t) z->current;
         }
@@ -152,9 +160,8 @@ ssize_t uring_zerocopy_send(struct worker *w, struct uring_zerocopy *u, struct z
         struct msghdr m = {.msg_iov = rest};
         m.msg_iovlen = fields_after(z->messages[z->current], sent, rest);
         int n = send_once(w, u, z, &m, flags);
-        if (n == -EINVAL && u->fixed) { /* a kernel that takes registered memory in one piece only */
-                u->fixed = false;
-                u->fixed_error = EINVAL;
+        if (n == -EINVAL && m.msg_iovlen > 1 && u->fixed_vectors) { /* a kernel that takes them in one piece only */
+                u->fixed_vectors = false;
                 n = send_once(w, u, z, &m, flags);
         }
         if (n >= 0)
@@ -218,11 +225,12 @@ int uring_zerocopy_fd(const struct uring_zerocopy *u) {
 }
 
 void uring_zerocopy_effective(const struct uring_zerocopy *u, struct json_writer *w) {
-        json_member_bool(w, "pool_registered", u->fixed);
-        if (u->fixed)
+        bool used = u->gathers ? u->fixed_vectors : u->fixed;
+        json_member_bool(w, "pool_registered", used);
+        if (used)
                 return;
         json_member_string(w, "pool_registered_reason",
-                           u->fixed_error == ENOMEM   ? "RLIMIT_MEMLOCK is too small for the pool"
-                           : u->fixed_error == EINVAL ? "this kernel sends registered memory in one piece only"
+                           u->fixed                   ? "this kernel sends registered memory in one piece only"
+                           : u->fixed_error == ENOMEM ? "RLIMIT_MEMLOCK is too small for the pool"
                                                       : strerrordesc_np(u->fixed_error));
 }

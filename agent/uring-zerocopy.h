@@ -3,15 +3,17 @@
 #define IPCLAB_AGENT_URING_ZEROCOPY_H
 
 /*
- * Messages that io_uring sends without copying them (sendmsg_zc), from a pool as in zerocopy.h. The ring is one of its
+ * Messages that io_uring sends without copying them, from a pool as in zerocopy.h: by sendmsg_zc what lies in several
+ * fields, by send_zc what lies, or is left, in one. The ring is one of its
  * own beside that of uring.h: a send gives two completions, the second of which, the notification that the kernel has
  * done with the bytes, comes at any time later and must not be taken for that of another operation. A send that fails
  * may have a notification too: IORING_CQE_F_MORE tells.
  *
- * The pool's messages are registered with the ring where the kernel takes registered memory in several pieces (since
- * 6.15) and RLIMIT_MEMLOCK allows; else the pages are looked up for each send, and the report says why.
+ * The pool's messages are registered with the ring where RLIMIT_MEMLOCK allows; but a kernel takes registered memory in
+ * several pieces only since 6.15. Else the pages are looked up for each send, and the report says why.
  *
- * Source: man 3 io_uring_prep_sendmsg_zc; Linux io_uring/net.c (io_sendmsg_zc), io_uring/notif.c.
+ * Source: man 3 io_uring_prep_sendmsg_zc, io_uring_prep_send_zc; Linux io_uring/net.c (io_sendmsg_zc),
+ * io_uring/notif.c.
  */
 
 #include "agent/worker.h"
@@ -28,7 +30,8 @@ struct uring_zerocopy;
 int uring_zerocopy_new(struct worker *w, const struct zerocopy *z, struct uring_zerocopy **ret);
 struct uring_zerocopy *uring_zerocopy_free(struct uring_zerocopy *u);
 
-/* As sendmsg(2), what lies behind the first `sent` bytes of the current message. Counts what was notified meanwhile. */
+/* As sendmsg(2) or send(2), what lies behind the first `sent` bytes of the current message. Counts what was notified
+ * meanwhile. */
 ssize_t uring_zerocopy_send(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, size_t sent, int flags);
 /* As their namesakes in zerocopy.h. */
 int uring_zerocopy_wait(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z);

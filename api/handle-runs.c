@@ -211,6 +211,12 @@ static void csv_flags(struct text *t, const char *flags_json) {
         text_csv(t, joined.data);
 }
 
+/* Why cells are empty, by figure: JSON in one cell, as the samples' counters are; an empty one where there is none. */
+static void csv_reasons(struct text *t, const char *reasons_json) {
+        if (reasons_json && strcmp(reasons_json, "{}") != 0)
+                text_csv(t, reasons_json);
+}
+
 /* The members of an object, each followed by a comma. */
 static int csv_members(struct text *t, const struct columns *c, const char *object) {
         struct json *root = NULL;
@@ -246,6 +252,8 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         t->error = csv_members(t->text, &t->effective, row->effective_json);
         if (t->error < 0)
                 return 1;
+        csv_reasons(t->text, row->reasons_json);
+        text_puts(t->text, ",");
         csv_flags(t->text, row->flags_json);
         text_puts(t->text, ",");
         text_csv(t->text, row->error);
@@ -284,7 +292,7 @@ static void csv_header(struct table *t) {
                 csv_statistic_header(t->text, counter_columns[i].name);
         for (size_t i = 0; i < t->effective.n; i++)
                 text_printf(t->text, ",effective_%s", t->effective.names[i]);
-        text_puts(t->text, ",flags,error\r\n");
+        text_puts(t->text, ",reasons,flags,error\r\n");
 }
 
 static int results_csv(struct api *a, const struct request *q, struct response *p, struct refusal *r) {

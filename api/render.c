@@ -180,6 +180,8 @@ const struct statistic_column counter_columns[] = {
         {"instructions", offsetof(struct result_record, instructions)},
         {"l1d_read_misses", offsetof(struct result_record, l1d_read_misses)},
         {"llc_misses", offsetof(struct result_record, llc_misses)},
+        {"dtlb_misses", offsetof(struct result_record, dtlb_misses)},
+        {"branch_misses", offsetof(struct result_record, branch_misses)},
         {"context_switches", offsetof(struct result_record, context_switches)},
         {"cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message)},
         {"cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte)},

@@ -46,6 +46,8 @@ static const struct figure {
         {"counters", "instructions", offsetof(struct result_record, instructions), true},
         {"counters", "l1d_read_misses", offsetof(struct result_record, l1d_read_misses), true},
         {"counters", "llc_misses", offsetof(struct result_record, llc_misses), true},
+        {"counters", "dtlb_misses", offsetof(struct result_record, dtlb_misses), true},
+        {"counters", "branch_misses", offsetof(struct result_record, branch_misses), true},
         {"counters", "context_switches", offsetof(struct result_record, context_switches), true},
         {NULL, "cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message), true},
         {NULL, "cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte), true},

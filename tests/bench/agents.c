@@ -9,20 +9,32 @@
 
 #include <string.h>
 
-static double clock_cost_ns(const char *effective) {
+/* A member of what an agent says was in force; 0: it is not there. */
+static double said_of(const char *effective, const char *name) {
         struct json *root = NULL;
-        int64_t ns = 0;
+        double v = 0;
         if (effective && json_parse(effective, strlen(effective), &root, NULL) == 0)
-                (void) json_as_i64(json_get(root, "clock_cost_ns"), &ns); /* stays 0: it is not there */
+                (void) json_as_double(json_get(root, name), &v); /* stays 0 */
         json_free(root);
-        return (double) ns;
+        return v;
 }
 
-static struct agents_figures figures_of(const struct driver *d, enum workload workload) {
+/* Messages per second; of a ring of processes, switches, less what the pipes cost, as the daemon has it. 0: that is
+ * nothing. */
+static double rate_of(const struct driver_end *e, const struct point *p) {
+        double messages = (double) e->report.messages, ns = (double) e->report.window_ns;
+        if (p->workload == WORKLOAD_CONTEXT_SWITCH) {
+                messages *= p->processes;
+                ns -= said_of(e->effective, "pipe_overhead_ns") * messages;
+        }
+        return ns > 0 ? messages * 1e9 / ns : 0;
+}
+
+static struct agents_figures figures_of(const struct driver *d, const struct point *p) {
         const struct driver_end *first = &d->ends[END_FIRST];
-        const struct message_report *report = &d->ends[workload == WORKLOAD_STREAM ? END_SECOND : END_FIRST].report;
-        struct agents_figures f = {.rate = (double) report->messages * 1e9 / (double) report->window_ns,
-                                   .clock_ns = clock_cost_ns(first->effective)};
+        struct agents_figures f = {
+                .rate = rate_of(&d->ends[p->workload == WORKLOAD_STREAM ? END_SECOND : END_FIRST], p),
+                .clock_ns = said_of(first->effective, "clock_cost_ns")};
         struct latency_summary l;
         if (histogram_summarize(&first->latency, &l) == 0)
                 f.p50_ns = (double) l.p50;
@@ -45,10 +57,14 @@ int agents_run(const struct bench *b, const struct bench_row *row, const struct 
 
         int r = driver_run(&d, &s);
         if (r == 0)
-                *ret = figures_of(&d, row->point.workload);
+                *ret = figures_of(&d, &row->point);
         else
                 fprintf(stderr, "%s: agents: %s\n", b->options.program, d.trouble);
         driver_deinit(&d);
+        if (r == 0 && ret->rate <= 0) {
+                fprintf(stderr, "%s: agents: nothing is left when the pipes' cost is subtracted\n", b->options.program);
+                r = -ERANGE;
+        }
         return r;
 }
 

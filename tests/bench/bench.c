@@ -9,10 +9,12 @@
  *                who wins makes the rate wander fourfold; on one, what the loop itself costs can be seen
  *      cost      the same agents with and without samples and histograms: at most 1 %
  *      vmsplice  agents by vmsplice(2) beside agents by write(2)
+ *      calls     system calls and context switches (bench-calls.c)
  */
 
 #include "schema/util.h"
 #include "tests/bench/agents.h"
+#include "tests/bench/bench-calls.h"
 #include "tests/bench/hand.h"
 
 #include <inttypes.h>
@@ -248,7 +250,7 @@ static int cost_row(struct bench *b, const struct bench_row *row) {
         if (r == 0)
                 r = bench_compare(b, row, &m);
         if (r == 0 && w.clock_ns > 0)
-                printf("%-14s a pair of clock reads: %.0f ns\n", transport_name(row->point.transport), w.clock_ns);
+                printf("%-21s a pair of clock reads: %.0f ns\n", transport_name(row->point.transport), w.clock_ns);
         return r;
 }
 
@@ -355,11 +357,15 @@ static bool is_direct(uint64_t size) {
         return unit && size % unit == 0;
 }
 
+static bool is_wanted(const struct bench *b, const struct bench_part *part, const struct point *p) {
+        return bench_options_want(&b->options, part->name, p->transport, p->workload, p->message_size) &&
+               (only.engine < 0 || only.engine == (int) p->engine) &&
+               (only.copy_mode < 0 || only.copy_mode == (int) p->copy_mode);
+}
+
 /* NULL when it is not wanted, or cannot be. */
 static struct bench_row *add(struct bench *b, const struct bench_part *part, const struct point *p) {
-        if (!bench_options_want(&b->options, part->name, p->transport, p->workload, p->message_size) ||
-            (only.engine >= 0 && only.engine != (int) p->engine) ||
-            (only.copy_mode >= 0 && only.copy_mode != (int) p->copy_mode) || is_too_long(p))
+        if (!is_wanted(b, part, p) || is_too_long(p))
                 return NULL;
         struct bench_row *row = bench_add(b, part, p);
         row->options.pipe_size = only.pipe_size;
@@ -382,6 +388,8 @@ static void add_loop(struct bench *b, const struct subject *s, enum workload wor
                           .copy_mode = s->copy_mode,
                           .workload = workload,
                           .message_size = size};
+        if (s->kind == DIRECT && is_wanted(b, &part_loops, &p) && !is_direct(size))
+                return;
         struct bench_row *row = add(b, &part_loops, &p);
         if (row && s->kind >= SYNCED)
                 row->options.file_sync = syncs[s->kind];
@@ -392,7 +400,7 @@ static void add_loops(struct bench *b) {
         for (const struct subject *s = subjects; s < subjects + ELEMENTS(subjects); s++)
                 for (size_t w = 0; w < ELEMENTS(workloads); w++)
                         for (size_t i = 0; i < ELEMENTS(sizes); i++)
-                                if (is_measured(b, s->kind, i) && (s->kind != DIRECT || is_direct(sizes[i])))
+                                if (is_measured(b, s->kind, i))
                                         add_loop(b, s, workloads[w], sizes[i]);
 }
 
@@ -459,7 +467,7 @@ int main(int argc, char **argv) {
                 {"copy-mode", required_argument, NULL, 'm'},
                 {},
         };
-        static const char *const parts[] = {"cost", "vmsplice", "same-cpu", "loops", NULL};
+        static const char *const parts[] = {"cost", "vmsplice", BENCH_CALLS, "same-cpu", "loops", NULL};
         static const struct bench_extra extra = {
                 .table = table,
                 .parse = parse_own,
@@ -476,6 +484,8 @@ int main(int argc, char **argv) {
         queue_message_max = hand_isolate_queues();
         add_cost(&b); /* what wants many rounds comes first, while there is time */
         add_vmsplice(&b);
+        if (only.engine < 0 && only.copy_mode < 0)
+                bench_calls_add(&b);
         add_same_cpu(&b);
         add_loops(&b);
         int status = bench_run(&b);

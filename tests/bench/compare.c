@@ -50,7 +50,9 @@ void bench_deinit(struct bench *b) {
 struct window bench_window(const struct bench_row *row, double rate) {
         struct window w = {.duration_ns = (uint64_t) (row->seconds * 1e9), .chunk = 1};
         uint64_t bytes = row->point.transport == TRANSPORT_MSGQ_SYSV ? QUEUE_BYTES : PIPE_BYTES;
-        uint64_t held = (row->options.pipe_size ? row->options.pipe_size : bytes) / row->point.message_size;
+        uint64_t held = 0; /* calls and switches have no bytes */
+        if (row->point.message_size)
+                held = (row->options.pipe_size ? row->options.pipe_size : bytes) / row->point.message_size;
         w.warmup_ns = w.duration_ns / 8;
         if (row->point.workload == WORKLOAD_STREAM && rate > 0)
                 w.warmup_ns += (uint64_t) (2 * (double) held * 1e9 / rate);
@@ -135,10 +137,20 @@ static int measure(struct bench *b, struct match *m) {
 /* --- rows --- */
 
 static const char *place(const struct bench_row *row, char buffer[24]) {
-        if (row->cpus[0] >= 0 && row->cpus[0] == row->cpus[1])
+        if (workload_agents(row->point.workload) == 1)
+                (void) snprintf(buffer, 24, "%d", row->cpus[0]);
+        else if (row->cpus[0] >= 0 && row->cpus[0] == row->cpus[1])
                 return "same-cpu";
-        (void) snprintf(buffer, 24, "%d,%d", row->cpus[0], row->cpus[1]);
+        else
+                (void) snprintf(buffer, 24, "%d,%d", row->cpus[0], row->cpus[1]);
         return buffer;
+}
+
+/* What a row is of. */
+static const char *subject(const struct point *p) {
+        return p->workload == WORKLOAD_SYSCALL          ? system_call_name(p->call)
+               : p->workload == WORKLOAD_CONTEXT_SWITCH ? "processes"
+                                                        : transport_name(p->transport);
 }
 
 /* A word of the point, or "-" where it means nothing. */
@@ -149,14 +161,14 @@ static const char *word(bool has, const char *name) {
 /* How a row moves its bytes, beside its engine: a copy mode, or what becomes of a file. */
 static const char *mode(const struct bench_row *row) {
         const struct point *p = &row->point;
-        if (p->transport == TRANSPORT_FILE)
+        if (workload_has_transport(p->workload) && p->transport == TRANSPORT_FILE)
                 return file_sync_name(row->options.file_sync);
         return word(point_has_copy_mode(p->workload, p->transport), copy_mode_name(p->copy_mode));
 }
 
 static void print_heads(const struct bench_part *part) {
         printf("\n%s: %s\n", part->name, part->heading);
-        printf("%-14s %-8s %-10s %-6s %-8s %8s %-8s %12s %11s %11s %12s %11s %11s %6s %6s %6s %6s %7s\n", "transport",
+        printf("%-21s %-8s %-10s %-6s %-14s %8s %-8s %12s %11s %11s %12s %11s %11s %6s %6s %6s %6s %7s\n", "of",
                "engine", "copy", "wait", "workload", "size", "cpus", part->to, "min", "max", part->of, "min", "max",
                "ratio", "low", "high", "rounds", part->also);
         (void) fflush(stdout);
@@ -167,11 +179,11 @@ static void print_row(const struct bench_row *row, const struct match *m, const 
         const struct point *p = &row->point;
         const struct series *to = &m->series[j->to], *of = &m->series[j->of];
         char cpus[24];
-        printf("%-14s %-8s %-10s %-6s %-8s %8" PRIu64 " %-8s %12.0f %11.0f %11.0f %12.0f %11.0f %11.0f %6.3f ",
-               transport_name(p->transport), word(point_has_engine(p->workload, p->transport), engine_name(p->engine)),
-               mode(row), word(point_has_wait(p->workload, p->transport), wait_mode_name(p->wait)),
-               workload_name(p->workload), p->message_size, place(row, cpus), series_median(to), series_min(to),
-               series_max(to), series_median(of), series_min(of), series_max(of), r->value);
+        printf("%-21s %-8s %-10s %-6s %-14s %8" PRIu64 " %-8s %12.0f %11.0f %11.0f %12.0f %11.0f %11.0f %6.3f ",
+               subject(p), word(point_has_engine(p->workload, p->transport), engine_name(p->engine)), mode(row),
+               word(point_has_wait(p->workload, p->transport), wait_mode_name(p->wait)), workload_name(p->workload),
+               p->message_size, place(row, cpus), series_median(to), series_min(to), series_max(to), series_median(of),
+               series_min(of), series_max(of), r->value);
         if (r->has_interval)
                 printf("%6.3f %6.3f ", r->low, r->high);
         else
@@ -188,10 +200,10 @@ static void remember(struct bench *b, enum verdict v, const struct bench_row *ro
                      const struct ratio *r) {
         const struct point *p = &row->point;
         char *names = NULL, cpus[24];
-        bool wait = point_has_wait(p->workload, p->transport);
+        bool wait = point_has_wait(p->workload, p->transport), engine = point_has_engine(p->workload, p->transport);
         int n = asprintf(&names, "%s  %s: %s %s%s%s %s %" PRIu64 ", %s%s%s: %.3f\n", b->names[v] ? b->names[v] : "",
-                         row->part->name, transport_name(p->transport),
-                         wait ? wait_mode_name(p->wait) : engine_name(p->engine), wait ? "" : " ",
+                         row->part->name, subject(p),
+                         wait ? wait_mode_name(p->wait) : word(engine, engine_name(p->engine)), wait ? "" : " ",
                          wait ? "" : mode(row), workload_name(p->workload), p->message_size, place(row, cpus),
                          *j->note ? ", " : "", j->note, r->value);
         if (n < 0)
@@ -271,8 +283,8 @@ int bench_run(struct bench *b) {
                         print_heads(row->part);
                 part = row->part;
                 if (part->run(b, row) < 0) {
-                        printf("%-14s %" PRIu64 " bytes, %s: failed\n", transport_name(row->point.transport),
-                               row->point.message_size, workload_name(row->point.workload));
+                        printf("%-21s %" PRIu64 " bytes, %s: failed\n", subject(&row->point), row->point.message_size,
+                               workload_name(row->point.workload));
                         b->failed++;
                 }
         }

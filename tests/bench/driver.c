@@ -111,7 +111,11 @@ static int spawn(struct driver *d, enum end end, int peer_fd) {
         _cleanup_close_ int dir = open(d->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
                 return complain(d, errno, d->run_dir);
-        return fork_agent(d, end, &(struct inherited){{theirs, peer_fd, dir}, 3}, NULL);
+        /* who has no peer is given a device in its place, as by the daemon */
+        _cleanup_close_ int nobody = peer_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+        if (peer_fd < 0 && nobody < 0)
+                return complain(d, errno, "/dev/null");
+        return fork_agent(d, end, &(struct inherited){{theirs, peer_fd < 0 ? nobody : peer_fd, dir}, 3}, NULL);
 }
 
 /* The twin's pid, and its place in return. The pidfd that comes along is not needed here. */
@@ -270,7 +274,7 @@ static int hear_both(struct driver *d, bool for_ready, uint64_t deadline_ns) {
         for (;;) {
                 struct pollfd p[END_COUNT];
                 bool waiting = false;
-                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                for (enum end end = END_FIRST; end < d->n_ends; end++) {
                         bool more = !settled(&d->ends[end], for_ready);
                         p[end] = (struct pollfd){.fd = more ? d->ends[end].control_fd : -1, .events = POLLIN};
                         waiting |= more;
@@ -282,7 +286,7 @@ static int hear_both(struct driver *d, bool for_ready, uint64_t deadline_ns) {
                         return complain(d, ETIMEDOUT, "the agents are silent");
                 if (poll(p, END_COUNT, (int) ((deadline_ns - now) / NSEC_PER_MSEC) + 1) < 0 && errno != EINTR)
                         return complain(d, errno, "poll");
-                for (enum end end = END_FIRST; end < END_COUNT; end++)
+                for (enum end end = END_FIRST; end < d->n_ends; end++)
                         if (p[end].fd >= 0 && p[end].revents) {
                                 int r = hear(d, end);
                                 if (r < 0)
@@ -294,7 +298,7 @@ static int hear_both(struct driver *d, bool for_ready, uint64_t deadline_ns) {
 /* The first end's own words when an agent failed; a peer's "… is gone" only when there is nothing better. */
 static int judge(struct driver *d, bool for_ready) {
         const struct driver_end *bad = NULL;
-        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+        for (enum end end = END_FIRST; end < d->n_ends; end++) {
                 const struct driver_end *e = &d->ends[end];
                 if (for_ready ? e->ready && !e->failed : e->reported)
                         continue;
@@ -314,7 +318,8 @@ static int make_peer_channel(struct driver *d, int ret[END_COUNT]) {
                 memcpy(ret, d->spec.peer_fds, sizeof d->spec.peer_fds);
                 return 0;
         }
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0)
+        ret[END_FIRST] = ret[END_SECOND] = -1;
+        if (d->n_ends > 1 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0)
                 return complain(d, errno, "socketpair");
         return 0;
 }
@@ -322,11 +327,11 @@ static int make_peer_channel(struct driver *d, int ret[END_COUNT]) {
 int driver_open(struct driver *d, const struct driver_spec *spec) {
         int peer[END_COUNT];
 
-        *d = (struct driver){.spec = *spec};
-        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+        *d = (struct driver){.spec = *spec, .n_ends = workload_agents(spec->point.workload)};
+        for (enum end end = END_FIRST; end < END_COUNT; end++)
                 d->ends[end].control_fd = -1;
+        for (enum end end = END_FIRST; end < d->n_ends; end++)
                 d->ends[end].role = role_name(spec->point.workload, spec->point.transport, end);
-        }
         (void) snprintf(d->run_dir, sizeof d->run_dir, "/tmp/ipclab-driver-XXXXXX");
         if (!mkdtemp(d->run_dir)) {
                 d->run_dir[0] = '\0';
@@ -335,14 +340,14 @@ int driver_open(struct driver *d, const struct driver_spec *spec) {
         int r = make_peer_channel(d, peer);
         if (r < 0)
                 return r;
-        if (spec->point.transport == TRANSPORT_MMAP_ANONYMOUS)
+        if (d->n_ends > 1 && spec->point.transport == TRANSPORT_MMAP_ANONYMOUS)
                 r = spawn_twins(d, peer);
         else
-                for (enum end end = END_FIRST; r == 0 && end < END_COUNT; end++)
+                for (enum end end = END_FIRST; r == 0 && end < d->n_ends; end++)
                         r = spawn(d, end, peer[end]);
         for (enum end end = END_FIRST; end < END_COUNT; end++)
                 (void) util_close(peer[end]);
-        for (enum end end = END_FIRST; r == 0 && end < END_COUNT; end++)
+        for (enum end end = END_FIRST; r == 0 && end < d->n_ends; end++)
                 r = say_setup(d, end);
         if (r == 0)
                 r = hear_both(d, true, util_now_ns() + READY_NS);
@@ -351,7 +356,7 @@ int driver_open(struct driver *d, const struct driver_spec *spec) {
 
 int driver_start(struct driver *d) {
         struct message m = {.type = MESSAGE_START, .start = {.start_ns = util_now_ns() + START_NS}};
-        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+        for (enum end end = END_FIRST; end < d->n_ends; end++) {
                 int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + SAY_NS);
                 if (r < 0)
                         return complain(d, -r, "start");
@@ -383,9 +388,9 @@ static int reap(struct driver_end *e) {
 
 int driver_close(struct driver *d) {
         int r = 0;
-        for (enum end end = END_FIRST; end < END_COUNT; end++)
+        for (enum end end = END_FIRST; end < d->n_ends; end++)
                 d->ends[end].control_fd = util_close(d->ends[end].control_fd);
-        for (enum end end = END_FIRST; end < END_COUNT; end++)
+        for (enum end end = END_FIRST; end < d->n_ends; end++)
                 if (reap(&d->ends[end]) < 0)
                         r = complain(d, ETIMEDOUT, "an agent did not end when it was hung up on");
         if (d->run_dir[0] && rmdir(d->run_dir) < 0)

@@ -3,8 +3,9 @@
 #define IPCLAB_TESTS_DRIVER_H
 
 /*
- * Runs a pair of real agents without a daemon: spawns them as the runner does (descriptors, affinity before exec),
- * speaks the protocol, and keeps what they say. For the bench and for the agent's tests.
+ * Runs a pair of real agents, or the one that a workload has, without a daemon: spawns them as the runner does
+ * (descriptors, affinity before exec), speaks the protocol, and keeps what they say. For the bench and for the agent's
+ * tests.
  */
 
 #include "schema/protocol.h"
@@ -47,6 +48,7 @@ struct driver_spec {
 struct driver {
         struct driver_spec spec;
         struct driver_end ends[END_COUNT];
+        unsigned n_ends; /* that the workload has */
         char run_dir[64];
         char trouble[300]; /* what the driver itself has to complain of */
 };

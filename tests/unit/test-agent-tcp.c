@@ -313,6 +313,44 @@ static void test_every_verification(void) {
                 }
 }
 
+/* What is in one piece io_uring sends without a message header, from registered memory where it can be had. */
+static void test_method_of_sending(void) {
+        static const struct {
+                enum engine engine;
+                enum copy_mode mode;
+                const char *one, *several;
+        } cases[] = {
+                {ENGINE_SYSCALL, COPY_TWO, "send", "send"},
+                {ENGINE_SYSCALL, COPY_ONE, "sendmsg", "sendmsg"},
+                {ENGINE_SYSCALL, COPY_ZERO, "sendmsg MSG_ZEROCOPY", "sendmsg MSG_ZEROCOPY"},
+                {ENGINE_IO_URING, COPY_TWO, "send", "send"},
+                {ENGINE_IO_URING, COPY_ONE, "sendmsg", "sendmsg"},
+                {ENGINE_IO_URING, COPY_ZERO, "send_zc", "sendmsg_zc"},
+        };
+        static const struct {
+                uint64_t size;
+                uint32_t fields;
+                bool one;
+        } messages[] = {{40000, 1, true}, {1, 8, true}, {40000, 2, false}};
+        for (size_t k = 0; k < ELEMENTS(cases) * ELEMENTS(messages); k++) {
+                size_t c = k / ELEMENTS(messages), m = k % ELEMENTS(messages);
+                struct driver d;
+                struct driver_spec s = counted_spec(&jobs[0], cases[c].engine, cases[c].mode, 100);
+                char wanted[64];
+                s.point.message_size = messages[m].size;
+                s.point.fields = messages[m].fields;
+                (void) snprintf(wanted, sizeof wanted, "\"send_method\":\"%s\"",
+                                messages[m].one ? cases[c].one : cases[c].several);
+                CHECK(run_well(&d, &s));
+                const char *told = d.ends[END_FIRST].report.effective;
+                CHECK(strstr(told, wanted));
+                if (strstr(wanted, "send_zc"))
+                        CHECK(strstr(told, "\"pool_registered\":true") ||
+                              strstr(told, "\"pool_registered_reason\":\"RLIMIT_MEMLOCK"));
+                driver_deinit(&d);
+        }
+}
+
 int main(void) {
         RUN(test_every_mode_by_time);
         RUN(test_odd_sizes_by_count);
@@ -320,6 +358,7 @@ int main(void) {
         RUN(test_rate_by_time);
         RUN(test_rate_by_count);
         RUN(test_every_verification);
+        RUN(test_method_of_sending);
         RUN(test_proof_has_every_page);
         return check_end();
 }

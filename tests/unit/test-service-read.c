@@ -181,6 +181,7 @@ static void test_results_of_counters(void) {
                  "\"latency_reason\": \"no clock\", \"server\": {\"cpu_ns_per_message\": 5, \"cycles_per_byte\": null, "
                  "\"cycles_per_byte_reason\": \"no bytes\"}, \"counters\": {\"client\": {\"cycles\": 1, "
                  "\"llc_misses\": 2, \"context_switches\": 3}, \"server\": {\"cycles\": null, \"instructions\": 7, "
+                 "\"dtlb_misses\": 8, "
                  "\"llc_misses\": null, \"context_switches\": 30, \"reasons\": {\"cycles\": \"not allowed\", "
                  "\"hardware\": \"no such counter\"}}}}"},
                 {"{\"counted_by\": \"server\", \"counters\": {\"server\": {\"cycles\": null, \"instructions\": null, "
@@ -203,10 +204,12 @@ static void test_results_of_counters(void) {
         CHECK(row.context_switches.median == 40);
         CHECK_UINT(row.instructions.n, 1);
         CHECK_UINT(row.cycles.n, 0);
+        CHECK(row.dtlb_misses.n == 1 && row.dtlb_misses.median == 8);
         CHECK_UINT(row.cycles_per_byte.n, 0);
         CHECK(row.cpu_ns_per_message.n == 1 && row.cpu_ns_per_message.median == 5);
         CHECK_STRING(row.effective_json, "{\"chunk_bytes\":8192}");
         CHECK_STRING(row.reasons_json, "{\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
+                                       "\"branch_misses\":\"gone\","
                                        "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\"}");
         result_record_deinit(&row);
 }
