@@ -15,6 +15,7 @@ static struct {
         uint64_t damage_at; /* the message received with this number has a wrong byte */
         unsigned direction; /* of what is received */
         uint64_t limit_at;  /* the limit becomes 0 while this message is sent or received */
+        unsigned stops;     /* so many receives return WORKER_STOP, once the limit is 0 */
 } script;
 
 static unsigned char buffer[100];
@@ -42,6 +43,10 @@ static int scripted_send(struct worker *w, unsigned char *message) {
 }
 
 static int scripted_receive(struct worker *w, unsigned char **ret) {
+        if (worker_limit(w) == 0 && script.stops) {
+                script.stops--;
+                return WORKER_STOP;
+        }
         uint64_t number = script.received++;
         pattern_fill(buffer, w->size, pattern_key(w->index, script.direction, number));
         if (number == script.damage_at)
@@ -77,7 +82,7 @@ static struct worker *new_worker(enum verify verify, uint64_t limit) {
         w->limit = limit;
         memset(&script, 0xff, sizeof script); /* nothing ever happens */
         script.acquired = script.sent = script.received = script.released = 0;
-        script.direction = 0;
+        script.direction = script.stops = 0;
         return w;
 }
 
@@ -119,6 +124,33 @@ static void test_stopped_in_a_message(void) {
         CHECK_UINT(script.sent, 8);
         CHECK_UINT(script.received, 8);
         free(w);
+}
+
+static void check_stopped_initiator(enum verify verify, enum loop_clock clock) {
+        struct worker *w = new_worker(verify, WORKER_UNLIMITED);
+        w->pace_ns = clock == LOOP_PACED ? 1 : 0;
+        w->latency = clock == LOOP_UNTIMED ? NULL : calloc(1, sizeof *w->latency);
+        script.limit_at = 7;
+        script.stops = 3;
+        script.direction = 1;
+        CHECK_INT(scripted_loops.initiator(w), 0);
+        CHECK_UINT(script.stops, 0);
+        CHECK_UINT(script.sent, 8);
+        CHECK_UINT(script.received, 8);
+        CHECK_UINT(script.released, 8);
+        CHECK_UINT(w->messages, 8);
+        if (w->latency)
+                CHECK_UINT(histogram_total(w->latency), 8);
+        free(w->latency);
+        free(w);
+}
+
+/* Told to stop while its message is under way, and got out of the read for that: it waits for the return all the same,
+ * or the responder would have answered one message more than were sent. */
+static void test_stopped_before_the_return(void) {
+        for (enum verify v = 0; v < VERIFY_COUNT; v++)
+                for (enum loop_clock clock = LOOP_UNTIMED; clock <= LOOP_PACED; clock++)
+                        check_stopped_initiator(v, clock);
 }
 
 static void test_stop_and_failure(void) {
@@ -216,6 +248,7 @@ static void test_timing_ends_after_the_look(void) {
 int main(void) {
         RUN(test_limit);
         RUN(test_stopped_in_a_message);
+        RUN(test_stopped_before_the_return);
         RUN(test_stop_and_failure);
         RUN(test_verification);
         RUN(test_touch_reads);
