@@ -12,8 +12,8 @@
 #define REASON_MAX 200
 
 struct uring_answer {
-        const char *reason; /* NULL: allowed */
-        char text[REASON_MAX];
+        const char *reason, *zerocopy_reason; /* NULL: allowed */
+        char text[REASON_MAX], zerocopy_text[REASON_MAX];
 };
 
 static void put_set(struct json_writer *w, const char *key, unsigned set, unsigned n, const char *(*name)(unsigned) ) {
@@ -57,6 +57,16 @@ static const char *engine_reason(const struct transport_term *term, enum engine 
         return engine == ENGINE_IO_URING ? uring->reason : NULL;
 }
 
+/* Of those transports alone that send without copying by io_uring. */
+static void put_zerocopy(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
+        if (term != &transport_terms[TRANSPORT_TCP])
+                return;
+        const char *reason = engine_reason(term, ENGINE_IO_URING, uring);
+        reason = reason ? reason : uring->zerocopy_reason;
+        json_member_bool(w, "zero_copy", !reason);
+        json_member_string(w, "zero_copy_reason", reason);
+}
+
 static void put_engines(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
         json_put_key(w, "engines");
         json_object_begin(w);
@@ -71,6 +81,7 @@ static void put_engines(struct json_writer *w, const struct transport_term *term
                 if (e == ENGINE_IO_URING) {
                         json_member_bool(w, "kernel_allows", !uring->reason);
                         json_member_string(w, "kernel_reason", uring->reason);
+                        put_zerocopy(w, term, uring);
                 }
                 json_object_end(w);
         }
@@ -172,6 +183,7 @@ int capacity_to_json(const struct admission_host *host, char **ret) {
         if (r < 0)
                 return r;
         uring.reason = capacity_io_uring(&h, uring.text);
+        uring.zerocopy_reason = capacity_io_uring_zerocopy(&h, uring.zerocopy_text);
         json_writer_init(&w);
         json_object_begin(&w);
         r = put_items(&w, &h, host, &uring);

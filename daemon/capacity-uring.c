@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether io_uring may be used. Containers block it by seccomp, kernels by a setting, and neither can be told from the
- * other but by trying.
+ * Whether io_uring may be used, and has what is needed of it. Containers block it by seccomp, kernels by a setting, and
+ * neither can be told from the other but by trying.
  *
- * Source: io_uring_setup(2); Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled.
+ * Source: io_uring_setup(2); io_uring_register(2), IORING_REGISTER_PROBE; Documentation/admin-guide/sysctl/kernel.rst,
+ * io_uring_disabled.
  */
 
 #include "daemon/capacity.h"
@@ -28,24 +29,57 @@ static const char *disabled_by_setting(struct hostfs *h, char *ret_reason) {
         return ret_reason;
 }
 
-const char *capacity_io_uring(struct hostfs *h, char *ret_reason) {
-        struct io_uring ring;
-
+/* A ring of our own to ask. NULL: it is there. */
+static const char *try_ring(struct hostfs *h, struct io_uring *ring, char *ret_reason) {
         if (disabled_by_setting(h, ret_reason))
                 return ret_reason;
         if (h->root_fd >= 0) {
                 (void) snprintf(ret_reason, REASON_MAX, "a captured tree cannot be asked for io_uring");
                 return ret_reason;
         }
-        int r = io_uring_queue_init(PROBE_ENTRIES, &ring, 0);
-        if (r == 0) {
-                io_uring_queue_exit(&ring);
+        int r = io_uring_queue_init(PROBE_ENTRIES, ring, 0);
+        if (r == 0)
                 return NULL;
-        }
         const char *why = r == -ENOSYS   ? "this kernel has no io_uring, or a seccomp filter hides it"
                           : r == -EPERM  ? "a seccomp filter or the container forbids it"
                           : r == -ENOMEM ? "RLIMIT_MEMLOCK is too small, or memory is short"
                                          : "the kernel refused";
         (void) snprintf(ret_reason, REASON_MAX, "io_uring_setup: %s: %s", strerrordesc_np(-r), why);
         return ret_reason;
+}
+
+const char *capacity_io_uring(struct hostfs *h, char *ret_reason) {
+        struct io_uring ring;
+        const char *why = try_ring(h, &ring, ret_reason);
+        if (!why)
+                io_uring_queue_exit(&ring);
+        return why;
+}
+
+const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_reason) {
+        static const struct {
+                int operation;
+                const char *name, *since;
+        } needed[] = {{IORING_OP_SEND_ZC, "send_zc", "6.0"}, {IORING_OP_SENDMSG_ZC, "sendmsg_zc", "6.1"}};
+        for (size_t i = 0; i < ELEMENTS(needed); i++)
+                if (!probe || !io_uring_opcode_supported(probe, needed[i].operation)) {
+                        (void) snprintf(ret_reason, REASON_MAX,
+                                        "this kernel's io_uring has no %s (since Linux %s), which sends without "
+                                        "copying",
+                                        needed[i].name, needed[i].since);
+                        return ret_reason;
+                }
+        return NULL;
+}
+
+const char *capacity_io_uring_zerocopy(struct hostfs *h, char *ret_reason) {
+        struct io_uring ring;
+        const char *why = try_ring(h, &ring, ret_reason);
+        if (why)
+                return why;
+        struct io_uring_probe *probe = io_uring_get_probe_ring(&ring);
+        why = capacity_zerocopy_of(probe, ret_reason);
+        io_uring_free_probe(probe);
+        io_uring_queue_exit(&ring);
+        return why;
 }

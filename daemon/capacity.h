@@ -48,6 +48,12 @@ const char *capacity_unavailable(const struct capacity_question *q);
  * only the settings are known. NULL when they may; else why not, in ret_reason[200]. */
 const char *capacity_io_uring(struct hostfs *h, char *ret_reason);
 
+/* The same for sends over tcp that do not copy, which younger kernels have only: their operations are asked for. */
+const char *capacity_io_uring_zerocopy(struct hostfs *h, char *ret_reason);
+/* By the kernel's list of its operations; NULL: there is none. */
+struct io_uring_probe;
+const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_reason);
+
 /* A message of so many bytes: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. */
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
                            struct refusal *r);

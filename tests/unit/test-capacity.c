@@ -127,6 +127,65 @@ static void io_uring_is_what_the_kernel_says(void) {
         CHECK_INT(why == NULL, reason[0] == '\0');
 }
 
+static const struct json *row_of(const struct json *root, const char *name) {
+        for (const struct json *row = json_first(json_get(root, "items")); row; row = json_next(row)) {
+                const char *text = NULL;
+                if (json_as_string(json_get(row, "name"), &text) == 0 && strcmp(text, name) == 0)
+                        return row;
+        }
+        return NULL;
+}
+
+/* Kernels that end before an operation, and one that has it but for the flag. */
+static void zerocopy_is_in_the_list_of_operations(void) {
+        static const struct {
+                int last;
+                int without;
+                const char *reason;
+        } cases[] = {
+                {IORING_OP_SENDMSG_ZC, -1, NULL},
+                {IORING_OP_SENDMSG_ZC + 9, -1, NULL},
+                {IORING_OP_SEND_ZC, -1, "this kernel's io_uring has no sendmsg_zc (since Linux 6.1), which"},
+                {IORING_OP_SEND_ZC - 1, -1, "this kernel's io_uring has no send_zc (since Linux 6.0), which"},
+                {IORING_OP_SENDMSG_ZC, IORING_OP_SENDMSG_ZC, "this kernel's io_uring has no sendmsg_zc"},
+                {IORING_OP_SENDMSG_ZC, IORING_OP_SEND_ZC, "this kernel's io_uring has no send_zc"},
+        };
+        char reason[200] = "";
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct io_uring_probe *probe = calloc(1, sizeof *probe + 256 * sizeof(struct io_uring_probe_op));
+                CHECK(probe);
+                probe->last_op = (uint8_t) cases[i].last;
+                for (int k = 0; k <= cases[i].last; k++)
+                        if (k != cases[i].without)
+                                probe->ops[k].flags = IO_URING_OP_SUPPORTED;
+                const char *why = capacity_zerocopy_of(probe, reason);
+                free(probe);
+                CHECK_INT(why == NULL, cases[i].reason == NULL);
+                CHECK(!why || strncmp(why, cases[i].reason, strlen(cases[i].reason)) == 0);
+        }
+        CHECK(capacity_zerocopy_of(NULL, reason));
+}
+
+/* What the tcp row says of this very machine is what admission goes by. */
+static void zerocopy_is_shown(void) {
+        struct hostfs h;
+        struct json *root = NULL;
+        char *text = NULL, reason[200] = "";
+        bool shown = false;
+        CHECK_INT(hostfs_init(&h, ""), 0);
+        const char *why = capacity_io_uring_zerocopy(&h, reason);
+        hostfs_deinit(&h);
+        CHECK_INT(capacity_to_json(&(struct admission_host){.root = "", .runtime_dir = "/"}, &text), 0);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        free(text);
+        const struct json *uring = json_get(json_get(row_of(root, "tcp"), "engines"), "io_uring");
+        CHECK_INT(json_as_bool(json_get(uring, "zero_copy"), &shown), 0);
+        CHECK_INT(shown, why == NULL);
+        CHECK_INT(json_type(json_get(uring, "zero_copy_reason")), shown ? JSON_NULL : JSON_STRING);
+        CHECK(!json_get(json_get(json_get(row_of(root, "pipe"), "engines"), "io_uring"), "zero_copy"));
+        json_free(root);
+}
+
 static void io_uring_names_the_setting(void) {
         static const struct {
                 const char *value, *reason;
@@ -149,15 +208,6 @@ static void io_uring_names_the_setting(void) {
                 host_tree_remove(tree);
                 CHECK_STRING(why, cases[i].reason);
         }
-}
-
-static const struct json *row_of(const struct json *root, const char *name) {
-        for (const struct json *row = json_first(json_get(root, "items")); row; row = json_next(row)) {
-                const char *text = NULL;
-                if (json_as_string(json_get(row, "name"), &text) == 0 && strcmp(text, name) == 0)
-                        return row;
-        }
-        return NULL;
 }
 
 static void json_has_a_row_for_every_transport(void) {
@@ -258,6 +308,8 @@ int main(void) {
         RUN(settings_decide);
         RUN(messages_above_a_limit_are_refused_by_its_name);
         RUN(io_uring_is_what_the_kernel_says);
+        RUN(zerocopy_is_in_the_list_of_operations);
+        RUN(zerocopy_is_shown);
         RUN(io_uring_names_the_setting);
         RUN(json_has_a_row_for_every_transport);
         RUN(json_names_the_limit_that_limits);
