@@ -61,7 +61,7 @@ int agents_run(const struct bench *b, const struct bench_row *row, const struct 
         else
                 fprintf(stderr, "%s: agents: %s\n", b->options.program, d.trouble);
         driver_deinit(&d);
-        if (r == 0 && ret->rate <= 0) {
+        if (r == 0 && row->point.workload == WORKLOAD_CONTEXT_SWITCH && ret->rate <= 0) {
                 fprintf(stderr, "%s: agents: nothing is left when the pipes' cost is subtracted\n", b->options.program);
                 r = -ERANGE;
         }

@@ -474,8 +474,8 @@ int main(int argc, char **argv) {
                 .parts = parts,
                 .usage = "  --engine WORD, --copy-mode WORD   only these rows\n"
                          "  --pipe-size BYTES    for all but vmsplice (default: as it comes)\n",
-                .minutes = 31,
-                .quick_minutes = 6,
+                .minutes = 33,
+                .quick_minutes = 5.5,
         };
         struct bench b = {};
         int r = bench_options_parse(argc, argv, &extra, &b.options);

@@ -34,7 +34,7 @@ static void usage(FILE *f, const char *program, const struct bench_extra *extra)
                 "  --agent PATH         the agent to measure (default: agent/ipclab-agent in the build directory)\n"
                 "  --cpus A,B           first and second end; -1 = not pinned (default 0,1)\n"
                 "  --verify WORD        none, touch or checksum (default touch)\n"
-                "  --seconds S          of one round, after its warm-up (default 0.2)\n"
+                "  --seconds S          of one round, after its warm-up (default 0.15)\n"
                 "  --rounds N           of a row, at least (default 11)\n"
                 "  --rounds-max N       at most (default and limit 999)\n"
                 "  --width W            a row is settled when its 95 %% interval is +-W (default 0.015)\n"
@@ -42,7 +42,7 @@ static void usage(FILE *f, const char *program, const struct bench_extra *extra)
                 "  --minutes M          the whole: rows get more than N rounds only while there is time for the rows "
                 "to come\n"
                 "                       (default %g; 0 = no limit)\n"
-                "  --quick              in %g minutes: two sizes, 7 rounds of 0.1 s, rows of at most 8 s\n"
+                "  --quick              in %g minutes: fewer sizes, 7 rounds of 0.1 s, rows of at most 8 s\n"
                 "  --check              exit 1 when a row is below its limit with its whole interval\n",
                 extra->usage, extra->minutes, extra->quick_minutes);
 }
@@ -156,7 +156,7 @@ static void fill_in(struct bench_options *o, const struct bench_extra *extra) {
         if (o->rounds == 0)
                 o->rounds = o->quick ? 7 : 11;
         if (o->seconds == 0)
-                o->seconds = o->quick ? 0.1 : 0.2;
+                o->seconds = o->quick ? 0.1 : 0.15;
         if (o->row_seconds < 0)
                 o->row_seconds = o->quick ? 8 : 45;
         if (o->minutes < 0)
