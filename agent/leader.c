@@ -364,6 +364,7 @@ void *leader_main(void *userdata) {
                 give_up(a);
         tidy(a);
         counters_free(a->counters);
+        page_list_deinit(&a->pages);
         workers_quit(a);
         return NULL;
 }

@@ -33,8 +33,15 @@ static int read_file(const char *path, char *buffer, size_t size) {
 }
 
 int procfs_read_task(pid_t tid, const char *name, char *buffer, size_t size) {
+        return procfs_read_task_of(0, tid, name, buffer, size);
+}
+
+int procfs_read_task_of(pid_t pid, pid_t tid, const char *name, char *buffer, size_t size) {
         char path[96];
-        (void) snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int) tid, name);
+        if (pid)
+                (void) snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int) pid, (int) tid, name);
+        else
+                (void) snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int) tid, name);
         return read_file(path, buffer, size);
 }
 

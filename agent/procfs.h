@@ -13,6 +13,8 @@ enum stat_field { STAT_MINFLT = 10, STAT_MAJFLT = 12, STAT_UTIME = 14, STAT_STIM
 
 /* Reads /proc/self/task/TID/NAME, at most size - 1 bytes, NUL-terminated. 0 or negative errno. */
 int procfs_read_task(pid_t tid, const char *name, char *buffer, size_t size);
+/* The same of another process; pid 0: this one. */
+int procfs_read_task_of(pid_t pid, pid_t tid, const char *name, char *buffer, size_t size);
 
 /* A number out of the text of a stat file. 0; -EBADMSG when it is not there. */
 int procfs_stat_number(const char *text, enum stat_field field, uint64_t *ret);

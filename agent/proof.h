@@ -4,8 +4,9 @@
 
 /*
  * Where the agent's threads and pages really are, told by the kernel and not by what was asked: affinity, CPU and node
- * of each worker, its memory policy, the node of every page of its buffer, its stack and its transport's memory. The
- * agent states, the daemon judges (daemon/placement.h). The JSON is described at struct message_ready.
+ * of each worker, its memory policy, the node of every page of its buffer, its stack and its transport's memory
+ * (pages.h), and the same of processes that a workload forks. The agent states, the daemon judges (daemon/placement.h).
+ * The JSON is described at struct message_ready.
  *
  * With more than 64 threads the pages are summed per kind ("threads": how many, instead of "thread"), and of threads
  * that nobody pinned only the first 64 are listed; "threads_total" says how many there are.
@@ -15,6 +16,7 @@
  */
 
 #include "agent/cpumask.h"
+#include "agent/pages.h"
 #include "schema/spec.h"
 
 #include <stdbool.h>
@@ -24,6 +26,11 @@
 
 struct agent;
 struct worker;
+
+/* Pages of the stack that a loop runs on. */
+struct stack_range {
+        uintptr_t low, high;
+};
 
 struct thread_proof {
         struct cpumask affinity;
@@ -36,32 +43,30 @@ struct thread_proof {
         bool has_base;
         int migrations_error;                 /* errno of task/TID/sched, 0 = the two below hold */
         uint64_t migrations_base, migrations; /* the kernel's count at the first look, and at the last */
-        uintptr_t stack_low, stack_high;      /* pages of the stack that the loop runs on */
+        struct stack_range stack;
 };
+
+/* A process beside the agent's own that the workload measures with: one thread, and listed behind the workers. */
+struct proof_member {
+        pid_t pid;
+        struct thread_proof proof;
+};
+
+/* Touches the part of the stack below the caller's frame that a loop is going to use, and tells where it is. Only what
+ * a signal handler may do, too: a forked process calls it. */
+void proof_take_stack(struct stack_range *ret);
 
 /* In the worker's thread, at rest: affinity, CPU, node, migrations, policy, stack. The first call is the base that
  * migrations are counted from: one that was away and came back between two looks at its CPU is found out. 0; negative
  * errno with w->failure. */
 int proof_take(struct worker *w);
 
-/* The leader, now and then while loops run: which CPU each worker is on. Costs the workers nothing. */
+/* The leader, now and then while loops run: which CPU each worker is on, and where some of the pages are. Costs the
+ * workers nothing. */
 void proof_look(struct agent *a);
 
-struct page_range {
-        const char *what; /* static: "buffer", "stack", "ring" */
-        uint32_t thread;
-        uintptr_t low, high;
-};
-
-struct page_list {
-        struct page_range *ranges;
-        size_t n, size;
-};
-
-/* Adds [start, start + length), rounded out to pages. 0; -ENOMEM. */
-int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length);
-
-/* The whole proof, workers at rest (having taken theirs). malloc()ed JSON. 0; -ENOMEM; negative errno. */
+/* The whole proof, workers at rest (having taken theirs), in the leader's thread. The first call lists the pages that
+ * all later looks are at. malloc()ed JSON. 0; -ENOMEM; negative errno. */
 int proof_to_json(struct agent *a, char **ret);
 
 #endif

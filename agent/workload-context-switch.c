@@ -7,12 +7,14 @@
  * through the same pipes; the daemon subtracts it.
  *
  * The agent's own process is the ring's first member and keeps the time; the others are forked from it once it is
- * pinned, share nothing with it but the pipes, die with it, and are killed when the run is over.
+ * pinned, share nothing with it but the pipes and a page in which each tells where its memory is, die with it, and are
+ * killed when the run is over. The placement's proof lists them as threads 1 and on.
  *
  * Source: L. McVoy, C. Staelin, "lmbench: Portable Tools for Performance Analysis", USENIX 1996, section 6.6.
  */
 
 #include "agent/agent.h"
+#include "agent/buffer.h"
 #include "agent/phases.h"
 #include "schema/histogram.h"
 #include "schema/json.h"
@@ -34,11 +36,18 @@
 
 struct ring {
         uint32_t n;
-        int pipes[PROCESSES_MAX][2];  /* pipes[i] leads from member i to the next */
-        pid_t members[PROCESSES_MAX]; /* [0] stays 0: this process */
-        unsigned char *set;           /* the working set of this process; NULL without one */
+        int pipes[PROCESSES_MAX][2];                /* pipes[i] leads from member i to the next */
+        struct proof_member members[PROCESSES_MAX]; /* [i - 1] is member i: the first is this process */
+        struct told *told;                          /* shared: what each member says of itself */
+        unsigned char *set;                         /* the working set of this process; NULL without one */
         size_t set_bytes;
         double overhead_ns; /* of a hop without a switch */
+};
+
+/* Where a member's memory is in its own address space, for the proof of its pages. */
+struct told {
+        struct stack_range stack;
+        uintptr_t set;
 };
 
 static inline uint64_t walk(const unsigned char *set, size_t bytes) {
@@ -57,19 +66,14 @@ static inline long take(int fd, char *byte) {
         return syscall(SYS_read, fd, byte, 1);
 }
 
-static int make_set(struct ring *ring) {
-        if (ring->set_bytes == 0)
-                return 0;
-        void *p = mmap(NULL, ring->set_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED)
-                return -errno;
-        memset(p, 1, ring->set_bytes); /* pages of its own, not the shared page of zeros */
-        ring->set = p;
-        return 0;
+/* Pages of its own for each process, where the placement puts buffers. */
+static int make_set(struct worker *w, struct ring *ring) {
+        return ring->set_bytes ? buffer_map(w, ring->set_bytes, &ring->set) : 0;
 }
 
-/* A member's whole life. Only async-signal-safe calls: it was forked from a process with threads. */
-static __attribute__((noreturn)) void member_main(struct ring *ring, uint32_t i, pid_t parent) {
+/* A member's whole life. Only async-signal-safe calls, but for the words of a failure that nobody hears: it was forked
+ * from a process with threads. */
+static __attribute__((noreturn)) void member_main(struct worker *w, struct ring *ring, uint32_t i, pid_t parent) {
         uint64_t sink = 0;
         char byte;
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
@@ -77,8 +81,11 @@ static __attribute__((noreturn)) void member_main(struct ring *ring, uint32_t i,
         /* nothing of the agent's but the two ends: no control socket that outlives it here */
         int in = STDIN_FILENO, out = STDOUT_FILENO;
         if (dup2(ring->pipes[i - 1][0], in) < 0 || dup2(ring->pipes[i][1], out) < 0 ||
-            syscall(SYS_close_range, STDERR_FILENO, ~0U, 0) < 0 || make_set(ring) < 0)
+            syscall(SYS_close_range, STDERR_FILENO, ~0U, 0) < 0 || make_set(w, ring) < 0)
                 _exit(2);
+        struct told *told = &ring->told[i - 1];
+        told->set = (uintptr_t) ring->set;
+        proof_take_stack(&told->stack);
         for (;;) {
                 if (take(in, &byte) != 1)
                         _exit(errno == EINTR ? 3 : 0);
@@ -96,10 +103,18 @@ static int fork_members(struct worker *w, struct ring *ring) {
                         return failure_set(&w->failure, errno, "process %" PRIu32 " of %" PRIu32 " cannot be made: %s",
                                            i + 1, ring->n, strerrordesc_np(errno));
                 if (pid == 0)
-                        member_main(ring, i, parent);
-                ring->members[i] = pid;
+                        member_main(w, ring, i, parent);
+                ring->members[i - 1].pid = pid;
         }
         return 0;
+}
+
+/* Nobody keeps an end of a pipe that is another's: so a member that is gone is noticed by the next. */
+static void drop_pipes(struct ring *ring) {
+        for (uint32_t i = 0; i < ring->n; i++)
+                for (unsigned k = 0; k < 2; k++)
+                        if ((i > 0 || k == 0) && (i < ring->n - 1 || k == 1))
+                                ring->pipes[i][k] = util_close(ring->pipes[i][k]);
 }
 
 static int make_pipes(struct worker *w, struct ring *ring) {
@@ -169,6 +184,28 @@ static int ring_loop(struct worker *w) {
         return 0;
 }
 
+/* The first round: when the byte is back every member has its memory and has told where it is. */
+static int await_members(struct worker *w, struct ring *ring) {
+        char byte = 0;
+        errno = 0;
+        if (pass(ring->pipes[0][1], &byte) != 1 || take_back(w, ring->pipes[ring->n - 1][0], &byte) != 1)
+                return failure_set(&w->failure, errno ? errno : EPIPE,
+                                   "a process of %" PRIu32 " could not prepare itself (a working set of %zu bytes)",
+                                   ring->n, ring->set_bytes);
+        for (uint32_t i = 0; i < ring->n - 1; i++)
+                ring->members[i].proof.stack = ring->told[i].stack;
+        return 0;
+}
+
+static int make_told(struct worker *w, struct ring *ring) {
+        void *p = mmap(NULL, PROCESSES_MAX * sizeof *ring->told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                       0);
+        if (p == MAP_FAILED)
+                return failure_set(&w->failure, errno, "memory that processes share: %s", strerrordesc_np(errno));
+        ring->told = p;
+        return 0;
+}
+
 static int check_one_cpu(struct worker *w) {
         const struct agent_placement *p = &w->agent->setup.placement;
         if (p->n_cpus == 1)
@@ -193,12 +230,18 @@ static int switch_prepare(struct worker *w) {
         int r = check_one_cpu(w);
         if (r == 0)
                 r = make_pipes(w, ring);
-        if (r == 0 && make_set(ring) < 0)
-                r = failure_set(&w->failure, ENOMEM, "no memory for a working set of %zu bytes", ring->set_bytes);
+        if (r == 0)
+                r = make_told(w, ring);
+        if (r == 0)
+                r = make_set(w, ring);
         if (r == 0)
                 r = measure_overhead(w, ring);
         if (r == 0)
                 r = fork_members(w, ring);
+        if (r == 0) {
+                drop_pipes(ring);
+                r = await_members(w, ring);
+        }
         w->loop = ring_loop;
         return r < 0 ? r : worker_make_histogram(w);
 }
@@ -208,13 +251,14 @@ static void switch_close(struct agent *a) {
         struct ring *ring = a->n_workers ? a->workers[0].channel : NULL;
         if (!ring)
                 return;
-        for (uint32_t i = 1; i < ring->n; i++) {
-                if (ring->members[i] <= 0)
+        for (uint32_t i = 0; i < PROCESSES_MAX; i++) {
+                pid_t *pid = &ring->members[i].pid;
+                if (*pid <= 0)
                         continue;
-                (void) kill(ring->members[i], SIGKILL); /* a child not waited for: the number is still its own */
-                while (waitpid(ring->members[i], NULL, 0) < 0 && errno == EINTR)
+                (void) kill(*pid, SIGKILL); /* a child not waited for: the number is still its own */
+                while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
                         ;
-                ring->members[i] = 0;
+                *pid = 0;
         }
 }
 
@@ -227,8 +271,24 @@ static void switch_detach(struct worker *w) {
                         (void) util_close(ring->pipes[i][k]);
         if (ring->set)
                 (void) munmap(ring->set, ring->set_bytes);
+        if (ring->told)
+                (void) munmap(ring->told, PROCESSES_MAX * sizeof *ring->told);
         free(ring);
         w->channel = NULL;
+}
+
+static struct proof_member *switch_members(const struct agent *a, uint32_t *ret_n) {
+        struct ring *ring = a->workers[0].channel;
+        *ret_n = ring->n - 1;
+        return ring->members;
+}
+
+static int switch_pages(const struct agent *a, struct page_list *list) {
+        const struct ring *ring = a->workers[0].channel;
+        int r = page_list_add(list, "buffer", 0, ring->set, ring->set_bytes);
+        for (uint32_t i = 0; r == 0 && i < ring->n - 1; i++)
+                r = page_list_add_of(list, "buffer", i + 1, ring->members[i].pid, ring->told[i].set, ring->set_bytes);
+        return r;
 }
 
 static void switch_effective(const struct agent *a, struct json_writer *w) {
@@ -245,5 +305,7 @@ const struct workload_ops workload_context_switch = {
         .run = phases_run,
         .close = switch_close,
         .detach = switch_detach,
+        .members = switch_members,
+        .pages = switch_pages,
         .effective = switch_effective,
 };

@@ -25,6 +25,10 @@ struct workload_ops {
         void (*close)(struct agent *a);
         /* Main thread, after the workers have ended: frees w->channel. May be NULL. */
         void (*detach)(struct worker *w);
+        /* Processes that the workload forked, for the placement's proof, and pages beside the workers' that it works
+         * on, as a transport's. Each may be NULL. */
+        struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
+        int (*pages)(const struct agent *a, struct page_list *list);
         /* Members of the `effective` object, as a transport's. May be NULL. */
         void (*effective)(const struct agent *a, struct json_writer *w);
 };

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Looks at pages and keeps account of them; see pages.h. All of it in the leader's thread. */
+
+#include "agent/pages.h"
+
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGES_AT_ONCE 1024u
+/* One glance: a fraction of a millisecond, off the measured CPUs where there are others. */
+#define GLANCE_PAGES 1024u
+#define ERRORS_MAX 256
+
+#define HOME_UNKNOWN ((int16_t) -1)
+#define HOME_NODE 0x3ff
+#define HOME_LEFT 0x400 /* has been found elsewhere, and was counted */
+_Static_assert(SPEC_NODES_MAX - 1 <= HOME_NODE, "a node's id fits in its mask");
+
+static uintptr_t page_size(void) {
+        return (uintptr_t) sysconf(_SC_PAGESIZE);
+}
+
+static size_t pages_of(const struct page_range *range) {
+        return (range->high - range->low) / page_size();
+}
+
+int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
+                     size_t length) {
+        if (length == 0)
+                return 0;
+        if (list->n == list->size) {
+                size_t size = list->size ? 2 * list->size : 64;
+                struct page_range *ranges = reallocarray(list->ranges, size, sizeof *ranges);
+                if (!ranges)
+                        return -ENOMEM;
+                list->ranges = ranges;
+                list->size = size;
+        }
+        uintptr_t page = page_size(), low = start / page * page, high = (start + length + page - 1) / page * page;
+        struct page_range *range = &list->ranges[list->n];
+        *range = (struct page_range){.what = what, .thread = thread, .pid = pid, .low = low, .high = high};
+        size_t n = pages_of(range);
+        range->homes = malloc(n * sizeof *range->homes);
+        if (!range->homes)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                range->homes[i] = HOME_UNKNOWN;
+        list->n++;
+        return 0;
+}
+
+int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length) {
+        return page_list_add_of(list, what, thread, 0, (uintptr_t) start, length);
+}
+
+void page_list_deinit(struct page_list *list) {
+        for (size_t i = 0; i < list->n; i++)
+                free(list->ranges[i].homes);
+        free(list->ranges);
+        *list = (struct page_list){};
+}
+
+static void observe(struct page_range *range, size_t i, int node) {
+        int16_t *home = &range->homes[i];
+        node_set_add(&range->seen, (unsigned) node);
+        if (*home == HOME_UNKNOWN) {
+                *home = (int16_t) node;
+        } else if ((*home & HOME_NODE) != node && !(*home & HOME_LEFT)) {
+                *home |= HOME_LEFT;
+                range->moved++;
+        }
+}
+
+static bool is_node(int status) {
+        return status >= 0 && status < (int) SPEC_NODES_MAX;
+}
+
+static int ask(pid_t pid, size_t n, void **pages, int *status) {
+        return syscall(SYS_move_pages, pid, n, pages, NULL, status, 0) < 0 ? -errno : 0;
+}
+
+/* --- the full look --- */
+
+struct page_count {
+        uint64_t total;
+        uint64_t nodes[SPEC_NODES_MAX];
+        uint64_t absent[ERRORS_MAX]; /* by errno; 0: what is none, and no node either */
+        struct node_set seen;
+        uint64_t moved;
+};
+
+/* Up to PAGES_AT_ONCE pages from number `first` on. 0 or negative errno. */
+static int count_some(struct page_range *range, size_t first, size_t n, struct page_count *count) {
+        void *pages[PAGES_AT_ONCE];
+        int status[PAGES_AT_ONCE];
+        for (size_t i = 0; i < n; i++)
+                pages[i] = (void *) (range->low + (first + i) * page_size());
+        int r = ask(range->pid, n, pages, status);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                if (is_node(status[i])) {
+                        count->nodes[status[i]]++;
+                        observe(range, first + i, status[i]);
+                } else {
+                        count->absent[status[i] < 0 && -status[i] < ERRORS_MAX ? -status[i] : 0]++;
+                }
+        }
+        return r;
+}
+
+static int count_pages(struct page_range *range, struct page_count *count) {
+        size_t n = pages_of(range);
+        int r = 0;
+        count->total += n;
+        for (size_t first = 0; r == 0 && first < n; first += PAGES_AT_ONCE)
+                r = count_some(range, first, n - first < PAGES_AT_ONCE ? n - first : PAGES_AT_ONCE, count);
+        for (size_t i = 0; i < ELEMENTS(count->seen.bits); i++)
+                count->seen.bits[i] |= range->seen.bits[i];
+        count->moved += range->moved;
+        return r;
+}
+
+static void put_nodes(struct json_writer *w, const struct page_count *count) {
+        json_put_key(w, "nodes");
+        json_object_begin(w);
+        for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
+                if (count->nodes[n]) {
+                        char key[16];
+                        (void) snprintf(key, sizeof key, "%u", n);
+                        json_member_u64(w, key, count->nodes[n]);
+                }
+        json_object_end(w);
+}
+
+static void put_absent(struct json_writer *w, const struct page_count *count) {
+        uint64_t absent = 0;
+        for (int e = 0; e < ERRORS_MAX; e++)
+                absent += count->absent[e];
+        json_member_u64(w, "absent", absent);
+        if (absent == 0)
+                return;
+        json_put_key(w, "absent_errors");
+        json_object_begin(w);
+        for (int e = 0; e < ERRORS_MAX; e++)
+                if (count->absent[e]) {
+                        const char *name = e ? strerrorname_np(e) : NULL;
+                        json_member_u64(w, name ? name : "unknown", count->absent[e]);
+                }
+        json_object_end(w);
+}
+
+static void put_count(struct json_writer *w, const struct page_count *count, int error) {
+        json_member_u64(w, "total", count->total);
+        if (error < 0) {
+                char reason[128];
+                (void) snprintf(reason, sizeof reason, "move_pages: %s", strerrordesc_np(-error));
+                json_member_null(w, "nodes");
+                json_member_string(w, "reason", reason);
+                return;
+        }
+        put_nodes(w, count);
+        put_absent(w, count);
+        json_put_key(w, "nodes_seen");
+        json_array_begin(w);
+        for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
+                if (node_set_has(&count->seen, n))
+                        json_put_u64(w, n);
+        json_array_end(w);
+        json_member_u64(w, "moved", count->moved);
+}
+
+static void put_range(struct json_writer *w, struct page_range *range) {
+        struct page_count count = {};
+        int r = count_pages(range, &count);
+
+        json_object_begin(w);
+        json_member_string(w, "what", range->what);
+        json_member_u64(w, "thread", range->thread);
+        put_count(w, &count, r);
+        json_object_end(w);
+}
+
+/* All ranges of one kind together; how many they are stands in the place of the thread. */
+static void put_ranges_of(struct json_writer *w, struct page_list *list, const char *what) {
+        struct page_count count = {};
+        uint64_t threads = 0;
+        int r = 0;
+        for (size_t i = 0; i < list->n; i++)
+                if (strcmp(list->ranges[i].what, what) == 0) {
+                        int one = count_pages(&list->ranges[i], &count);
+                        r = one < 0 ? one : r;
+                        threads++;
+                }
+        json_object_begin(w);
+        json_member_string(w, "what", what);
+        json_member_u64(w, "threads", threads);
+        put_count(w, &count, r);
+        json_object_end(w);
+}
+
+static bool is_first_of_kind(const struct page_list *list, size_t at) {
+        for (size_t i = 0; i < at; i++)
+                if (strcmp(list->ranges[i].what, list->ranges[at].what) == 0)
+                        return false;
+        return true;
+}
+
+void page_list_put(struct page_list *list, bool together, struct json_writer *w) {
+        json_array_begin(w);
+        for (size_t i = 0; i < list->n; i++)
+                if (!together)
+                        put_range(w, &list->ranges[i]);
+                else if (is_first_of_kind(list, i))
+                        put_ranges_of(w, list, list->ranges[i].what);
+        json_array_end(w);
+}
+
+/* --- the glance --- */
+
+/* Pages of one process, asked for in one call. */
+struct batch {
+        pid_t pid;
+        size_t n;
+        void *pages[PAGES_AT_ONCE];
+        int status[PAGES_AT_ONCE];
+        struct page_range *of[PAGES_AT_ONCE];
+};
+
+static void batch_ask(struct batch *b) {
+        if (b->n && ask(b->pid, b->n, b->pages, b->status) == 0)
+                for (size_t i = 0; i < b->n; i++)
+                        if (is_node(b->status[i]))
+                                observe(b->of[i], ((uintptr_t) b->pages[i] - b->of[i]->low) / page_size(),
+                                        b->status[i]);
+        b->n = 0;
+}
+
+static void batch_add(struct batch *b, struct page_range *range, size_t i) {
+        if (b->n == PAGES_AT_ONCE || b->pid != range->pid)
+                batch_ask(b);
+        b->pid = range->pid;
+        b->pages[b->n] = (void *) (range->low + i * page_size());
+        b->of[b->n++] = range;
+}
+
+/* Every step-th page of all, counted through the ranges, from another one on each time. */
+void page_list_glance(struct page_list *list) {
+        struct batch b = {.n = 0};
+        size_t total = 0, passed = 0;
+        for (size_t i = 0; i < list->n; i++)
+                total += pages_of(&list->ranges[i]);
+        size_t step = (total + GLANCE_PAGES - 1) / GLANCE_PAGES;
+        size_t at = step ? list->glances++ % step : 0;
+        for (size_t i = 0; i < list->n; i++) {
+                size_t n = pages_of(&list->ranges[i]);
+                for (; at < passed + n; at += step)
+                        batch_add(&b, &list->ranges[i], at - passed);
+                passed += n;
+        }
+        batch_ask(&b);
+}

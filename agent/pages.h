@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_PAGES_H
+#define IPCLAB_AGENT_PAGES_H
+
+/*
+ * The pages that the proof speaks of, and on which nodes they were found. All are looked at when the agent is ready and
+ * again for its report; in between, each second, some of them in turn, so that pages that were moved away and back are
+ * found, too, as far as so few looks can. For each page the node of its first sight is kept: found on another one
+ * later, it counts as moved, whatever came and went beside it.
+ *
+ * Source: man 2 move_pages, which moves nothing when it is given no nodes.
+ */
+
+#include "schema/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct json_writer;
+
+struct page_range {
+        const char *what; /* static: "buffer", "stack", "ring" */
+        uint32_t thread;
+        pid_t pid; /* of a process beside this one; 0: this one */
+        uintptr_t low, high;
+        int16_t *homes;       /* one for each page: where it was first seen */
+        struct node_set seen; /* nodes that pages of it were ever found on */
+        uint64_t moved;       /* pages */
+};
+
+struct page_list {
+        struct page_range *ranges;
+        size_t n, size;
+        uint64_t glances;
+};
+
+/* Adds [start, start + length), rounded out to pages; nothing for length 0. 0; -ENOMEM. */
+int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length);
+
+/* The same of another process, which this one must be allowed to look into (man 2 move_pages). */
+int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
+                     size_t length);
+
+void page_list_deinit(struct page_list *list);
+
+/* Some of the pages, next time others; cheap however many there are. What cannot be told is left to the full look. */
+void page_list_glance(struct page_list *list);
+
+/* Looks at all pages and tells of them: an array with an object for each range, or (together) one for all ranges of a
+ * kind, with the number of them as "threads" in the place of "thread". */
+void page_list_put(struct page_list *list, bool together, struct json_writer *w);
+
+#endif
