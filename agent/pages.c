@@ -4,6 +4,7 @@
 
 #include "agent/pages.h"
 
+#include "agent/procfs.h"
 #include "schema/json.h"
 #include "schema/util.h"
 
@@ -65,6 +66,32 @@ void page_list_deinit(struct page_list *list) {
                 free(list->ranges[i].homes);
         free(list->ranges);
         *list = (struct page_list){};
+}
+
+/* Whether a setting of transparent huge pages, "always [madvise] never", stands at one of these words. */
+static bool setting_is(const char *name, const char *word, const char *other) {
+        char path[96], line[128];
+        (void) snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/%s", name);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        return f && fgets(line, sizeof line, f) && (strstr(line, word) || (other && strstr(line, other)));
+}
+
+/* Nobody here asks for huge pages with madvise(2): what counts is what the kernel does of its own accord. */
+static bool has_transparent_huge_pages(void) {
+        bool always = setting_is("enabled", "[always]", NULL);
+        for (uint64_t kib = 8; kib < 2 * procfs_huge_page_bytes() / 1024; kib *= 2) {
+                char name[64];
+                (void) snprintf(name, sizeof name, "hugepages-%" PRIu64 "kB/enabled", kib);
+                if (setting_is(name, "[always]", always ? "[inherit]" : NULL))
+                        return true;
+        }
+        return always || setting_is("shmem_enabled", "[always]", "[within_size]") ||
+               setting_is("shmem_enabled", "[force]", NULL);
+}
+
+uint64_t pages_placed_together(bool huge) {
+        uint64_t bytes = huge || has_transparent_huge_pages() ? procfs_huge_page_bytes() : 0;
+        return bytes > page_size() ? bytes / page_size() : 1;
 }
 
 static void observe(struct page_range *range, size_t i, int node) {

@@ -48,6 +48,10 @@ void page_list_deinit(struct page_list *list);
 /* Some of the pages, next time others; cheap however many there are. What cannot be told is left to the full look. */
 void page_list_glance(struct page_list *list);
 
+/* The largest number of pages that the kernel may place as one: of a huge page, where it makes those by itself or
+ * (huge) was asked for them. */
+uint64_t pages_placed_together(bool huge);
+
 /* Looks at all pages and tells of them: an array with an object for each range, or (together) one for all ranges of a
  * kind, with the number of them as "threads" in the place of "thread". */
 void page_list_put(struct page_list *list, bool together, struct json_writer *w);

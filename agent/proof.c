@@ -101,6 +101,11 @@ int proof_take(struct worker *w) {
         return 0;
 }
 
+struct leader_proof {
+        struct cpumask affinity;
+        unsigned cpu;
+};
+
 /* The processes beside this one that the workload measures with; NULL and 0 where there are none. */
 static struct proof_member *members_of(const struct agent *a, uint32_t *ret_n) {
         *ret_n = 0;
@@ -264,26 +269,44 @@ static int check_policies(const struct agent *a) {
         return 0;
 }
 
-static void put_proof(struct json_writer *w, struct agent *a) {
+/* The thread that this runs in. */
+static void put_leader(struct json_writer *w, const struct leader_proof *l) {
+        json_object_begin(w);
+        json_member_i64(w, "tid", gettid());
+        json_put_key(w, "affinity");
+        cpumask_put(w, &l->affinity);
+        json_member_u64(w, "cpu", l->cpu);
+        json_object_end(w);
+}
+
+static void put_proof(struct json_writer *w, struct agent *a, const struct leader_proof *l) {
         uint32_t n_members;
         (void) members_of(a, &n_members);
         json_object_begin(w);
         json_put_key(w, "affinity");
         cpumask_put(w, &a->affinity);
+        json_put_key(w, "leader");
+        put_leader(w, l);
         put_policy(w, &a->workers[0].proof);
         json_put_key(w, "threads");
         put_threads(w, a);
         json_member_u64(w, "threads_total", a->n_workers + n_members);
+        json_member_u64(w, "pages_placed_together", pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON));
         json_put_key(w, "pages");
         page_list_put(&a->pages, a->n_workers > LISTED_MAX, w);
         json_object_end(w);
 }
 
 int proof_to_json(struct agent *a, char **ret) {
+        struct leader_proof l;
         struct json_writer w;
         size_t length;
 
         int r = check_policies(a);
+        if (r == 0)
+                r = cpumask_get_affinity(0, &l.affinity);
+        if (r == 0 && syscall(SYS_getcpu, &l.cpu, NULL, NULL) < 0)
+                r = -errno;
         if (r == 0)
                 r = take_members(a);
         if (r == 0 && a->pages.n == 0)
@@ -291,7 +314,7 @@ int proof_to_json(struct agent *a, char **ret) {
         if (r < 0)
                 return r;
         json_writer_init(&w);
-        put_proof(&w, a);
+        put_proof(&w, a, &l);
         r = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         return r;

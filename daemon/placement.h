@@ -56,10 +56,13 @@ int placement_expand_pairs(const struct topology *t, struct spec *spec, struct r
 int placement_to_json(const struct topology *t, const struct agent_placement *p, char **ret);
 
 /* Checks an agent's proof (JSON text, see struct message_ready) against what it was given: 0 when it holds; -EPERM with
- * a sentence in ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3, asked 1"), or when pages
- * were bound and nobody can tell where they are; -EBADMSG with the member at fault; -ENOMEM. Pages of default,
- * preferred and local may be anywhere: these policies promise no node. */
+ * a sentence in ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3, asked 1"), when pages were
+ * moved, or when a memory policy was given and the proof does not show where the memory is; -EBADMSG with the member at
+ * fault; -ENOMEM. Pages of preferred and local may be anywhere, as these policies promise no node, but must stay there;
+ * of default nothing is asked. *ret_migrations_unknown becomes true where a thread was to stay on one CPU and its kernel
+ * does not tell whether it was moved and came back; it is never made false. */
 #define PLACEMENT_DETAIL_MAX 300
-int placement_verify(const struct agent_placement *given, const char *proof_json, char *ret_detail);
+int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
+                     const char *proof_json, bool *ret_migrations_unknown, char *ret_detail);
 
 #endif

@@ -114,13 +114,24 @@ struct message_setup {
  *
  * proof, taken after set-up (ready) and again at the end (report); "affinity" on top is what the process was started
  * with, "policy" a memory_policy word, "policy_nodes" its nodes (none for default and local):
- *      {"affinity": [0], "policy": "bind", "policy_nodes": [0],
- *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0], "migrations":
- * 0}], "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 16}, "absent": 0}]} "threads_total" counts
- * them all: of threads that are not pinned some may be left out, of pinned ones none; migrations are since the thread
- * was ready, null with migrations_reason on a kernel that does not tell; what is "buffer", "stack", "ring"; nodes
- * counts pages by node (move_pages(2)); a machine whose kernel cannot tell has "nodes": null and "reason". effective,
- * what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
+ *      {"affinity": [0], "leader": {"tid": 4712, "affinity": [1], "cpu": 1}, "policy": "bind", "policy_nodes": [0],
+ *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0],
+ *                    "migrations": 0}],
+ *       "threads_total": 1, "pages_placed_together": 1,
+ *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 15}, "absent": 1,
+ *                  "absent_errors": {"ENOENT": 1}, "nodes_seen": [0], "moved": 0}]}
+ *
+ *      threads      all that are pinned, and at least some of the others; threads_total counts them all. Processes that
+ *                   a workload forked come behind the agent's own.
+ *      migrations   since the thread was ready; null with migrations_reason on a kernel that does not tell
+ *      what         "buffer", "stack", "ring", "semaphores", "page_cache"
+ *      nodes        pages by node (move_pages(2)); null with reason on a kernel that does not tell. With very many
+ *                   threads each kind is told of at once, with "threads" in the place of "thread".
+ *      nodes_seen   all nodes that any look, now or before, has found a page on
+ *      moved        pages that were found on another node than at first
+ *      pages_placed_together  of a huge page, where the kernel may place such; else 1
+ *
+ * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
  */
 struct message_ready {
         char *proof;

@@ -190,7 +190,10 @@ static int say_setup(struct driver *d, enum end end) {
                           .stall_ns = s->stall_ns,
                           .chunk_bytes = s->chunk_bytes,
                           .options = s->options,
-                          .placement = {.cpus = &cpu, .n_cpus = cpu >= 0 ? 1 : 0}},
+                          .placement = {.cpus = &cpu,
+                                        .n_cpus = cpu >= 0 ? 1 : 0,
+                                        .buffer = s->buffer,
+                                        .buffer_nodes = s->buffer_nodes}},
         };
         int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + SAY_NS);
         return r < 0 ? complain(d, -r, "set-up") : 0;

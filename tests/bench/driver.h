@@ -39,6 +39,8 @@ struct driver_spec {
         double rate; /* per thread; 0 = closed loop */
         uint64_t chunk_bytes;
         struct transport_options options;
+        enum memory_policy buffer; /* where both ends' buffers are to be */
+        struct node_set buffer_nodes;
         int cpus[END_COUNT];      /* given to the agent and set before exec; -1: not pinned */
         int real_cpus[END_COUNT]; /* what is set before exec instead, where `lie` is true */
         bool lie;

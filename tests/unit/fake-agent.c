@@ -67,11 +67,15 @@ static void sleep_ns(uint64_t ns) {
 
 static char *proof(bool lie) {
         char *text;
-        int cpu = setup.placement.n_cpus ? setup.placement.cpus[0] : 0;
+        const struct agent_placement *p = &setup.placement;
+        int cpu = p->n_cpus ? p->cpus[0] : 0, leader = p->n_leader_cpus ? p->leader_cpus[0] : 0;
         if (asprintf(&text,
-                     "{\"affinity\":[%d],\"policy\":\"default\",\"policy_nodes\":[],\"threads\":[{\"thread\":0,"
-                     "\"tid\":%d,\"affinity\":[%d],\"cpu\":%d,\"node\":0,\"cpus_seen\":[%d]}],\"pages\":[]}",
-                     cpu, getpid(), cpu, cpu, lie ? cpu + 1 : cpu) < 0)
+                     "{\"affinity\":[%d],\"leader\":{\"tid\":%d,\"affinity\":[%d],\"cpu\":%d},"
+                     "\"policy\":\"default\",\"policy_nodes\":[],\"threads\":[{\"thread\":0,\"tid\":%d,"
+                     "\"affinity\":[%d],\"cpu\":%d,\"node\":0,\"cpus_seen\":[%d],\"migrations\":%s}],"
+                     "\"pages_placed_together\":1,\"pages\":[]}",
+                     cpu, getpid(), leader, leader, getpid(), cpu, cpu, lie ? cpu + 1 : cpu,
+                     wished("uncounted") ? "null,\"migrations_reason\":\"not told\"" : "0") < 0)
                 _exit(93);
         return text;
 }

@@ -11,9 +11,13 @@
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
+#include <errno.h>
+#include <linux/mempolicy.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static const char *agent_path(void) {
         static char path[512];
@@ -33,6 +37,23 @@ static int allowed_cpus(int cpus[2]) {
         return n;
 }
 
+static bool bound;    /* this process, and so the agents, to memory of… */
+static unsigned node; /* …the first node that there is */
+
+static long set_policy(int mode) {
+        unsigned long nodes[SPEC_NODES_MAX / 64] = {};
+        if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long) SPEC_NODES_MAX, NULL, MPOL_F_MEMS_ALLOWED) < 0)
+                return -errno;
+        for (node = 0; node < SPEC_NODES_MAX && !(nodes[node / 64] >> (node % 64) & 1);)
+                node++;
+        memset(nodes, 0, sizeof nodes);
+        nodes[node / 64] = 1UL << (node % 64);
+        long r = syscall(SYS_set_mempolicy, mode, mode == MPOL_DEFAULT ? NULL : nodes,
+                         mode == MPOL_DEFAULT ? 0 : SPEC_NODES_MAX + 1);
+        bound = r == 0 && mode == MPOL_BIND;
+        return r < 0 ? -errno : 0;
+}
+
 static bool run_well(struct driver *d, const struct driver_spec *s) {
         int r = driver_run(d, s);
         if (r < 0)
@@ -40,11 +61,19 @@ static bool run_well(struct driver *d, const struct driver_spec *s) {
         return r == 0;
 }
 
-/* The daemon's judgement on an agent that was given this one CPU. */
-static int verify(const char *proof, int32_t cpu, char *ret_detail) {
-        const struct agent_placement given = {.cpus = &cpu, .n_cpus = 1};
+/* The daemon's judgement on an agent that was given one CPU. */
+static int verify(const struct driver *d, enum end end, const char *proof, char *ret_detail) {
+        int32_t cpu = d->spec.cpus[end];
+        struct agent_placement given = {.cpus = &cpu,
+                                        .n_cpus = cpu >= 0 ? 1 : 0,
+                                        .memory = bound ? MEMORY_BIND : MEMORY_DEFAULT,
+                                        .buffer = d->spec.buffer,
+                                        .buffer_nodes = d->spec.buffer_nodes};
+        bool unknown = false;
+        if (bound)
+                node_set_add(&given.memory_nodes, node);
         ret_detail[0] = '\0';
-        return placement_verify(&given, proof, ret_detail);
+        return placement_verify(&given, &d->spec.point, end, proof, &unknown, ret_detail);
 }
 
 /* Of how many threads the proof has pages of this kind, all of them somewhere. */
@@ -97,7 +126,7 @@ static void test_processes_of_a_ring(void) {
                 CHECK_UINT(threads_of(proof), 5);
                 CHECK_UINT(ranges_of(proof, "buffer"), 5);
                 CHECK_UINT(ranges_of(proof, "stack"), 5);
-                CHECK_INT(verify(proof, cpus[0], detail), 0);
+                CHECK_INT(verify(&d, END_FIRST, proof, detail), 0);
         }
         driver_deinit(&d);
 }
@@ -140,8 +169,8 @@ static void process_of_a_ring_is_moved(bool back) {
                 CHECK_INT(pin_process(child, cpus[0]), 0);
         CHECK_INT(driver_collect(&d, util_now_ns() + 30 * NSEC_PER_SEC), 0);
         CHECK_INT(driver_close(&d), 0);
-        CHECK_INT(verify(d.ends[END_FIRST].proof, cpus[0], detail), 0);
-        CHECK_INT(verify(d.ends[END_FIRST].report.proof, cpus[0], detail), -EPERM);
+        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].proof, detail), 0);
+        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].report.proof, detail), -EPERM);
         CHECK(strstr(detail, "thread 3 "));
         driver_deinit(&d);
 }
@@ -154,7 +183,70 @@ static void test_a_process_moved_and_back_is_found_out(void) {
         process_of_a_ring_is_moved(true);
 }
 
+/* Agents whose memory is bound show all that they are asked for, whatever carries their messages. */
+static void test_bound_agents_prove_it(void) {
+        static const struct {
+                enum transport transport;
+                enum engine engine;
+                enum copy_mode mode;
+        } cases[] = {
+                {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO},           {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE},
+                {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO},          {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_TWO},
+                {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO},           {TRANSPORT_TCP, ENGINE_SYSCALL, COPY_TWO},
+                {TRANSPORT_TCP, ENGINE_SYSCALL, COPY_ZERO},           {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE},
+                {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO},      {TRANSPORT_SHM_POSIX, ENGINE_SYSCALL, COPY_TWO},
+                {TRANSPORT_SHM_SYSV, ENGINE_SYSCALL, COPY_TWO},       {TRANSPORT_MMAP_FILE, ENGINE_SYSCALL, COPY_TWO},
+                {TRANSPORT_MMAP_ANONYMOUS, ENGINE_SYSCALL, COPY_TWO},
+        };
+        char detail[PLACEMENT_DETAIL_MAX];
+        if (set_policy(MPOL_BIND) == -ENOSYS)
+                SKIP("a kernel without NUMA");
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (unsigned apart = 0; apart < 2; apart++) {
+                        struct driver d;
+                        struct driver_spec s = driver_spec_default(agent_path());
+                        s.point.transport = cases[i].transport;
+                        s.point.engine = cases[i].engine;
+                        s.point.copy_mode = cases[i].mode;
+                        s.point.workload = apart ? WORKLOAD_PINGPONG : WORKLOAD_STREAM;
+                        s.point.threads = 2;
+                        s.messages = 50;
+                        s.buffer = apart ? MEMORY_BIND : MEMORY_DEFAULT;
+                        node_set_add(&s.buffer_nodes, node);
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                CHECK_INT(verify(&d, end, d.ends[end].proof, detail), 0);
+                                if (verify(&d, end, d.ends[end].report.proof, detail) < 0)
+                                        CHECK_FAIL("%s: %s", transport_name(cases[i].transport), detail);
+                        }
+                        driver_deinit(&d);
+                }
+        CHECK_INT(set_policy(MPOL_DEFAULT), 0);
+}
+
+/* So many threads that their pages are told of together. */
+static void test_many_bound_threads(void) {
+        char detail[PLACEMENT_DETAIL_MAX];
+        struct driver d;
+        struct driver_spec s = driver_spec_default(agent_path());
+        if (set_policy(MPOL_BIND) == -ENOSYS)
+                SKIP("a kernel without NUMA");
+        s.point.transport = TRANSPORT_SHM_POSIX;
+        s.point.threads = 100;
+        s.point.message_size = 64;
+        s.messages = 10;
+        CHECK(run_well(&d, &s));
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                CHECK_INT(verify(&d, end, d.ends[end].proof, detail), 0);
+                CHECK_INT(verify(&d, end, d.ends[end].report.proof, detail), 0);
+        }
+        driver_deinit(&d);
+        CHECK_INT(set_policy(MPOL_DEFAULT), 0);
+}
+
 int main(void) {
+        RUN(test_bound_agents_prove_it);
+        RUN(test_many_bound_threads);
         RUN(test_processes_of_a_ring);
         RUN(test_a_moved_process_is_found_out);
         RUN(test_a_process_moved_and_back_is_found_out);

@@ -111,7 +111,7 @@ static void test_memory_of_every_transport(void) {
                         if (policy_at(list.ranges[k].low) != MPOL_BIND)
                                 CHECK_FAIL("%s %s: range %zu is not where buffers are put",
                                            transport_name(cases[i].transport), copy_mode_name(cases[i].mode), k);
-                free(list.ranges);
+                page_list_deinit(&list);
                 agent.transport->detach(&worker);
                 CHECK_INT(munmap(worker.buffer, worker.buffer_length), 0);
                 (void) util_close(fds[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every placement on nine machines, every refusal with its words, and proofs that hold and that do not. */
+/* Every placement on nine machines, every refusal with its words. Proofs: test-placement-proof.c. */
 
 #include "tests/unit/check.h"
 
@@ -417,153 +417,6 @@ static void json_of_a_placement(void) {
         topology_free(t);
 }
 
-#define PROOF_OF(total, top, policy, nodes, threads, pages)                                                            \
-        "{\"affinity\":" top ",\"policy\":" policy ",\"policy_nodes\":" nodes ",\"threads\":[" threads                 \
-        "],\"threads_total\":" total ",\"pages\":[" pages "]}"
-#define PROOF1(...) PROOF_OF("1", __VA_ARGS__)
-#define PROOF(...) PROOF_OF("2", __VA_ARGS__)
-#define THREAD(index, affinity, cpu, seen)                                                                             \
-        "{\"thread\":" index ",\"tid\":4711,\"affinity\":" affinity ",\"cpu\":" cpu ",\"node\":0,\"cpus_seen\":" seen  \
-        "}"
-#define PAGES(total, nodes, absent)                                                                                    \
-        "{\"what\":\"buffer\",\"thread\":0,\"total\":" total ",\"nodes\":" nodes ",\"absent\":" absent "}"
-#define MOVED(index, affinity, cpu, seen, times)                                                                       \
-        "{\"thread\":" index ",\"tid\":4711,\"affinity\":" affinity ",\"cpu\":" cpu ",\"node\":0,\"cpus_seen\":" seen  \
-        ",\"migrations\":" times "}"
-#define GOOD_THREADS THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[3]", "3", "[3]")
-#define GOOD_PAGES PAGES("16", "{\"2\":14}", "2")
-
-/* What was given below: CPUs 1 and 3, leader on 5, memory bound to node 2. */
-static const struct proof_case {
-        const char *proof;
-        int r;
-        const char *detail; /* how it begins */
-} proof_cases[] = {
-        {PROOF("[1,3,5]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), 0, ""},
-        {PROOF("[1,3]", "\"bind\"", "[2]", GOOD_THREADS, ""), 0, ""},
-        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("4", "{\"2\":4,\"0\":0}", "0")), 0, ""},
-        {PROOF("[1,2]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EPERM,
-         "the agent was started on CPU 2, which it was not given"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1,3]", "1", "[1]"), GOOD_PAGES), -EPERM,
-         "thread 0 was allowed on CPU 3, asked 1"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[1]", "3", "[3]"), GOOD_PAGES),
-         -EPERM, "thread 1 was allowed on CPU 1, asked 3"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "3", "[1]"), GOOD_PAGES), -EPERM,
-         "thread 0 was on CPU 3, asked 1"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1,3]"), GOOD_PAGES), -EPERM,
-         "thread 0 ran on CPU 3, asked 1"},
-        {PROOF("[1]", "\"bind\"", "[2]", MOVED("0", "[1]", "1", "[1]", "0") "," MOVED("1", "[3]", "3", "[3]", "null"),
-               GOOD_PAGES),
-         0, ""},
-        {PROOF("[1]", "\"bind\"", "[2]", MOVED("0", "[1]", "1", "[1]", "0") "," MOVED("1", "[3]", "3", "[3]", "2"),
-               GOOD_PAGES),
-         -EPERM, "thread 1 was moved 2 times, asked to stay on CPU 3"},
-        {PROOF("[1]", "\"bind\"", "[2]", MOVED("0", "[1]", "1", "[1]", "-1"), GOOD_PAGES), -EBADMSG,
-         "the agent's proof"},
-        {PROOF("[1]", "\"default\"", "[]", GOOD_THREADS, GOOD_PAGES), -EPERM, "memory policy was default, asked bind"},
-        {PROOF("[1]", "null", "[]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[0,2]", GOOD_THREADS, GOOD_PAGES), -EPERM,
-         "memory policy bind had node 0, which was not asked"},
-        {PROOF("[1]", "\"bind\"", "[]", GOOD_THREADS, GOOD_PAGES), -EPERM,
-         "memory policy bind lacked node 2, which was asked"},
-        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("16", "{\"0\":1,\"2\":15}", "0")), -EPERM,
-         "1 of 16 pages of the buffer were on node 0, which was not asked"},
-        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS,
-               "{\"what\":\"ring\",\"thread\":0,\"total\":1,\"nodes\":null,\"absent\":0,\"reason\":\"move_pages: "
-               "EPERM\"}"),
-         -EPERM, "where the ring's pages are cannot be proven: move_pages: EPERM"},
-        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("16", "null", "0")), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("17", "{\"2\":14}", "2")), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("1", "{\"2x\":1}", "0")), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", GOOD_THREADS, PAGES("0", "{\"2\":-1}", "1")), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"), GOOD_PAGES), -EBADMSG,
-         "the agent's proof of its placement is not in order: some threads are missing"},
-        {PROOF1("[1]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", "", GOOD_PAGES), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("1", "[3]", "3", "[3]"), GOOD_PAGES), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[]", "1", "[1]"), GOOD_PAGES), -EBADMSG, "the agent's proof"},
-        {PROOF("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "\"1\"", "[1]"), GOOD_PAGES), -EBADMSG,
-         "the agent's proof"},
-        {PROOF("[1]", "\"nearby\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
-        {PROOF("[]", "\"bind\"", "[2]", GOOD_THREADS, GOOD_PAGES), -EBADMSG, "the agent's proof"},
-        {"[]", -EBADMSG, "the agent's proof"},
-        {"{}", -EBADMSG, "the agent's proof"},
-        {"{\"affinity\":[1]", -EBADMSG, "the agent's proof"},
-        {"", -EBADMSG, "the agent's proof"},
-};
-
-static void check_proofs(const struct agent_placement *given, const struct proof_case *cases, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                char detail[PLACEMENT_DETAIL_MAX] = "";
-                int r = placement_verify(given, cases[i].proof, detail);
-                if (r != cases[i].r || strncmp(detail, cases[i].detail, strlen(cases[i].detail)) != 0 ||
-                    (r == 0) != (detail[0] == '\0'))
-                        CHECK_FAIL("%s\n got      %d %s\n expected %d %s", cases[i].proof, r, detail, cases[i].r,
-                                   cases[i].detail);
-        }
-}
-
-static void proofs_of_pinned_threads(void) {
-        int32_t cpus[] = {1, 3}, leader[] = {5};
-        struct agent_placement given = {
-                .cpus = cpus, .n_cpus = 2, .leader_cpus = leader, .n_leader_cpus = 1, .memory = MEMORY_BIND};
-        node_set_add(&given.memory_nodes, 2);
-        check_proofs(&given, proof_cases, ELEMENTS(proof_cases));
-}
-
-static void proofs_of_roaming_threads(void) {
-        static const struct proof_case cases[] = {
-                {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "3", "[1,3]"), PAGES("2", "{\"0\":2}", "0")),
-                 0, ""},
-                {PROOF1("[1,3]", "\"preferred\"", "[]", THREAD("0", "[1,3]", "3", "[1]"), ""), 0, ""},
-                {PROOF1("[1,3]", "\"local\"", "[]", MOVED("0", "[1,3]", "3", "[1,3]", "7"), ""), 0, ""},
-                {PROOF1("[1,3]", "\"preferred\"", "[1]", THREAD("0", "[1,3]", "3", "[1]"), ""), -EPERM,
-                 "memory policy was preferred, asked local"},
-                {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1]", "1", "[1]"), ""), -EPERM,
-                 "thread 0 was allowed on 1 CPUs of the 2 asked (1,3)"},
-                {PROOF1("[1,3]", "\"local\"", "[]", THREAD("0", "[1,3]", "1", "[1,2]"), ""), -EPERM,
-                 "thread 0 ran on CPU 2, asked 1,3"},
-        };
-        int32_t cpus[] = {1, 3};
-        const struct agent_placement given = {.cpus = cpus, .n_cpus = 2, .roam = true, .memory = MEMORY_LOCAL};
-        check_proofs(&given, cases, ELEMENTS(cases));
-}
-
-static void proofs_of_buffers_apart(void) {
-        static const struct proof_case cases[] = {
-                {PROOF1("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"),
-                        PAGES("2", "{\"4\":2}",
-                              "0") ",{\"what\":\"stack\",\"total\":4,\"nodes\":{\"2\":4},\"absent\":0}"),
-                 0, ""},
-                {PROOF1("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"), PAGES("2", "{\"2\":2}", "0")), -EPERM,
-                 "2 of 2 pages of the buffer were on node 2, which was not asked"},
-                {PROOF1("[1]", "\"bind\"", "[2]", THREAD("0", "[1]", "1", "[1]"),
-                        "{\"what\":\"stack\",\"total\":4,\"nodes\":{\"4\":4},\"absent\":0}"),
-                 -EPERM, "4 of 4 pages of the stack were on node 4, which was not asked"},
-        };
-        int32_t cpus[] = {1};
-        struct agent_placement given = {.cpus = cpus, .n_cpus = 1, .memory = MEMORY_BIND, .buffer = MEMORY_BIND};
-        node_set_add(&given.memory_nodes, 2);
-        node_set_add(&given.buffer_nodes, 4);
-        check_proofs(&given, cases, ELEMENTS(cases));
-}
-
-static void proofs_without_pinning(void) {
-        static const struct proof_case cases[] = {
-                {PROOF1("[0,1]", "\"default\"", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
-                        PAGES("2", "{\"0\":1,\"7\":1}", "0")),
-                 0, ""},
-                {PROOF("[0,1]", "\"default\"", "[]", THREAD("0", "[0,1]", "1", "[0,1]"), ""), 0, ""},
-                {PROOF1("[0,1]", "null", "[]", THREAD("0", "[0,1]", "1", "[0,1]"),
-                        "{\"what\":\"stack\",\"nodes\":null,\"reason\":\"no NUMA\"}"),
-                 0, ""},
-                {PROOF1("[0,1]", "\"bind\"", "[0]", THREAD("0", "[0,1]", "1", "[0,1]"), ""), -EPERM,
-                 "memory policy was bind, asked default"},
-        };
-        const struct agent_placement given = {.n_cpus = 0};
-        check_proofs(&given, cases, ELEMENTS(cases));
-}
-
 /* "0 bind 0 | 0 bind 0; …": what each pair resolves to. */
 static void describe_pairs(const char *machine, const char *word, struct text *d) {
         struct topology *t = NULL;
@@ -646,10 +499,6 @@ int main(void) {
         RUN(everybody_keeps_off_on_the_largest_machines);
         RUN(one_agent_takes_one_place);
         RUN(json_of_a_placement);
-        RUN(proofs_of_pinned_threads);
-        RUN(proofs_of_roaming_threads);
-        RUN(proofs_of_buffers_apart);
-        RUN(proofs_without_pinning);
         RUN(pairs_are_of_what_can_be_used);
         RUN(buffers_are_placed_apart);
         return check_end();

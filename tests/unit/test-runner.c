@@ -363,6 +363,24 @@ static void ends_that_differ_are_flagged(void) {
         run_verdict_deinit(&verdict);
 }
 
+/* A thread on one CPU of a kernel that does not count migrations may have been away and come back. */
+static void uncounted_migrations_are_flagged(void) {
+        struct order o;
+        make_order(&o);
+        o.placement.ends[END_FIRST].n_cpus = 0;
+        CHECK(run_order(&o.run, "sender.uncounted", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK_UINT(verdict.n_flags, 0); /* not pinned: nothing to miss */
+        run_verdict_deinit(&verdict);
+
+        o.placement.ends[END_FIRST].n_cpus = 1;
+        CHECK(run_order(&o.run, "sender.uncounted", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK_UINT(verdict.n_flags, 1);
+        CHECK_STRING(verdict.flags[0], "migrations_unknown");
+        run_verdict_deinit(&verdict);
+}
+
 static void counted_runs_must_agree(void) {
         struct order o;
         make_order(&o);
@@ -474,6 +492,7 @@ int main(void) {
         }
         RUN(good_run_has_the_receivers_figures);
         RUN(ends_that_differ_are_flagged);
+        RUN(uncounted_migrations_are_flagged);
         RUN(counted_runs_must_agree);
         RUN(litter_is_removed);
         RUN(children_of_an_agent_end_with_the_run);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Looks at pages: present, never touched and not mapped; what has moved since it was first seen. No page needs to be
+ * moved for that: the account is told that it was first seen elsewhere.
+ */
+
+#include "agent/pages.h"
+
+#include "check.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ELSEWHERE 1023
+
+static size_t page(void) {
+        return (size_t) sysconf(_SC_PAGESIZE);
+}
+
+/* Ranges of so many pages in a row of their own, all written to. */
+static unsigned char *map_pages(size_t n) {
+        void *p = mmap(NULL, n * page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
+                abort();
+        for (size_t i = 0; i < n; i++)
+                ((unsigned char *) p)[i * page()] = 1;
+        return p;
+}
+
+static char *put(struct page_list *list, bool together) {
+        struct json_writer w;
+        char *text = NULL;
+        json_writer_init(&w);
+        page_list_put(list, together, &w);
+        if (json_writer_steal(&w, &text, NULL) < 0)
+                abort();
+        json_writer_deinit(&w);
+        return text;
+}
+
+/* A kernel without NUMA answers ENOSYS. */
+static bool can_tell(void) {
+        struct page_list list = {};
+        unsigned char *p = map_pages(1);
+        bool can = false;
+        if (page_list_add(&list, "stack", 0, p, page()) == 0) {
+                _cleanup_free_ char *text = put(&list, false);
+                can = text && !strstr(text, "\"nodes\":null");
+        }
+        page_list_deinit(&list);
+        (void) munmap(p, page());
+        return can;
+}
+
+static void test_absent_pages_say_why(void) {
+        if (!can_tell())
+                SKIP("a kernel without NUMA");
+        struct page_list list = {};
+        unsigned char *p = map_pages(6);
+        CHECK_INT(madvise(p + page(), 2 * page(), MADV_DONTNEED), 0);
+        CHECK_INT(munmap(p + 5 * page(), page()), 0);
+        CHECK_INT(page_list_add(&list, "stack", 3, p, 6 * page()), 0);
+        CHECK_INT(page_list_add(&list, "buffer", 0, NULL, 0), 0);
+        CHECK_UINT(list.n, 1);
+        _cleanup_free_ char *text = put(&list, false);
+        CHECK(strstr(text, "{\"what\":\"stack\",\"thread\":3,\"total\":6,"));
+        CHECK(strstr(text, "\"absent\":3,"));
+        CHECK(strstr(text, "\"ENOENT\":2"));
+        CHECK(strstr(text, "\"EFAULT\":1"));
+        CHECK(strstr(text, "\"moved\":0"));
+        page_list_deinit(&list);
+        CHECK_INT(munmap(p, 5 * page()), 0);
+}
+
+/* Each page counts once, however often it is found; one that was not there at first has not moved. */
+static void test_moved_pages_are_counted(void) {
+        if (!can_tell())
+                SKIP("a kernel without NUMA");
+        struct page_list list = {};
+        unsigned char *p = map_pages(6);
+        CHECK_INT(madvise(p, page(), MADV_DONTNEED), 0);
+        CHECK_INT(page_list_add(&list, "stack", 0, p, 6 * page()), 0);
+        free(put(&list, false));
+        p[0] = 1;
+        list.ranges[0].homes[2] = list.ranges[0].homes[3] = ELSEWHERE;
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_free_ char *text = put(&list, false);
+                CHECK(strstr(text, "\"absent\":0,"));
+                CHECK(strstr(text, "\"moved\":2"));
+        }
+        _cleanup_free_ char *together = put(&list, true);
+        CHECK(strstr(together, "{\"what\":\"stack\",\"threads\":1,\"total\":6,"));
+        CHECK(strstr(together, "\"moved\":2"));
+        page_list_deinit(&list);
+        CHECK_INT(munmap(p, 6 * page()), 0);
+}
+
+/* A few pages are all looked at in one glance, very many in some; and what a glance saw is told of later. */
+static void test_glances(void) {
+        static const struct {
+                size_t pages;
+                unsigned glances;
+        } cases[] = {{0, 1}, {1, 1}, {1000, 1}, {1024, 1}, {1025, 2}, {5000, 5}};
+        if (!can_tell())
+                SKIP("a kernel without NUMA");
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct page_list list = {};
+                size_t first = cases[i].pages / 3, second = cases[i].pages - first;
+                unsigned char *p = map_pages(cases[i].pages + 1);
+                CHECK_INT(page_list_add(&list, "ring", 0, p, first * page()), 0);
+                CHECK_INT(page_list_add(&list, "ring", 1, p + first * page(), second * page()), 0);
+                free(put(&list, false));
+                for (size_t r = 0; r < list.n; r++)
+                        for (uintptr_t k = 0; k < (list.ranges[r].high - list.ranges[r].low) / page(); k++)
+                                list.ranges[r].homes[k] = ELSEWHERE;
+                for (unsigned g = 0; g < cases[i].glances; g++)
+                        page_list_glance(&list);
+                size_t moved = 0;
+                for (size_t r = 0; r < list.n; r++)
+                        moved += list.ranges[r].moved;
+                CHECK_UINT(moved, cases[i].pages);
+                page_list_deinit(&list);
+                CHECK_INT(munmap(p, (cases[i].pages + 1) * page()), 0);
+        }
+}
+
+static void test_pages_placed_together(void) {
+        CHECK(pages_placed_together(false) >= 1);
+        CHECK(pages_placed_together(true) >= pages_placed_together(false));
+}
+
+int main(void) {
+        RUN(test_absent_pages_say_why);
+        RUN(test_moved_pages_are_counted);
+        RUN(test_glances);
+        RUN(test_pages_placed_together);
+        return check_end();
+}
