@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""tools/run as a person uses it, in a checkout of its own around the programs that were built."""
+
+import contextlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import urllib.request
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, SOURCE
+
+PORT = 8620
+
+
+class Checkout:
+    def __init__(self):
+        self.base = Path(tempfile.mkdtemp(prefix="ipclab-tools-"))
+        self.base.chmod(0o755)  # agents of another user pass through
+        shutil.copytree(SOURCE / "tools", self.base / "tools")
+        (self.base / "build").symlink_to(BUILD)
+        lock = self.base / "web/node_modules/.ipclab-lock"  # as if they had been installed: the pages are built
+        lock.parent.mkdir(parents=True)
+        shutil.copy(SOURCE / "web/package-lock.json", self.base / "web")
+        shutil.copy(SOURCE / "web/package-lock.json", lock)
+
+    def run(self, *arguments):
+        return subprocess.run([self.base / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=120)
+
+    def port(self):
+        return int((self.base / ".ipclab/port").read_text())
+
+    def answers(self):
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{self.port()}/health") as answer:
+            return answer.status == 200
+        return False
+
+    def remove(self):
+        stopped = self.run("--stop")
+        shutil.rmtree(self.base)
+        assert stopped.returncode == 0, stopped.stderr
+
+
+@pytest.fixture
+def checkout():
+    c = Checkout()
+    yield c
+    c.remove()
+
+
+def test_once(checkout):
+    done = checkout.run("--once", "--preset=quick", "--duration", "0.05")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Experiment 1: preset quick, 0.05 s a run" in done.stdout
+    table = re.findall(r"^(stream|pingpong) +(pipe|fifo) +\d+ (?:B|KiB) +[\d,.]+ +[\d,]+", done.stdout, re.MULTILINE)
+    assert len(table) == 16
+    assert str(checkout.base / ".ipclab/token") in done.stdout
+    assert "Stopping ipclabd" in done.stdout
+    assert not checkout.answers()
+    assert not (checkout.base / ".ipclab/pid").exists()
+
+
+def test_a_daemon_that_is_left_running(checkout):
+    """A preset that there is not: the daemon was started for it, and stays as it does after a table."""
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):  # somebody else's is as good
+            s.bind(("127.0.0.1", PORT))
+            s.listen()
+        refused = checkout.run("--preset", "nonsense")
+        assert refused.returncode == 1
+        assert "ipclabd refused" in refused.stderr and "nonsense" in refused.stderr
+        assert checkout.port() > PORT
+        assert f"Port {PORT} is taken: the dashboard is on port {checkout.port()}" in refused.stdout
+    assert checkout.answers()
+    pid = (checkout.base / ".ipclab/pid").read_text()
+    again = checkout.run("--once", "--preset", "nonsense")
+    assert again.returncode == 1
+    assert (checkout.base / ".ipclab/pid").read_text() == pid and checkout.answers()  # not --once's own: left as found
+
+    stopped = checkout.run("--stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "Stopped\n")
+    assert not checkout.answers()
+    stopped = checkout.run("--stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "No daemon of this checkout is running\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--nonsense"], 2, "Usage: tools/run"),
+        (["--duration"], 1, "--duration needs a value"),
+        (["--duration", "1; true"], 1, "a number of seconds"),
+        (["--preset", '"}'], 1, "a name is made of"),
+    ],
+)
+def test_bad_options(arguments, status, words):
+    done = subprocess.run([SOURCE / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=30)
+    assert done.returncode == status
+    assert words in done.stderr
