@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 
 #define EXEC_WITHIN_NS (5 * NSEC_PER_SEC)
+#define REAP_WITHIN_NS NSEC_PER_SEC
+#define LEFTOVERS_MAX 16u
 
 static bool find_user(const char *name, struct agent_identity *ret) {
         struct passwd *p = getpwnam(name); /* NOLINT(concurrency-mt-unsafe): main thread, before the others */
@@ -54,11 +56,56 @@ static int set_error(struct spawn_error *e, const char *step, int error) {
         return -error;
 }
 
+/* --- what is to be ended --- */
+
+struct doomed {
+        idtype_t type;
+        pid_t pid;
+};
+
+/* Killed children that were still there when their time was up. They are looked for at the next start. */
+static struct doomed leftovers[LEFTOVERS_MAX];
+static size_t n_leftovers;
+
+/* Whether nothing is left of it. */
+static bool reap(const struct doomed *d) {
+        for (;;) {
+                siginfo_t info = {0};
+                if (waitid(d->type, (id_t) d->pid, &info, WEXITED | WNOHANG) < 0) {
+                        if (errno != EINTR)
+                                return true;
+                } else if (info.si_pid == 0)
+                        return false;
+                else if (d->type == P_PID)
+                        return true;
+        }
+}
+
+static void reap_leftovers(void) {
+        for (size_t i = n_leftovers; i-- > 0;)
+                if (reap(&leftovers[i]))
+                        leftovers[i] = leftovers[--n_leftovers];
+}
+
+/* They have been killed. What not even that ends at once, in the kernel or held by a tracer, must not hold the daemon;
+ * the run's cgroup is killed once more. */
+static void reap_or_leave(const struct doomed *d) {
+        uint64_t deadline = util_now_ns() + REAP_WITHIN_NS;
+        while (!reap(d)) {
+                if (util_now_ns() < deadline) {
+                        (void) poll(NULL, 0, 1);
+                        continue;
+                }
+                log_error("pid %d was killed and is still there", d->pid);
+                if (n_leftovers < LEFTOVERS_MAX)
+                        leftovers[n_leftovers++] = *d;
+                return;
+        }
+}
+
 void spawn_abort(struct spawned *s) {
-        siginfo_t info;
         (void) syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
-        while (waitid(P_PIDFD, (id_t) s->pidfd, &info, WEXITED) < 0 && errno == EINTR)
-                ;
+        reap_or_leave(&(struct doomed){P_PID, s->pid});
         s->pidfd = util_close(s->pidfd);
 }
 
@@ -157,10 +204,8 @@ static int meet_twin(const struct spawn_request *r, pid_t first, int fd, struct 
 
 /* The first leads a session of its own, so it and a twin that nobody knows of yet are one process group. */
 static void abort_group(struct spawned *s) {
-        siginfo_t info;
         (void) kill(-s->pid, SIGKILL);
-        while (waitid(P_PGID, (id_t) s->pid, &info, WEXITED) == 0 || errno == EINTR)
-                ;
+        reap_or_leave(&(struct doomed){P_PGID, s->pid});
         s->pidfd = util_close(s->pidfd);
 }
 
@@ -184,6 +229,7 @@ static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned 
 int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error) {
         struct spawn_child child = {.request = request, .parent = getpid(), .twin_fd = -1};
         struct spawned s = {.pidfd = -1};
+        reap_leftovers();
         int report[2], twin[2] = {-1, -1};
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (null < 0)

@@ -66,7 +66,7 @@ struct spawn_error {
  * *ret_error (it has been reaped); another negative errno from the parent's side, with step. */
 int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error);
 
-/* Kills and reaps. */
+/* Kills and reaps; what is still there after a second is logged, left, and reaped at a later start. */
 void spawn_abort(struct spawned *s);
 
 #endif

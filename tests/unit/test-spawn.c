@@ -15,6 +15,8 @@
 #include <linux/mempolicy.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -459,6 +461,66 @@ static void twins_that_fail_leave_nobody(void) {
         CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
 }
 
+/* A process that waits, and that another one holds by ptrace: killed, it is a zombie of its tracer's at first. */
+static pid_t start_sleeper(void) {
+        pid_t pid = fork();
+        if (pid == 0) {
+                (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+                (void) poll(NULL, 0, 60000);
+                _exit(0);
+        }
+        return pid;
+}
+
+/* Says a byte when it holds the process, or that it may not. */
+static pid_t start_tracer(pid_t of, char *ret_word) {
+        int words[2];
+        if (pipe2(words, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                bool holds = ptrace(PTRACE_SEIZE, of, NULL, NULL) == 0;
+                if (write(words[1], holds ? "y" : "n", 1) != 1)
+                        _exit(1);
+                (void) poll(NULL, 0, 60000);
+                _exit(0);
+        }
+        util_close(words[1]);
+        if (read(words[0], ret_word, 1) != 1)
+                *ret_word = '?';
+        util_close(words[0]);
+        return pid;
+}
+
+/* 0: it is there, dead or alive. */
+static int still_there(pid_t pid) {
+        siginfo_t info = {0};
+        return waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? -errno : 0;
+}
+
+static void who_does_not_die_does_not_hold_the_daemon(void) {
+        char word = '?';
+        pid_t victim = start_sleeper(), tracer = start_tracer(victim, &word);
+        struct spawned s = {.pid = victim, .pidfd = (int) syscall(SYS_pidfd_open, victim, 0)};
+        CHECK(s.pidfd >= 0);
+        if (word == 'y') {
+                spawn_abort(&s);
+                CHECK_INT(s.pidfd, -1);
+                CHECK_INT(still_there(victim), 0);
+        }
+        (void) kill(tracer, SIGKILL);
+        CHECK_INT(waitpid(tracer, NULL, 0), tracer);
+        if (word != 'y') {
+                spawn_abort(&s);
+                SKIP("no process may be traced here");
+        }
+        /* reaped at the next start, whatever becomes of that */
+        struct spawn_request q = plain_request(-1);
+        struct spawn_error e = {{0}, 0};
+        CHECK(start(&q, &s, &e) < 0);
+        CHECK_INT(still_there(victim), -ECHILD);
+}
+
 static void stranger_is_nobody(void) {
         struct agent_identity id;
         if (geteuid() != 0)
@@ -485,6 +547,7 @@ int main(void) {
         RUN(twins_are_both_children);
         RUN(twins_die_with_their_parent);
         RUN(twins_that_fail_leave_nobody);
+        RUN(who_does_not_die_does_not_hold_the_daemon);
         RUN(stranger_is_nobody);
         return check_end();
 }
