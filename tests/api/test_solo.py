@@ -2,9 +2,12 @@
 """Workloads of one agent: system calls and context switches."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
+
+import pytest
 
 CALLS = ["getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall", "read-zero"]
 
@@ -80,21 +83,47 @@ def test_a_roaming_ring_is_refused(unix):
         unix.refused("POST", "/experiments", 422, "wrong-combination", body=spec)
 
 
-def test_a_killed_ring_leaves_no_process(unix, daemon):
-    spec = {"workload": "context-switch", "processes": 8, "duration_seconds": 30, "warmup_seconds": 0}
-    experiment = unix.post(spec)
+def wait_circle(daemon, n):
+    """The agent and the n - 1 members that it has forked."""
     deadline = time.monotonic() + 20
     while True:
         agents = children_of(daemon.process.pid)
         members = [pid for agent in agents for pid in children_of(agent)]
-        if len(members) == 7:
-            break
-        assert time.monotonic() < deadline, "the ring was never made"
+        if len(members) == n - 1:
+            return agents[0], sorted(members)
+        assert time.monotonic() < deadline, "the circle was never made"
         time.sleep(0.02)
-    os.kill(agents[0], signal.SIGKILL)
+
+
+def check_gone(pids):
+    deadline = time.monotonic() + 20
+    while any((stat_of(pid) or "Z")[0] != "Z" for pid in pids):
+        assert time.monotonic() < deadline, "a member of the circle outlived the run"
+        time.sleep(0.02)
+
+
+def test_a_killed_agent_leaves_no_process(unix, daemon):
+    spec = {"workload": "context-switch", "processes": 8, "duration_seconds": 30, "warmup_seconds": 0}
+    experiment = unix.post(spec)
+    agent, members = wait_circle(daemon, 8)
+    os.kill(agent, signal.SIGKILL)
     ended = unix.wait_final(experiment["id"])
     assert ended["state"] == "failed" and "SIGKILL" in ended["error"]
-    deadline = time.monotonic() + 5
-    while any((stat_of(pid) or "Z")[0] != "Z" for pid in members):
-        assert time.monotonic() < deadline, "a member of the ring outlived its agent"
-        time.sleep(0.02)
+    check_gone(members)
+
+
+@pytest.mark.parametrize("k", [0, 3, 6])
+def test_a_killed_member_is_named(unix, daemon, k):
+    """Its neighbour's pipe ends with it, and so the run, long before its window is over."""
+    spec = {"workload": "context-switch", "processes": 8, "duration_seconds": 600, "warmup_seconds": 0}
+    experiment = unix.post(spec)
+    try:
+        agent, members = wait_circle(daemon, 8)
+        os.kill(members[k], signal.SIGKILL)
+        ended = unix.wait_final(experiment["id"])
+    finally:
+        unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+    assert ended["state"] == "failed"
+    assert re.search(r"process [2-8] of 8 was killed by signal 9", ended["error"]), ended["error"]
+    check_gone([agent, *members])
+    finish(unix, spec | {"duration_seconds": 0.1})
