@@ -257,7 +257,7 @@ static int fault_delete(sqlite3_vfs *vfs, const char *path, int sync_dir) {
 }
 
 /* Registers it; to be called once, before the first connection. */
-static void fault_install(void) {
+static inline void fault_install(void) {
         fault.real = sqlite3_vfs_find(NULL);
         fault.vfs = *fault.real;
         fault.vfs.pNext = NULL;
@@ -270,7 +270,7 @@ static void fault_install(void) {
 }
 
 /* An empty disk that fails at the given operation, counted from 1. */
-static void fault_reset(enum fault_kind kind, unsigned at) {
+static inline void fault_reset(enum fault_kind kind, unsigned at) {
         for (unsigned i = 0; i < fault.n_files; i++) {
                 fault_forget_pending(&fault.files[i]);
                 free(fault.files[i].durable);
@@ -284,7 +284,7 @@ static void fault_reset(enum fault_kind kind, unsigned at) {
 
 /* What the disk holds after the cut, into a directory: `percent` of the sectors that no sync has covered, chosen by the
  * seed. */
-static void fault_write_image(const char *dir, unsigned percent, unsigned seed) {
+static inline void fault_write_image(const char *dir, unsigned percent, unsigned seed) {
         for (unsigned i = 0; i < fault.n_files; i++) {
                 struct fault_disk_file copy = fault.files[i];
                 if (!copy.exists)

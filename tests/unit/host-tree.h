@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int host_tree_make_parents(char *path, size_t from) {
+static inline int host_tree_make_parents(char *path, size_t from) {
         for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
                 int r = path[0] && mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
@@ -27,7 +27,7 @@ static int host_tree_make_parents(char *path, size_t from) {
 }
 
 /* Creates or replaces a file of the tree; content NULL takes it away. 0; -errno. */
-static int host_tree_write(const char *tree, const char *file, const char *content) {
+static inline int host_tree_write(const char *tree, const char *file, const char *content) {
         char path[1024];
         if (snprintf(path, sizeof(path), "%s%s", tree, file) >= (int) sizeof(path))
                 return -ENAMETOOLONG;
@@ -44,7 +44,7 @@ static int host_tree_write(const char *tree, const char *file, const char *conte
 }
 
 /* One file: its line in *text, and the "|" lines below it; *text is moved behind them. */
-static int host_tree_entry(const char *tree, char **text) {
+static inline int host_tree_entry(const char *tree, char **text) {
         char *line = *text, *next = line + strcspn(line, "\n");
         if (*next)
                 *next++ = '\0';
@@ -75,7 +75,7 @@ static int host_tree_entry(const char *tree, char **text) {
 }
 
 /* name: without ".host". tree: at least 64 bytes, becomes the folder. 0; -errno. */
-static int host_tree_unpack(const char *name, char *tree) {
+static inline int host_tree_unpack(const char *name, char *tree) {
         const char *source = getenv("IPCLAB_SOURCE_ROOT"), *tmp = getenv("TMPDIR");
         char path[1024];
         (void) snprintf(path, sizeof(path), "%s/tests/unit/data/host/%s.host", source ? source : ".", name);
@@ -93,14 +93,14 @@ static int host_tree_unpack(const char *name, char *tree) {
         return r;
 }
 
-static int host_tree_remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {
+static inline int host_tree_remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {
         (void) st;
         (void) kind;
         (void) where;
         return remove(path);
 }
 
-static void host_tree_remove(const char *tree) {
+static inline void host_tree_remove(const char *tree) {
         (void) nftw(tree, host_tree_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

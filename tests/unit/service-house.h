@@ -82,7 +82,7 @@ struct house {
         sem_t *in_hook;
 };
 
-static void on_submitted(void *userdata) {
+static inline void on_submitted(void *userdata) {
         struct house *h = userdata;
         h->submitted++;
         if (h->hold_submitted) {
@@ -91,11 +91,11 @@ static void on_submitted(void *userdata) {
         }
 }
 
-static void on_cancel_running(void *userdata, int64_t run_id) {
+static inline void on_cancel_running(void *userdata, int64_t run_id) {
         ((struct house *) userdata)->cancelled_run = (long) run_id;
 }
 
-static int on_job(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+static inline int on_job(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         (void) events;
         struct house *h = userdata;
         struct job *job;
@@ -106,7 +106,7 @@ static int on_job(sd_event_source *source, int fd, uint32_t events, void *userda
         return 0;
 }
 
-static int house_build(struct house *h) {
+static inline int house_build(struct house *h) {
         struct service_hooks hooks = {
                 .submitted = on_submitted,
                 .cancel_running = on_cancel_running,
@@ -124,7 +124,7 @@ static int house_build(struct house *h) {
         return r;
 }
 
-static void *house_main(void *p) {
+static inline void *house_main(void *p) {
         struct house *h = p;
         h->error = house_build(h);
         sem_post(&h->ready);
@@ -136,7 +136,7 @@ static void *house_main(void *p) {
         return NULL;
 }
 
-static void house_start(struct house *h) {
+static inline void house_start(struct house *h) {
         *h = (struct house){0};
         h->cpu = (struct topology_cpu){.online = true, .allowed = true, .siblings = &h->sibling, .n_siblings = 1};
         h->topology = (struct topology){.cpus = &h->cpu, .n_cpus = 1, .numa_balancing = -1};
@@ -154,7 +154,7 @@ static void house_start(struct house *h) {
         }
 }
 
-static void house_end(struct house *h) {
+static inline void house_end(struct house *h) {
         struct job *none = NULL;
         if (write(h->jobs[1], &none, sizeof(void *)) != sizeof(void *))
                 abort();
@@ -167,19 +167,19 @@ static void house_end(struct house *h) {
 
 #define HOUSE __attribute__((cleanup(house_end))) struct house
 
-static void job_send(struct house *h, struct job *job) {
+static inline void job_send(struct house *h, struct job *job) {
         sem_init(&job->done, 0, 0);
         if (write(h->jobs[1], &job, sizeof(void *)) != sizeof(void *))
                 abort();
 }
 
-static int job_wait(struct job *job) {
+static inline int job_wait(struct job *job) {
         sem_wait(&job->done);
         sem_destroy(&job->done);
         return job->result;
 }
 
-static int on_main(struct house *h, int (*run)(void *house, void *argument), void *argument) {
+static inline int on_main(struct house *h, int (*run)(void *house, void *argument), void *argument) {
         struct job job = {.run = run, .argument = argument};
         job_send(h, &job);
         return job_wait(&job);
@@ -187,7 +187,7 @@ static int on_main(struct house *h, int (*run)(void *house, void *argument), voi
 
 /* What the scheduler would do */
 
-static int job_hold(void *house, void *argument) {
+static inline int job_hold(void *house, void *argument) {
         (void) house;
         sem_t **sems = argument;
         sem_post(sems[0]);
@@ -195,12 +195,12 @@ static int job_hold(void *house, void *argument) {
         return 0;
 }
 
-static int job_nothing(void *house, void *argument) {
+static inline int job_nothing(void *house, void *argument) {
         (void) house, (void) argument;
         return 0;
 }
 
-static int job_start(void *house, void *ret_run) {
+static inline int job_start(void *house, void *ret_run) {
         struct house *h = house;
         int64_t run = fixture_start(h->f.store);
         if (run < 0)
@@ -221,7 +221,7 @@ struct ending {
         struct run_outcome outcome;
 };
 
-static int job_finish(void *house, void *argument) {
+static inline int job_finish(void *house, void *argument) {
         struct house *h = house;
         struct ending *e = argument;
         struct run_record record;
@@ -236,7 +236,8 @@ static int job_finish(void *house, void *argument) {
         return 0;
 }
 
-static int run_next(struct house *h, enum state state, const char *result, const char *flags, const char *error) {
+static inline int run_next(struct house *h, enum state state, const char *result, const char *flags,
+                           const char *error) {
         struct ending e = {.outcome = {.state = state, .result_json = result, .flags_json = flags, .error = error}};
         int r = on_main(h, job_start, &e.run);
         return r < 0 ? r : on_main(h, job_finish, &e);
@@ -245,7 +246,7 @@ static int run_next(struct house *h, enum state state, const char *result, const
 #define SUBMIT(h, body, key, id, created, r)                                                                           \
         service_submit((h)->service, (body), strlen(body), (key), (id), (created), (r))
 
-static int job_sample(void *house, void *run) {
+static inline int job_sample(void *house, void *run) {
         struct house *h = house;
         static char agent[] = "receiver";
         struct sample_record batch[200];
@@ -257,7 +258,7 @@ static int job_sample(void *house, void *run) {
         return r;
 }
 
-static void on_wake(void *userdata) {
+static inline void on_wake(void *userdata) {
         (*(atomic_uint *) userdata)++;
 }
 

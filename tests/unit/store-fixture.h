@@ -22,7 +22,7 @@ struct fixture {
 /* Where state directories are made; a test that brings a disk of its own has no need of a real one. */
 static const char *fixture_base = "/tmp";
 
-static void fixture_dir(struct fixture *f) {
+static inline void fixture_dir(struct fixture *f) {
         *f = (struct fixture){0};
         snprintf(f->dir, sizeof(f->dir), "%s/ipclab-test-XXXXXX", fixture_base);
         if (!mkdtemp(f->dir)) {
@@ -31,7 +31,7 @@ static void fixture_dir(struct fixture *f) {
         }
 }
 
-static void fixture_open(struct fixture *f) {
+static inline void fixture_open(struct fixture *f) {
         fixture_dir(f);
         if (store_open(&f->store, f->dir) < 0) {
                 fprintf(stderr, "the store does not open\n");
@@ -39,7 +39,7 @@ static void fixture_open(struct fixture *f) {
         }
 }
 
-static void fixture_end(struct fixture *f) {
+static inline void fixture_end(struct fixture *f) {
         store_close(f->store);
         DIR *d = opendir(f->dir);
         for (struct dirent *e; d && (e = readdir(d));)
@@ -50,13 +50,13 @@ static void fixture_end(struct fixture *f) {
 }
 
 /* As after a crash: what is under way stays as it is in the file. */
-static int fixture_reopen(struct fixture *f) {
+static inline int fixture_reopen(struct fixture *f) {
         store_close(f->store);
         f->store = NULL;
         return store_open(&f->store, f->dir);
 }
 
-static const char *fixture_path(const struct fixture *f, const char *name) {
+static inline const char *fixture_path(const struct fixture *f, const char *name) {
         static char path[128];
         snprintf(path, sizeof(path), "%s/%s", f->dir, name);
         return path;
@@ -67,7 +67,8 @@ static const char *fixture_path(const struct fixture *f, const char *name) {
 #define FIXTURE_BODY "{\"name\": \"fixture\", \"transport\": \"pipe\"}"
 
 /* n_points sizes 1, 2, 4 …, each `repetitions` times, in the order of the points. */
-static int fixture_add(struct store *s, uint32_t n_points, uint32_t repetitions, const char *key, int64_t *ret_id) {
+static inline int fixture_add(struct store *s, uint32_t n_points, uint32_t repetitions, const char *key,
+                              int64_t *ret_id) {
         static char name[] = "fixture", merged[] = "{\"name\":\"fixture\",\"transport\":\"pipe\"}";
         struct point points[FIXTURE_POINTS_MAX] = {0};
         uint32_t order[FIXTURE_RUNS_MAX];
@@ -92,7 +93,7 @@ static int fixture_add(struct store *s, uint32_t n_points, uint32_t repetitions,
 }
 
 /* Starts the next run; its id, or a negative errno. */
-static int64_t fixture_start(struct store *s) {
+static inline int64_t fixture_start(struct store *s) {
         struct run_record run;
         struct experiment_record e;
         int r = store_next_run(s, &run, &e);
@@ -105,7 +106,7 @@ static int64_t fixture_start(struct store *s) {
         return r < 0 ? r : id;
 }
 
-static int fixture_finish(struct store *s, int64_t run_id, enum state state, const char *error) {
+static inline int fixture_finish(struct store *s, int64_t run_id, enum state state, const char *error) {
         return store_finish_run(s, run_id,
                                 &(struct run_outcome){
                                         .state = state,
@@ -116,7 +117,7 @@ static int fixture_finish(struct store *s, int64_t run_id, enum state state, con
                                 });
 }
 
-static enum state fixture_experiment_state(struct store *s, int64_t id) {
+static inline enum state fixture_experiment_state(struct store *s, int64_t id) {
         struct experiment_record e;
         if (store_experiment(s, id, util_now_ms(), &e) < 0)
                 return STATE_COUNT;
@@ -125,7 +126,7 @@ static enum state fixture_experiment_state(struct store *s, int64_t id) {
         return state;
 }
 
-static enum state fixture_run_state(struct store *s, int64_t id) {
+static inline enum state fixture_run_state(struct store *s, int64_t id) {
         struct run_record run;
         if (store_run(s, id, &run) < 0)
                 return STATE_COUNT;
@@ -135,12 +136,13 @@ static enum state fixture_run_state(struct store *s, int64_t id) {
 }
 
 /* One integer, INT64_MIN when there is none. */
-static int64_t number(struct fixture *f, const char *sql) {
+static inline int64_t number(struct fixture *f, const char *sql) {
         int64_t v;
         return db_get_one(f->store->db, &v, sql) < 0 ? INT64_MIN : v;
 }
 
-static struct sample_record sample_of(int64_t experiment, int64_t run, uint32_t second, struct histogram *latency) {
+static inline struct sample_record sample_of(int64_t experiment, int64_t run, uint32_t second,
+                                             struct histogram *latency) {
         static char agent[] = "receiver", counters[] = "{\"voluntary_switches\":3}";
         return (struct sample_record){.experiment_id = experiment,
                                       .run_id = run,
