@@ -228,6 +228,27 @@ static int read_line(struct config *c, char *line, unsigned number, const char *
         return set_value(c, s, value, false, where, e);
 }
 
+static int read_lines(struct config *c, FILE *f, const char *path, struct config_error *e) {
+        unsigned seen[ELEMENTS(settings)] = {0};
+        _cleanup_free_ char *line = NULL;
+        size_t size = 0;
+        ssize_t n;
+        errno = 0;
+        for (unsigned number = 1; (n = getline(&line, &size, f)) >= 0; number++) {
+                if ((size_t) n > LINE_MAX_BYTES)
+                        return fail(e, -EINVAL, "%.300s:%u: line longer than %u bytes", path, number, LINE_MAX_BYTES);
+                if (strlen(line) != (size_t) n)
+                        return fail(e, -EINVAL, "%.300s:%u: a NUL byte", path, number);
+                int r = read_line(c, line, number, path, seen, e);
+                if (r < 0)
+                        return r;
+                errno = 0;
+        }
+        if (!feof(f)) /* getline also ends where there is no memory, which is no error of the file */
+                return fail(e, errno ? -errno : -EIO, "cannot read %.300s", path);
+        return 0;
+}
+
 int config_read_file(struct config *c, const char *path, struct config_error *e) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         struct stat st;
@@ -244,19 +265,7 @@ int config_read_file(struct config *c, const char *path, struct config_error *e)
                 return -ENOMEM;
         (void) util_steal_fd(&fd);
 
-        unsigned seen[ELEMENTS(settings)] = {0};
-        char line[LINE_MAX_BYTES];
-        for (unsigned number = 1; fgets(line, sizeof(line), f); number++) {
-                if (strlen(line) == sizeof(line) - 1)
-                        return fail(e, -EINVAL, "%.300s:%u: line longer than %zu bytes", path, number,
-                                    sizeof(line) - 2);
-                int r = read_line(c, line, number, path, seen, e);
-                if (r < 0)
-                        return r;
-        }
-        if (ferror(f))
-                return fail(e, -EIO, "cannot read %.300s", path);
-        return 0;
+        return read_lines(c, f, path, e);
 }
 
 static int is_conf(const struct dirent *d) {

@@ -97,6 +97,31 @@ static void long_lines_and_odd_files_are_refused(void) {
         config_deinit(&c);
 }
 
+/* What follows a NUL byte would be read by nobody, and thought to be in force. */
+static void a_nul_byte_is_refused(void) {
+        static const struct {
+                const char *text;
+                size_t length;
+                const char *where;
+        } files[] = {
+                {"state_dir = /a\0/b\n", 18, ":1: "},
+                {"# fine\n\0state_dir = /a\n", 23, ":2: "},
+                {"# fine\n# not\0", 13, ":2: "},
+        };
+        for (size_t i = 0; i < ELEMENTS(files); i++) {
+                struct config c = {0};
+                struct config_error e = {""};
+                FILE *f = fopen(path, "we");
+                CHECK(f != NULL);
+                CHECK_UINT(fwrite(files[i].text, 1, files[i].length, f), files[i].length);
+                CHECK_INT(fclose(f), 0);
+                CHECK_INT(config_read_file(&c, path, &e), -EINVAL);
+                CHECK(strstr(e.detail, "NUL byte") && strstr(e.detail, files[i].where));
+                config_deinit(&c);
+        }
+        CHECK_INT(unlink(path), 0);
+}
+
 static void options_win_over_drop_ins_over_the_file(void) {
         char file[200];
         struct config c = {0};
@@ -218,6 +243,7 @@ int main(void) {
         (void) snprintf(drop_in_dir, sizeof(drop_in_dir), "%s.d", path);
         RUN(bad_files_are_refused_with_their_line);
         RUN(long_lines_and_odd_files_are_refused);
+        RUN(a_nul_byte_is_refused);
         RUN(options_win_over_drop_ins_over_the_file);
         RUN(options_may_be_relative);
         RUN(bad_arguments_are_refused);
