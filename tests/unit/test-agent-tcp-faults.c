@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,6 +23,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -362,17 +364,31 @@ static void test_strangers(void) {
         driver_deinit(&d);
 }
 
-/* Runs f in a network of its own, where settings are nobody else's. 0; 77 where there can be none; else a failure. */
-static int in_own_network(int (*f)(void)) {
+/* A network of our own, where settings are nobody else's. */
+static bool enter_own_network(void) {
+        struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+        int fd = -1;
+        if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWNET | CLONE_NEWUSER) == 0)
+                fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) == 0;
+}
+
+#define MEMLOCK_BYTES (1u << 20)
+
+/* Pages that a send pins count against RLIMIT_MEMLOCK of all but the privileged, which agents then are not. */
+static bool lower_memlock(void) {
+        struct rlimit limit = {.rlim_cur = MEMLOCK_BYTES, .rlim_max = MEMLOCK_BYTES};
+        if (geteuid() == 0 && prctl(PR_CAPBSET_DROP, (unsigned long) CAP_IPC_LOCK, 0UL, 0UL, 0UL) < 0)
+                return false;
+        return setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
+}
+
+/* Runs f in a process of its own that has been prepared. 0; 77 where it cannot be; else a failure. */
+static int in_child(bool (*prepare)(void), int (*f)(void)) {
         (void) fflush(NULL);
         pid_t pid = fork();
-        if (pid == 0) {
-                struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-                int fd = -1;
-                if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWNET | CLONE_NEWUSER) == 0)
-                        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-                _exit(fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0 ? 77 : f());
-        }
+        if (pid == 0)
+                _exit(prepare() ? f() : 77);
         int status;
         if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
                 return 1;
@@ -440,9 +456,44 @@ static int no_buffers(void) {
         return fails_with(&s, "net.core.optmem_max is 100 bytes") ? 0 : 1;
 }
 
+static bool memlock_is_enough(enum engine engine) {
+        struct driver d;
+        struct driver_spec s = fault_spec(engine, COPY_ZERO);
+        s.point.message_size = 200000;
+        s.duration_ns = 0;
+        s.messages = 500;
+        s.point.threads = 1; /* of two, one may wait long for what the other has back again and again */
+        int r = driver_run(&d, &s);
+        double enobufs = figure(d.ends[END_FIRST].report.counters, "enobufs");
+        uint64_t messages = d.ends[END_SECOND].report.messages;
+        if (r < 0 || enobufs <= 0 || messages != 500)
+                fprintf(stderr, "engine %s: %s: ENOBUFS %.0f, %" PRIu64 " messages\n", engine_name(engine), d.trouble,
+                        enobufs, messages);
+        driver_deinit(&d);
+        return r == 0 && enobufs > 0 && messages == 500;
+}
+
+/* Enough pages for some of the pool's messages, and none to register them all. */
+static int few_pages(void) {
+        return memlock_is_enough(ENGINE_SYSCALL) && memlock_is_enough(ENGINE_IO_URING) ? 0 : 1;
+}
+
+/* Not enough for a message. */
+static int no_pages(void) {
+        for (size_t e = 0; e < ELEMENTS(engines); e++) {
+                struct driver_spec s = fault_spec(engines[e], COPY_ZERO);
+                s.point.message_size = 4 * MEMLOCK_BYTES;
+                s.stall_ns = 0;
+                s.duration_ns = 20 * NSEC_PER_SEC;
+                if (!fails_with(&s, "RLIMIT_MEMLOCK is 1048576 bytes for all of the user's sends"))
+                        return 1;
+        }
+        return 0;
+}
+
 #define CHECK_IN_OWN_NETWORK(f)                                                                                        \
         do {                                                                                                           \
-                int code = in_own_network(f);                                                                          \
+                int code = in_child(enter_own_network, f);                                                             \
                 if (code == 77)                                                                                        \
                         SKIP("no network namespace with this setting in it can be had here");                          \
                 CHECK_INT(code, 0);                                                                                    \
@@ -458,6 +509,16 @@ static void test_few_buffers(void) {
 
 static void test_no_buffers(void) {
         CHECK_IN_OWN_NETWORK(no_buffers);
+}
+
+static void test_pages_that_sends_pin(void) {
+        static int (*const cases[])(void) = {few_pages, no_pages};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                int code = in_child(lower_memlock, cases[i]);
+                if (code == 77)
+                        SKIP("RLIMIT_MEMLOCK cannot be made to hold here");
+                CHECK_INT(code, 0);
+        }
 }
 
 /* Each has a descriptor at both ends, and its rings; the soft limit is far too low, as agents may find it. */
@@ -511,6 +572,7 @@ int main(void) {
         RUN(test_no_port);
         RUN(test_few_buffers);
         RUN(test_no_buffers);
+        RUN(test_pages_that_sends_pin);
         RUN(test_thousand_connections);
         RUN(test_options_that_cannot_be);
         return check_end();

@@ -351,6 +351,47 @@ static void test_method_of_sending(void) {
         }
 }
 
+static bool is(const char *text, const char *key, const char *printed) {
+        struct json *root;
+        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
+                return false;
+        _cleanup_free_ char *value = json_get(root, key) ? json_print(json_get(root, key)) : NULL;
+        bool same = value && strcmp(value, printed) == 0;
+        json_free(root);
+        if (!same)
+                fprintf(stderr, "%s is %s, expected %s\n", key, value ? value : "not there", printed);
+        return same;
+}
+
+/* Every connection of both ends has what was asked for, read back from the sockets, before and after the run. */
+static void test_socket_options(void) {
+        for (size_t e = 0; e < ELEMENTS(engines); e++)
+                for (enum toggle nodelay = TOGGLE_UNSET; nodelay <= TOGGLE_OFF; nodelay++) {
+                        struct driver d;
+                        struct driver_spec s = counted_spec(&jobs[0], engines[e], COPY_ONE, 50);
+                        bool may_poll = geteuid() == 0; /* CAP_NET_ADMIN: to poll longer than net.core.busy_read */
+                        s.point.threads = 3;
+                        s.options.nodelay = nodelay;
+                        s.options.sndbuf = 40000;
+                        s.options.rcvbuf = 50000;
+                        s.options.busy_poll = may_poll ? 7 : 0;
+                        (void) snprintf(s.options.congestion, sizeof s.options.congestion, "reno");
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                const char *told[] = {d.ends[end].effective, d.ends[end].report.effective};
+                                for (size_t i = 0; i < ELEMENTS(told); i++) {
+                                        CHECK(is(told[i], "nodelay", nodelay == TOGGLE_OFF ? "false" : "true"));
+                                        CHECK(is(told[i], "sndbuf_bytes", "80000"));
+                                        CHECK(is(told[i], "rcvbuf_bytes", "100000"));
+                                        CHECK(!may_poll || is(told[i], "busy_poll_us", "7"));
+                                        CHECK(is(told[i], "congestion", "\"reno\""));
+                                        CHECK(!strstr(told[i], "bytes_max")); /* the same on all of them */
+                                }
+                        }
+                        driver_deinit(&d);
+                }
+}
+
 int main(void) {
         RUN(test_every_mode_by_time);
         RUN(test_odd_sizes_by_count);
@@ -359,6 +400,7 @@ int main(void) {
         RUN(test_rate_by_count);
         RUN(test_every_verification);
         RUN(test_method_of_sending);
+        RUN(test_socket_options);
         RUN(test_proof_has_every_page);
         return check_end();
 }
