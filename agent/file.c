@@ -94,9 +94,12 @@ static int direct_unit(struct agent *a, int fd, uint64_t *ret) {
         return 0;
 }
 
-/* Room for all slots is claimed now, so that a device that is full says so before the run. */
+/* Room for the slots that this end writes is claimed now, so that a device that is full says so before the run. A file
+ * system in memory takes its pages for that already: they are to be those of who writes, under its memory policy. */
 static int claim(struct agent *a, int fd) {
-        int r = fallocate(fd, 0, 0, (off_t) layout_of(a).bytes) == 0 ? 0 : errno;
+        struct file_layout l = layout_of(a);
+        off_t length = (off_t) (l.slots * l.stride), offset = a->end == END_FIRST ? 0 : length;
+        int r = fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
         if (r == EOPNOTSUPP)
                 r = ftruncate(fd, (off_t) layout_of(a).bytes) == 0 ? 0 : errno;
         if (r)
@@ -153,6 +156,11 @@ static int take_signals(struct agent *a, uint64_t deadline_ns) {
         return r < 0 ? r : map_signals(a, fd);
 }
 
+static off_t begin_of(const struct agent *a, unsigned direction) {
+        struct file_layout l = layout_of(a);
+        return (off_t) (direction * l.slots * l.stride);
+}
+
 /* There is direction 0, back is 1. */
 static void connect_worker(struct agent *a, struct worker *w, int fd) {
         struct file_transport *t = a->transport_data;
@@ -163,7 +171,7 @@ static void connect_worker(struct agent *a, struct worker *w, int fd) {
                 bool out = (d == 0) == (a->end == END_FIRST);
                 *(out ? &c->out : &c->in) = (struct file_way){
                         .signals = &t->signals[w->index * directions(a) + d],
-                        .begin = (off_t) (d * l.slots * l.stride),
+                        .begin = begin_of(a, d),
                 };
         }
         w->send_fd = w->receive_fd = fd; /* closed with the worker */
@@ -194,6 +202,8 @@ static int open_second(struct agent *a, uint64_t deadline_ns) {
                 connect_worker(a, &a->workers[i], fd);
                 if (a->setup.options.file_sync == FILE_SYNC_DIRECT)
                         r = direct_unit(a, fd, &t->unit);
+                if (r == 0 && directions(a) > 1)
+                        r = claim(a, fd);
         }
         return r;
 }
@@ -226,6 +236,23 @@ void file_detach(struct worker *w) {
         free(t->channels);
         free(t);
         w->agent->transport_data = NULL;
+}
+
+/* The semaphores are the first end's, which made them; of a file each end shows the slots that it writes. */
+int file_pages(const struct agent *a, struct page_list *list) {
+        const struct file_transport *t = a->transport_data;
+        struct file_layout l = layout_of(a);
+        unsigned out = a->end == END_FIRST ? 0 : 1;
+        int r = 0;
+        if (a->end == END_FIRST)
+                r = page_list_add(list, "semaphores", 0, t->signals, t->signals_length);
+        if (a->setup.options.file_sync == FILE_SYNC_DIRECT)
+                list->no_page_cache = "file_sync direct goes past it";
+        else if (out >= directions(a))
+                list->no_page_cache = "this end only reads: the pages are who writes them's";
+        for (uint32_t i = 0; r == 0 && !list->no_page_cache && i < a->n_workers; i++)
+                r = page_list_add_file(list, i, a->workers[i].send_fd, begin_of(a, out), l.slots * l.stride);
+        return r;
 }
 
 void file_effective(const struct agent *a, struct json_writer *w) {

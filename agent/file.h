@@ -118,5 +118,6 @@ int file_open(struct agent *a);
 void file_detach(struct worker *w);
 void file_close(struct agent *a);
 void file_effective(const struct agent *a, struct json_writer *w);
+int file_pages(const struct agent *a, struct page_list *list);
 
 #endif

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,10 +33,9 @@ static size_t pages_of(const struct page_range *range) {
         return (range->high - range->low) / page_size();
 }
 
-int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
-                     size_t length) {
-        if (length == 0)
-                return 0;
+/* Room for the account of [low, high), whole pages; *ret is the range that was added. 0; -ENOMEM. */
+static int add_range(struct page_list *list, const char *what, uint32_t thread, uintptr_t low, uintptr_t high,
+                     struct page_range **ret) {
         if (list->n == list->size) {
                 size_t size = list->size ? 2 * list->size : 64;
                 struct page_range *ranges = reallocarray(list->ranges, size, sizeof *ranges);
@@ -44,9 +44,8 @@ int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, 
                 list->ranges = ranges;
                 list->size = size;
         }
-        uintptr_t page = page_size(), low = start / page * page, high = (start + length + page - 1) / page * page;
         struct page_range *range = &list->ranges[list->n];
-        *range = (struct page_range){.what = what, .thread = thread, .pid = pid, .low = low, .high = high};
+        *range = (struct page_range){.what = what, .thread = thread, .fd = -1, .low = low, .high = high};
         size_t n = pages_of(range);
         range->homes = malloc(n * sizeof *range->homes);
         if (!range->homes)
@@ -54,7 +53,29 @@ int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, 
         for (size_t i = 0; i < n; i++)
                 range->homes[i] = HOME_UNKNOWN;
         list->n++;
+        *ret = range;
         return 0;
+}
+
+int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
+                     size_t length) {
+        uintptr_t page = page_size(), low = start / page * page, high = (start + length + page - 1) / page * page;
+        struct page_range *range;
+        int r = length ? add_range(list, what, thread, low, high, &range) : 0;
+        if (r == 0 && length)
+                range->pid = pid;
+        return r;
+}
+
+int page_list_add_file(struct page_list *list, uint32_t thread, int fd, off_t offset, size_t length) {
+        uintptr_t page = page_size();
+        struct page_range *range;
+        int r = length ? add_range(list, "page_cache", thread, 0, (length + page - 1) / page * page, &range) : 0;
+        if (r == 0 && length) {
+                range->fd = fd;
+                range->offset = offset;
+        }
+        return r;
 }
 
 int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length) {
@@ -141,12 +162,53 @@ static int count_some(struct page_range *range, size_t first, size_t n, struct p
         return r;
 }
 
-static int count_pages(struct page_range *range, struct page_count *count) {
+static int count_mapped(struct page_range *range, struct page_count *count) {
         size_t n = pages_of(range);
         int r = 0;
-        count->total += n;
         for (size_t first = 0; r == 0 && first < n; first += PAGES_AT_ONCE)
                 r = count_some(range, first, n - first < PAGES_AT_ONCE ? n - first : PAGES_AT_ONCE, count);
+        return r;
+}
+
+/* move_pages(2) finds what this process has mapped: what is in the cache, and nothing else, is brought there. */
+static int touch_cached(unsigned char *memory, size_t n) {
+        _cleanup_free_ unsigned char *cached = calloc(n, 1);
+        if (!cached)
+                return -ENOMEM;
+        if (mincore(memory, n * page_size(), cached) < 0)
+                return -errno;
+        for (size_t i = 0; i < n; i++) {
+                const volatile unsigned char *p = memory + i * page_size();
+                if (!(cached[i] & 1))
+                        continue;
+                if (madvise(memory + i * page_size(), page_size(), MADV_POPULATE_READ) == 0)
+                        continue;
+                if (errno != EINVAL) /* before 5.14 */
+                        return -errno;
+                (void) *p;
+        }
+        return 0;
+}
+
+static int count_file(struct page_range *range, struct page_count *count) {
+        size_t length = range->high;
+        void *p = mmap(NULL, length, PROT_READ, MAP_SHARED, range->fd, range->offset);
+        if (p == MAP_FAILED)
+                return -errno;
+        range->low = (uintptr_t) p;
+        range->high = range->low + length;
+        int r = touch_cached(p, length / page_size());
+        if (r == 0)
+                r = count_mapped(range, count);
+        (void) munmap(p, length);
+        range->low = 0;
+        range->high = length;
+        return r;
+}
+
+static int count_pages(struct page_range *range, struct page_count *count) {
+        count->total += pages_of(range);
+        int r = range->fd >= 0 ? count_file(range, count) : count_mapped(range, count);
         for (size_t i = 0; i < ELEMENTS(count->seen.bits); i++)
                 count->seen.bits[i] |= range->seen.bits[i];
         count->moved += range->moved;
@@ -186,7 +248,7 @@ static void put_count(struct json_writer *w, const struct page_count *count, int
         json_member_u64(w, "total", count->total);
         if (error < 0) {
                 char reason[128];
-                (void) snprintf(reason, sizeof reason, "move_pages: %s", strerrordesc_np(-error));
+                (void) snprintf(reason, sizeof reason, "where pages are cannot be told: %s", strerrordesc_np(-error));
                 json_member_null(w, "nodes");
                 json_member_string(w, "reason", reason);
                 return;
@@ -276,16 +338,20 @@ static void batch_add(struct batch *b, struct page_range *range, size_t i) {
         b->of[b->n++] = range;
 }
 
+static size_t pages_to_glance(const struct page_range *range) {
+        return range->fd >= 0 ? 0 : pages_of(range);
+}
+
 /* Every step-th page of all, counted through the ranges, from another one on each time. */
 void page_list_glance(struct page_list *list) {
         struct batch b = {.n = 0};
         size_t total = 0, passed = 0;
         for (size_t i = 0; i < list->n; i++)
-                total += pages_of(&list->ranges[i]);
+                total += pages_to_glance(&list->ranges[i]);
         size_t step = (total + GLANCE_PAGES - 1) / GLANCE_PAGES;
         size_t at = step ? list->glances++ % step : 0;
         for (size_t i = 0; i < list->n; i++) {
-                size_t n = pages_of(&list->ranges[i]);
+                size_t n = pages_to_glance(&list->ranges[i]);
                 for (; at < passed + n; at += step)
                         batch_add(&b, &list->ranges[i], at - passed);
                 passed += n;

@@ -21,10 +21,12 @@
 struct json_writer;
 
 struct page_range {
-        const char *what; /* static: "buffer", "stack", "ring" */
+        const char *what; /* static: "buffer", "stack", "ring", "semaphores", "page_cache" */
         uint32_t thread;
         pid_t pid; /* of a process beside this one; 0: this one */
-        uintptr_t low, high;
+        int fd;    /* of a file, whose pages in the cache these are; -1: memory */
+        off_t offset;
+        uintptr_t low, high;  /* of a file: only while it is looked at */
         int16_t *homes;       /* one for each page: where it was first seen */
         struct node_set seen; /* nodes that pages of it were ever found on */
         uint64_t moved;       /* pages */
@@ -34,6 +36,7 @@ struct page_list {
         struct page_range *ranges;
         size_t n, size;
         uint64_t glances;
+        const char *no_page_cache; /* static: why a file has no "page_cache" here; NULL: it has, or there is no file */
 };
 
 /* Adds [start, start + length), rounded out to pages; nothing for length 0. 0; -ENOMEM. */
@@ -42,6 +45,11 @@ int page_list_add(struct page_list *list, const char *what, uint32_t thread, con
 /* The same of another process, which this one must be allowed to look into (man 2 move_pages). */
 int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
                      size_t length);
+
+/* What the page cache has of a file, as "page_cache". It is mapped for the time of a full look only, so that writing to
+ * it costs what it costs otherwise; and only what is there is touched, so that no look brings in a page. The file stays
+ * open as long as the list. */
+int page_list_add_file(struct page_list *list, uint32_t thread, int fd, off_t offset, size_t length);
 
 void page_list_deinit(struct page_list *list);
 

@@ -294,6 +294,10 @@ static void put_proof(struct json_writer *w, struct agent *a, const struct leade
         json_member_u64(w, "pages_placed_together", pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON));
         json_put_key(w, "pages");
         page_list_put(&a->pages, a->n_workers > LISTED_MAX, w);
+        if (a->pages.no_page_cache) {
+                json_member_null(w, "page_cache");
+                json_member_string(w, "page_cache_reason", a->pages.no_page_cache);
+        }
         json_object_end(w);
 }
 

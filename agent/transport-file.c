@@ -47,4 +47,5 @@ const struct transport_ops transport_file = {
         .close = file_close,
         .loops = file_loops_of,
         .effective = file_effective,
+        .pages = file_pages,
 };

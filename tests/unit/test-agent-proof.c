@@ -224,6 +224,29 @@ static void test_bound_agents_prove_it(void) {
         CHECK_INT(set_policy(MPOL_DEFAULT), 0);
 }
 
+/* What the cache has of a file is shown by the end that wrote it; the words by which the ends wait for each other by
+ * the one that made them. */
+static void test_pages_of_files(void) {
+        static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+        for (size_t i = 0; i < ELEMENTS(workloads); i++) {
+                struct driver d;
+                struct driver_spec s = driver_spec_default(agent_path());
+                s.point.transport = TRANSPORT_FILE;
+                s.point.workload = workloads[i];
+                s.point.threads = 2;
+                s.messages = 100; /* more than there are slots: all are written */
+                CHECK(run_well(&d, &s));
+                const char *first = d.ends[END_FIRST].report.proof, *second = d.ends[END_SECOND].report.proof;
+                CHECK_UINT(ranges_of(first, "semaphores"), 1);
+                CHECK_UINT(ranges_of(second, "semaphores"), 0);
+                CHECK_UINT(ranges_of(first, "page_cache"), 2);
+                CHECK_UINT(ranges_of(second, "page_cache"), workloads[i] == WORKLOAD_STREAM ? 0 : 2);
+                CHECK(!strstr(first, "\"page_cache\":null"));
+                CHECK(!strstr(second, "\"page_cache\":null") == (workloads[i] == WORKLOAD_PINGPONG));
+                driver_deinit(&d);
+        }
+}
+
 /* So many threads that their pages are told of together. */
 static void test_many_bound_threads(void) {
         char detail[PLACEMENT_DETAIL_MAX];
@@ -246,6 +269,7 @@ static void test_many_bound_threads(void) {
 
 int main(void) {
         RUN(test_bound_agents_prove_it);
+        RUN(test_pages_of_files);
         RUN(test_many_bound_threads);
         RUN(test_processes_of_a_ring);
         RUN(test_a_moved_process_is_found_out);

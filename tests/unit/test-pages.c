@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ELSEWHERE 1023
@@ -128,6 +129,30 @@ static void test_glances(void) {
         }
 }
 
+/* What is in the cache is counted; what is not there is not brought in by the look. */
+static void test_pages_of_a_file(void) {
+        if (!can_tell())
+                SKIP("a kernel without NUMA");
+        struct page_list list = {};
+        struct stat st;
+        _cleanup_close_ int fd = memfd_create("pages", MFD_CLOEXEC);
+        CHECK(fd >= 0 && ftruncate(fd, (off_t) (8 * page())) == 0);
+        CHECK_INT(page_list_add_file(&list, 1, fd, (off_t) (2 * page()), 4 * page()), 0);
+        _cleanup_free_ char *empty = put(&list, false);
+        CHECK(strstr(empty, "{\"what\":\"page_cache\",\"thread\":1,\"total\":4,\"nodes\":{},\"absent\":4,"));
+        CHECK(strstr(empty, "\"ENOENT\":4"));
+
+        CHECK_INT(pwrite(fd, "x", 1, (off_t) page()), 1); /* before the range */
+        CHECK_INT(pwrite(fd, "x", 1, (off_t) (5 * page())), 1);
+        page_list_glance(&list); /* of files it says nothing */
+        _cleanup_free_ char *text = put(&list, false);
+        CHECK(strstr(text, "\"absent\":3,"));
+        CHECK_UINT(list.ranges[0].moved, 0);
+        CHECK_INT(fstat(fd, &st), 0);
+        CHECK_UINT((uint64_t) st.st_blocks * 512, 2 * page());
+        page_list_deinit(&list);
+}
+
 static void test_pages_placed_together(void) {
         CHECK(pages_placed_together(false) >= 1);
         CHECK(pages_placed_together(true) >= pages_placed_together(false));
@@ -137,6 +162,7 @@ int main(void) {
         RUN(test_absent_pages_say_why);
         RUN(test_moved_pages_are_counted);
         RUN(test_glances);
+        RUN(test_pages_of_a_file);
         RUN(test_pages_placed_together);
         return check_end();
 }
