@@ -37,12 +37,13 @@ int admission_chunk_bytes(const struct admission_host *host, const struct spec *
  *
  *      {"items": [{"name", "title", "available", "reason", "workloads": […], "engines": {"syscall": {"available",
  * "reason"}, "io_uring": …}, "copy_modes": […], "waits": […], "message_bound", "capacity": {"largest_message",
- * "largest_transfer", "limit": {"name", "value", "raise"}, "reason"}}], "next": null, "io_uring": {"allowed",
- * "reason"}}
+ * "largest_transfer", "limit": {"name", "value", "raise"}, "at_start": likewise or null, "reason"}}], "next": null}
  *
- * largest_transfer is what the mechanism takes in one piece and `limit` decides it; largest_message is what a spec may
- * ask for, which for byte streams is more: they carry a message in many transfers. engines, copy_modes and waits list
- * what the transport can mean and this build measures. A value above 2^53 - 1 (shmmax as it comes) is a decimal string.
+ * largest_transfer is what the mechanism takes in one piece; largest_message is what a spec may ask for, which for byte
+ * streams is more, as they carry a message in many transfers, and for queues that a run has made larger when it needs
+ * it. `limit` decides both, but for such queues: there it ends the message, and at_start the transfer. engines,
+ * copy_modes and waits list what the transport can mean and this build measures. A value above 2^53 - 1 (shmmax as it
+ * comes) is a decimal string.
  */
 int capacity_to_json(const struct admission_host *host, char **ret);
 

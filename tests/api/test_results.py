@@ -185,7 +185,9 @@ def test_a_pingpong_goes_both_ways(client, done):
         assert [result["both_ways_bytes_per_second"] for result in own] == pytest.approx(both)
         assert row["both_ways_bytes_per_second"]["max"] == pytest.approx(max(both))
         assert row["latency_one_way_ns"]["kind"] == "one_way"
-        assert row["latency_one_way_ns"]["mean"]["median"] == pytest.approx(row["latency_ns"]["mean"]["median"] / 2, 0.01)
+        assert row["latency_one_way_ns"]["mean"]["median"] == pytest.approx(
+            row["latency_ns"]["mean"]["median"] / 2, 0.01
+        )
         assert float(line["latency_one_way_ns_mean_median"]) == row["latency_one_way_ns"]["mean"]["median"]
         gbit = float(line["both_ways_gbit_per_second_max"])
         assert gbit == pytest.approx(row["both_ways_bytes_per_second"]["max"] * 8e-9)
