@@ -96,7 +96,7 @@ static int open_unix(const struct config *c, int *ret, char *detail) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return fail(detail, -errno, "cannot make a unix socket: %s", strerrordesc_np(errno));
-        mode_t old = umask(0177);
+        mode_t old = umask(0117); /* 0660 from the start: nothing is left to change by path */
         r = bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
         umask(old);
         if (r < 0)
@@ -104,7 +104,7 @@ static int open_unix(const struct config *c, int *ret, char *detail) {
         gid_t group = find_group(c->socket_group);
         if (group != (gid_t) -1 && lchown(c->socket_path, (uid_t) -1, group) < 0)
                 log_notice("cannot give %s to group %s: %s", c->socket_path, c->socket_group, strerrordesc_np(errno));
-        if (chmod(c->socket_path, 0660) < 0 || listen(fd, BACKLOG) < 0) {
+        if (listen(fd, BACKLOG) < 0) {
                 r = -errno;
                 (void) unlink(c->socket_path);
                 return fail(detail, r, "cannot open %s: %s", c->socket_path, strerrordesc_np(-r));

@@ -122,7 +122,7 @@ static int open_store(struct daemon *d) {
 static int open_agent(struct daemon *d) {
         const char *path = d->config.agent_path;
         struct stat st;
-        int fd = open(path, O_PATH | O_CLOEXEC);
+        int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0) {
                 int e = -errno;
                 log_error("cannot open the agent %s: %s", path, strerrordesc_np(-e));
@@ -130,9 +130,18 @@ static int open_agent(struct daemon *d) {
                 return e;
         }
         d->host.program_fd = fd;
+        if (S_ISLNK(st.st_mode)) { /* whoever may change the link would choose what we start */
+                log_error("the agent %s is a symbolic link, which is not followed: name the program itself", path);
+                return -ELOOP;
+        }
         if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111)) {
                 log_error("the agent %s is not a program", path);
                 return -EACCES;
+        }
+        if (st.st_uid != 0 && st.st_uid != geteuid()) {
+                log_error("the agent %s belongs to user %ju, who is neither root nor the daemon's own", path,
+                          (uintmax_t) st.st_uid);
+                return -EPERM;
         }
         if (st.st_mode & S_IWOTH) {
                 log_error("the agent %s can be changed by everybody (mode %04o)", path, st.st_mode & 07777);

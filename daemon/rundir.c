@@ -107,10 +107,28 @@ static int empty_dir(int fd, unsigned depth) {
         return r;
 }
 
+/* The last component shall be no link: whoever may change it would choose where we remove. Those above may be, as
+ * /var/run is one. */
+static int open_runtime_dir(const char *path) {
+        size_t length = strlen(path);
+        while (length > 1 && path[length - 1] == '/') /* a slash at the end would have a link followed */
+                length--;
+        _cleanup_free_ char *plain = strndup(path, length);
+        if (!plain)
+                return -ENOMEM;
+        int fd = open(plain, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0)
+                return fd;
+        int e = -errno;
+        struct stat st;
+        return e == -ENOTDIR && lstat(plain, &st) == 0 && S_ISLNK(st.st_mode) ? -ELOOP : e;
+}
+
 static int open_root(struct rundir_root *root, const char *runtime_dir) {
-        root->parent_fd = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (root->parent_fd < 0)
-                return -errno;
+        int parent = open_runtime_dir(runtime_dir);
+        if (parent < 0)
+                return parent;
+        root->parent_fd = parent;
         if (mkdirat(root->parent_fd, ROOT_NAME, 0700) < 0 && errno != EEXIST)
                 return -errno;
         int fd = open_below(root->parent_fd, ROOT_NAME, O_RDONLY | O_DIRECTORY);
@@ -138,7 +156,9 @@ int rundir_root_new(struct rundir_root **ret, const char *runtime_dir) {
         int r = open_root(root, runtime_dir);
         if (r < 0) {
                 log_error("cannot make an empty %s/" ROOT_NAME ": %s", runtime_dir,
-                          r == -EBUSY ? "another ipclabd uses it" : strerrordesc_np(-r));
+                          r == -EBUSY   ? "another ipclabd uses it"
+                          : r == -ELOOP ? "it is a symbolic link, or lies in one, which is not followed"
+                                        : strerrordesc_np(-r));
                 util_close(root->fd);
                 util_close(root->parent_fd);
                 free(root);

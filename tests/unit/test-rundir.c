@@ -97,6 +97,26 @@ static void foreign_roots_are_refused(void) {
         }
 }
 
+/* The directory itself shall be no link; one on the way to it, as /var/run is, may be. */
+static void a_linked_runtime_dir_is_refused(void) {
+        struct rundir_root *root;
+        char real[80], link[80], slash[90], below[90];
+        (void) snprintf(real, sizeof(real), "%s/real", base);
+        (void) snprintf(link, sizeof(link), "%s/link", base);
+        (void) snprintf(slash, sizeof(slash), "%s//", link);
+        (void) snprintf(below, sizeof(below), "%s/below", link);
+        CHECK_INT(mkdir(real, 0700), 0);
+        CHECK_INT(symlink(real, link), 0);
+        CHECK_INT(rundir_root_new(&root, link), -ELOOP);
+        CHECK_INT(rundir_root_new(&root, slash), -ELOOP);
+        CHECK_INT(mkdir(below, 0700), 0);
+        CHECK_INT(rundir_root_new(&root, below), 0);
+        rundir_root_free(root);
+        CHECK_INT(rmdir(below), 0);
+        CHECK_INT(unlink(link), 0);
+        CHECK_INT(rmdir(real), 0);
+}
+
 static void depth_has_a_limit(void) {
         struct rundir_root *root;
         int fd, at;
@@ -133,6 +153,7 @@ int main(void) {
         RUN(links_are_removed_not_followed);
         RUN(leftovers_are_removed_at_start);
         RUN(foreign_roots_are_refused);
+        RUN(a_linked_runtime_dir_is_refused);
         RUN(depth_has_a_limit);
         return rmdir(base) < 0 ? 1 : check_end();
 }
