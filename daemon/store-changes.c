@@ -19,11 +19,15 @@ struct change_key {
         int64_t id;
 };
 
+/* To all, runs that never began are no news, be they thousands. A run that a stop interrupted in its first attempt has
+ * attempt 0 again. */
+#define BEGUN "(attempt > 0 OR started_at IS NOT NULL)"
+
 #define CHANGES_OF_ALL                                                                                                 \
         "SELECT change, kind, id FROM ("                                                                               \
         "SELECT * FROM (SELECT change, 0 AS kind, id FROM experiments WHERE change > ?1 ORDER BY change LIMIT ?2) "    \
         "UNION ALL "                                                                                                   \
-        "SELECT * FROM (SELECT change, 1, id FROM runs WHERE change > ?1 AND attempt > 0 ORDER BY change LIMIT ?2)) "  \
+        "SELECT * FROM (SELECT change, 1, id FROM runs WHERE change > ?1 AND " BEGUN " ORDER BY change LIMIT ?2)) "    \
         "ORDER BY change LIMIT ?2"
 
 #define CHANGES_OF_ONE                                                                                                 \

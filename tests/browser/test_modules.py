@@ -148,6 +148,28 @@ def test_samples_become_series(modules):
     assert short["count"] <= 3 and short["truncated"] and "initiator" in short["throughput"]
 
 
+@pytest.mark.parametrize(
+    ("attempt", "started_at", "state", "kept"),
+    [
+        (1, "2026-01-31T12:00:00.000Z", "done", 1),
+        (2, "2026-01-31T12:00:09.000Z", "running", 0),
+        (1, "2026-01-31T12:00:09.000Z", "running", 0),  # a stop of the daemon does not count as an attempt
+        (1, None, "queued", 0),
+    ],
+)
+def test_samples_of_an_earlier_beginning_are_forgotten(modules, attempt, started_at, state, kept):
+    script = """const { Live } = await import('/assets/live.js');
+        const live = new Live(1);
+        live.updateRun({ id: 1, attempt: 0, started_at: null, state: 'queued' });
+        live.updateRun({ id: 1, attempt: 1, started_at: '2026-01-31T12:00:00.000Z', state: 'running' });
+        live.addSample(args[0]);
+        live.updateRun({ id: 1, ...args[1] });
+        live.destroy();
+        return live.samples.count"""
+    run = {"attempt": attempt, "started_at": started_at, "state": state}
+    assert modules.call(script, sample(1, 0, "receiver", 200), run) == kept
+
+
 def test_results_become_plots(modules):
     def row(size, transport, median):
         figure = {"median": median, "min": median - 1, "max": median + 1} if median else None

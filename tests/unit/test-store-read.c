@@ -217,6 +217,18 @@ static void test_changes(void) {
                   0);
 }
 
+/* The first attempt, too, which does not count once it was interrupted. */
+static void test_an_interrupted_run_is_told_to_all(void) {
+        FIXTURE f;
+        int64_t id, all = 0;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        CHECK_INT(follow(f.store, 0, &all, 100), 2);
+        CHECK_INT(store_interrupt_run(f.store, run), 0);
+        CHECK_INT(follow(f.store, 0, &all, 100), 1);
+}
+
 static void test_points_with_their_runs(void) {
         FIXTURE f;
         int64_t id;
@@ -269,6 +281,7 @@ int main(void) {
         RUN(test_eta);
         RUN(test_measured_time_is_true);
         RUN(test_changes);
+        RUN(test_an_interrupted_run_is_told_to_all);
         RUN(test_points_with_their_runs);
         RUN(test_totals);
         return check_end();

@@ -75,7 +75,7 @@ export class Live {
 
     updateRun(run) {
         const before = this.runs.get(run.id);
-        if (before && before.attempt !== run.attempt) this.samples.forget(run.id);
+        if (before && beganAgain(before, run)) this.samples.forget(run.id);
         this.runs.set(run.id, run);
         this.#schedule();
     }
@@ -148,6 +148,10 @@ export class Live {
         );
     }
 }
+
+/* The same attempt may begin again: one that a stop of the daemon interrupted does not count. */
+const beganAgain = (before, run) =>
+    before.attempt !== run.attempt || (Boolean(before.started_at) && before.started_at !== run.started_at);
 
 /* p50 and p99 of the agents that time their messages; the agent is named when there is more than one. */
 function latencySeries(line) {
