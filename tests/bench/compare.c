@@ -233,8 +233,21 @@ static void judge(struct bench *b, const struct bench_row *row, const struct mat
                 remember(b, v, row, j, &r);
 }
 
+/* A ratio to nothing would pass any limit. */
+static int check_series(const struct bench *b, const struct match *m) {
+        for (unsigned i = 0; i < m->n_judgements; i++)
+                if (series_median(&m->series[m->judgements[i].to]) <= 0) {
+                        fprintf(stderr, "%s: nothing to compare with: most rounds moved no message\n",
+                                b->options.program);
+                        return -ENODATA;
+                }
+        return 0;
+}
+
 int bench_compare(struct bench *b, const struct bench_row *row, struct match *m) {
         int r = measure(b, m);
+        if (r == 0)
+                r = check_series(b, m);
         if (r < 0)
                 return r;
         for (unsigned i = 0; i < m->n_judgements; i++)
