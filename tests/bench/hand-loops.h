@@ -14,6 +14,8 @@
 
 #include <sys/mman.h>
 
+#define HAND_CHUNK_NS_MAX (10 * NSEC_PER_MSEC)
+
 #define HAND_INLINE static inline __attribute__((always_inline))
 
 static volatile uint64_t hand_sink; /* so that the reads are not dropped */
@@ -95,18 +97,25 @@ HAND_INLINE int hand_responder(struct hand_end *e, const struct hand_way *way, s
                         return -1;
 }
 
-/* Chunk by chunk from message `from` until the time has come: how many were done and what time it was, or -1. */
+/* Chunk by chunk from message `from` until the time has come: how many were done and what time it was, or -1. Chunks
+ * become shorter when they take long, as on a busy machine: a window must not end seconds late. */
 HAND_INLINE int hand_until(struct hand_end *e, const struct hand_way *way, bool there_and_back, uint64_t from,
                            uint64_t until_ns, struct hand_result *ret) {
-        uint64_t i = from;
-        do
-                for (uint64_t last = i + e->h->chunk; i < last; i++) {
+        uint64_t i = from, chunk = e->h->chunk, began_ns = util_now_ns();
+        for (;;) {
+                for (uint64_t last = i + chunk; i < last; i++) {
                         if (there_and_back && hand_emit(e, way, 0, i) < 0)
                                 return -1;
                         if (hand_take(e, way, there_and_back ? 1 : 0, i) < 0)
                                 return -1;
                 }
-        while ((ret->ns = util_now_ns()) < until_ns);
+                ret->ns = util_now_ns();
+                if (ret->ns >= until_ns)
+                        break;
+                if (ret->ns - began_ns > HAND_CHUNK_NS_MAX && chunk > 1)
+                        chunk /= 2;
+                began_ns = ret->ns;
+        }
         ret->messages = i - from;
         return 0;
 }
