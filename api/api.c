@@ -19,7 +19,9 @@
 
 #define STOP_NS (5 * NSEC_PER_SEC)
 
-/* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. */
+/* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. A unix peer is a
+ * user. A TCP peer is an address, and on loopback that is 127.0.0.1 for nearly everybody: there the limit per peer is
+ * theirs together, and what is above it is for those who come from another of its addresses. */
 static const struct {
         unsigned connections, connections_per_peer, workers;
 } shares[LISTENER_COUNT] = {

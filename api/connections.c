@@ -71,13 +71,17 @@ static void end(struct connection *connection) {
         (void) shutdown(connection->fd, SHUT_RDWR); /* ENOTCONN: it ended by itself */
 }
 
-static void end_late(struct connections *c, struct connection *connection) {
-        if (connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY) {
-                ssize_t n = send(connection->fd, c->limits.timeout_response, c->limits.timeout_length,
-                                 MSG_DONTWAIT | MSG_NOSIGNAL);
-                (void) n; /* a courtesy */
-        }
+static void end_with(struct connection *connection, const char *text, size_t length) {
+        ssize_t n = send(connection->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void) n; /* a courtesy */
         end(connection);
+}
+
+static void end_late(struct connections *c, struct connection *connection) {
+        if (connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY)
+                end_with(connection, c->limits.timeout_response, c->limits.timeout_length);
+        else
+                end(connection);
 }
 
 static uint64_t patience(const struct connections *c, enum connection_state state) {
@@ -282,7 +286,7 @@ struct connection *connections_add(struct connections *c, int fd) {
         else if (living >= c->limits.total)
                 room = make_room(c, NULL, now);
         if (!room)
-                end(connection);
+                end_with(connection, c->limits.full_response, c->limits.full_length);
         connection->prev = c->last;
         if (c->last)
                 c->last->next = connection;

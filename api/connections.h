@@ -33,6 +33,8 @@ struct connection_limits {
         uint64_t busy_ns;             /* an answer this old gives way when the house is full */
         const char *timeout_response; /* whole HTTP response for a request that came too slowly; borrowed */
         size_t timeout_length;
+        const char *full_response; /* the same for a connection that there is no room for */
+        size_t full_length;
         void (*tick)(void *userdata); /* called about once a second while there are connections */
         void *userdata;
 };

@@ -37,7 +37,7 @@ struct http {
         int listen_fd;
         struct connections *connections;
         struct workers *workers;
-        char *timeout_response;
+        char *timeout_response, *full_response;
         pthread_mutex_t lock;
         bool stopping; /* written under the lock */
         struct http_stream *streams;
@@ -464,17 +464,26 @@ static int start_daemon(struct http *h, const struct http_options *o) {
         return 0;
 }
 
+/* A whole refusal, for where the library has no moment for one; NULL: no memory. */
+static char *print_refusal(struct http *h, const struct refusal *r, size_t *ret_length) {
+        struct response p = {0};
+        h->handler.refuse(h->handler.userdata, NULL, r, &p);
+        char *text = response_print(&p, ret_length);
+        response_deinit(&p);
+        return text;
+}
+
 static int start_connections(struct http *h, const struct http_options *o) {
         struct refusal r;
-        struct response p = {0};
+        size_t length = 0, full_length = 0;
         refuse(&r, 408, "request-timeout", "",
                "The request did not arrive within %u seconds for its head and %u for its body.",
                (unsigned) (HEAD_NS / NSEC_PER_SEC), (unsigned) (BODY_NS / NSEC_PER_SEC));
-        h->handler.refuse(h->handler.userdata, NULL, &r, &p);
-        size_t length = 0;
-        h->timeout_response = response_print(&p, &length);
-        response_deinit(&p);
-        if (!h->timeout_response)
+        h->timeout_response = print_refusal(h, &r, &length);
+        refuse(&r, 503, "unavailable", "", "All %u connections (%u from one address or user) are busy: try again.",
+               o->connections, o->connections_per_peer);
+        h->full_response = print_refusal(h, &r, &full_length);
+        if (!h->timeout_response || !h->full_response)
                 return -ENOMEM;
         return connections_new(&h->connections, &(struct connection_limits){
                                                         .total = o->connections,
@@ -485,6 +494,8 @@ static int start_connections(struct http *h, const struct http_options *o) {
                                                         .busy_ns = BUSY_NS,
                                                         .timeout_response = h->timeout_response,
                                                         .timeout_length = length,
+                                                        .full_response = h->full_response,
+                                                        .full_length = full_length,
                                                         .tick = tick,
                                                         .userdata = h,
                                                 });
@@ -497,6 +508,7 @@ static void http_free(struct http *h) {
         connections_free(h->connections);
         util_close(h->listen_fd);
         free(h->timeout_response);
+        free(h->full_response);
         pthread_mutex_destroy(&h->lock);
         free(h);
 }
