@@ -59,8 +59,8 @@ int placement_to_json(const struct topology *t, const struct agent_placement *p,
  * a sentence in ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3, asked 1"), when pages were
  * moved, or when a memory policy was given and the proof does not show where the memory is; -EBADMSG with the member at
  * fault; -ENOMEM. Pages of preferred and local may be anywhere, as these policies promise no node, but must stay there;
- * of default nothing is asked. *ret_migrations_unknown becomes true where a thread was to stay on one CPU and its kernel
- * does not tell whether it was moved and came back; it is never made false. */
+ * of default nothing is asked. *ret_migrations_unknown becomes true where a thread was to stay on one CPU and its
+ * kernel does not tell whether it was moved and came back; it is never made false. */
 #define PLACEMENT_DETAIL_MAX 300
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
                      const char *proof_json, bool *ret_migrations_unknown, char *ret_detail);
