@@ -197,8 +197,10 @@ static void test_latency_of_messages(void) {
                 }
 }
 
-/* In an open loop the messages come as often as they should, on a busy machine no more often, each with its latency. */
+/* In an open loop no more messages come than the schedule has had since before the run, each with its latency; on a
+ * busy machine there may be none in so short a window, but not in most of them. */
 static void test_rate_by_time(void) {
+        unsigned runs = 0, idle = 0;
         for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(engines); k++) {
                 const struct job *job = &jobs[k % ELEMENTS(jobs)];
                 struct driver d;
@@ -206,17 +208,20 @@ static void test_rate_by_time(void) {
                 bool pingpong = job->workload == WORKLOAD_PINGPONG;
                 s.rate = 1000;
                 s.duration_ns = 500 * NSEC_PER_MSEC;
+                uint64_t begin_ns = util_now_ns();
                 CHECK(run_well(&d, &s));
+                double due = s.rate * (double) (util_now_ns() - begin_ns) / 1e9;
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         const struct driver_end *e = &d.ends[end];
-                        double rate = (double) e->report.messages * 1e9 / (double) e->report.window_ns;
                         bool timed = pingpong ? end == END_FIRST : receives(job, end);
-                        CHECK(e->report.messages > 0);
-                        CHECK(rate < 1500); /* some may be made up for that were late before the window */
-                        CHECK((histogram_total(&e->latency) > 0) == timed);
+                        CHECK((double) e->report.messages <= due);
+                        CHECK(!moved(&d) || (histogram_total(&e->latency) > 0) == timed);
                 }
+                runs++;
+                idle += !moved(&d);
                 driver_deinit(&d);
         }
+        CHECK(idle * 2 < runs);
 }
 
 /* Every mode of both engines keeps to the schedule: the last of 100 messages is not there before its time, and each has
