@@ -8,8 +8,10 @@
  *      client  connects once for each thread, and says the token and the thread's number on each connection
  *      server  "accepted", when each of its threads has a connection
  *
- * Anyone on the host may connect to a port: who does not say the token in time is hung up on, and counted. Options are
- * set before a connection is made (a receive buffer's size is agreed upon then), and read back from it.
+ * Anyone on the host may connect to a port: who says anything else than the token is hung up on, and counted. Who says
+ * nothing may be our client, which does not run just then: he may stay until all are there, unless more come than there
+ * is room for, and he has been silent for longest. Options are set before a connection is made (a receive buffer's size
+ * is agreed upon then), and read back from it.
  *
  * Source: man 7 tcp, man 7 ip, man 7 socket. The kernel doubles what SO_SNDBUF and SO_RCVBUF ask for and cuts it at
  * net.core.wmem_max and rmem_max without an error: what was cut is refused here.
@@ -31,7 +33,6 @@
 #include <sys/socket.h>
 
 #define LOOK_NS NSEC_PER_MSEC
-#define GREETING_NS (200 * NSEC_PER_MSEC) /* that a caller has to say who he is */
 
 /* What the client says on each connection; both are of the same build. */
 struct greeting {
@@ -44,7 +45,7 @@ struct caller {
         int fd;
         size_t got;
         struct greeting greeting;
-        uint64_t deadline_ns;
+        uint64_t number; /* in the order of coming */
 };
 
 struct door {
@@ -52,6 +53,7 @@ struct door {
         struct tcp *tcp;
         struct caller callers[POINT_CALLERS_MAX];
         uint32_t n_callers, n_bound;
+        uint64_t n_came;
 };
 
 static int set_number(struct agent *a, int fd, int level, int option, const char *name, int value) {
@@ -172,22 +174,6 @@ static void dismiss(struct door *d, uint32_t i) {
         d->tcp->strangers++;
 }
 
-/* Lets in who waits at the door, as far as there is room. 1 when somebody came. */
-static int let_in(struct door *d) {
-        struct agent *a = d->agent;
-        if (d->n_callers == POINT_CALLERS_MAX)
-                return 0;
-        int fd = accept4(d->tcp->listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0) {
-                if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO)
-                        return 0;
-                return failure_set(&a->failure, errno, "accept, connection %" PRIu32 " of %" PRIu32 ": %s",
-                                   d->n_bound + d->n_callers + 1, a->n_workers, strerrordesc_np(errno));
-        }
-        d->callers[d->n_callers++] = (struct caller){.fd = fd, .deadline_ns = util_now_ns() + GREETING_NS};
-        return 1;
-}
-
 /* Whether this is the client's connection for a thread that has none yet. */
 static bool is_ours(const struct door *d, const struct greeting *g) {
         return memcmp(g->token, d->tcp->token, sizeof g->token) == 0 && g->thread < d->agent->n_workers &&
@@ -198,7 +184,7 @@ static bool is_ours(const struct door *d, const struct greeting *g) {
 static int listen_to(struct door *d, uint32_t i) {
         struct caller *c = &d->callers[i];
         ssize_t n = recv(c->fd, (char *) &c->greeting + c->got, sizeof c->greeting - c->got, MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR) && util_now_ns() < c->deadline_ns)
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         c->got += n > 0 ? (size_t) n : 0;
         if (n > 0 && c->got < sizeof c->greeting)
@@ -215,10 +201,43 @@ static int listen_to(struct door *d, uint32_t i) {
         return r < 0 ? r : 1;
 }
 
+/* Room for one more: who has been silent for longest goes, unless he has spoken at last. 0; negative errno. */
+static int make_room(struct door *d) {
+        uint32_t oldest = 0;
+        if (d->n_callers < POINT_CALLERS_MAX)
+                return 0;
+        for (uint32_t i = 1; i < d->n_callers; i++)
+                if (d->callers[i].number < d->callers[oldest].number)
+                        oldest = i;
+        int r = listen_to(d, oldest);
+        if (r == 0)
+                dismiss(d, oldest);
+        return r < 0 ? r : 0;
+}
+
+/* Lets in who waits at the door. 1 when somebody came. */
+static int let_in(struct door *d) {
+        struct agent *a = d->agent;
+        int fd = accept4(d->tcp->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) {
+                if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO)
+                        return 0;
+                return failure_set(&a->failure, errno, "accept, connection %" PRIu32 " of %" PRIu32 ": %s",
+                                   d->n_bound + d->n_callers + 1, a->n_workers, strerrordesc_np(errno));
+        }
+        int r = make_room(d);
+        if (r < 0) {
+                (void) util_close(fd);
+                return r;
+        }
+        d->callers[d->n_callers++] = (struct caller){.fd = fd, .number = d->n_came++};
+        return 1;
+}
+
 /* One round at the door. How much happened; negative errno. */
 static int attend(struct door *d) {
-        int happened = 0, r;
-        while ((r = let_in(d)) > 0)
+        int happened = 0, r = 0;
+        while (happened < (int) POINT_CALLERS_MAX && (r = let_in(d)) > 0)
                 happened++;
         for (uint32_t i = 0; r >= 0 && i < d->n_callers;) {
                 r = listen_to(d, i);
