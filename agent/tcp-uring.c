@@ -63,7 +63,7 @@ static int engine_news(const struct worker *w) {
 static int attach(struct worker *w) {
         int r = tcp_attach(w);
         struct tcp_channel *c = w->channel;
-        if (r == 0)
+        if (r == 0 && (tcp_agent_receives(w->agent) || !c->zerocopy))
                 r = uring_attach(w, "send, sendmsg and recv take no registered buffer");
         if (r == 0 && c->zerocopy)
                 r = uring_zerocopy_new(w, c->zerocopy, &c->uring);
@@ -78,12 +78,14 @@ static void detach(struct worker *w) {
         tcp_detach(w);
 }
 
+/* Who receives, too, has a ring for that beside the one that sends without copying. */
 static void effective(const struct agent *a, struct json_writer *w) {
-        const struct tcp_channel *c = a->workers[0].channel;
+        const struct worker *first = &a->workers[0];
+        const struct tcp_channel *c = first->channel;
         tcp_effective(a, w);
-        uring_effective(&a->workers[0], w);
+        uring_effective(first, w);
         if (c->uring)
-                uring_zerocopy_effective(c->uring, w);
+                uring_zerocopy_effective(c->uring, first->engine ? "io_uring_zero_copy" : "io_uring", w);
 }
 
 const struct transport_ops transport_uring_tcp = {

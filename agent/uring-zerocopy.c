@@ -5,12 +5,12 @@
 #include "agent/uring-zerocopy.h"
 
 #include "agent/agent.h"
+#include "agent/uring.h"
 #include "schema/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <liburing.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,7 +21,6 @@
 #define IORING_NOTIF_USAGE_ZC_COPIED (1U << 31)
 #endif
 
-#define ENTRIES 4u
 #define COMPLETIONS 256u
 #define LOOK_NS (100 * NSEC_PER_MSEC) /* how often a worker that waits looks at its limit */
 #define RELIEF_NS NSEC_PER_MSEC
@@ -31,23 +30,13 @@ struct uring_zerocopy {
         struct io_uring ring;
         int fd;
         uint8_t sqe_flags;
+        int files_error; /* why the descriptor is not registered */
+        const char *setup_flags;
         bool gathers;       /* messages have several fields */
         bool fixed;         /* the messages are registered, in the pool's order */
         bool fixed_vectors; /* and the kernel takes them in several pieces, as far as is known */
         int fixed_error;    /* why they are not registered */
 };
-
-static int set_up(struct io_uring *ring) {
-        static const unsigned tries[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-                                         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN,
-                                         IORING_SETUP_COOP_TASKRUN, 0};
-        int r = -EINVAL;
-        for (size_t i = 0; r == -EINVAL && i < ELEMENTS(tries); i++) {
-                struct io_uring_params p = {.flags = tries[i] | IORING_SETUP_CQSIZE, .cq_entries = COMPLETIONS};
-                r = io_uring_queue_init_params(ENTRIES, ring, &p);
-        }
-        return r;
-}
 
 static bool has_sendmsg_zc(struct io_uring *ring) {
         struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
@@ -63,7 +52,8 @@ static void enroll(struct uring_zerocopy *u, const struct zerocopy *z) {
         u->fixed_error = -io_uring_register_buffers(&u->ring, all, z->n);
         u->fixed = u->fixed_vectors = u->fixed_error == 0;
         u->gathers = z->messages[0]->n > 1;
-        if (io_uring_register_files(&u->ring, &u->fd, 1) == 0) {
+        u->files_error = -io_uring_register_files(&u->ring, &u->fd, 1);
+        if (u->files_error == 0) {
                 u->fd = 0;
                 u->sqe_flags = IOSQE_FIXED_FILE;
         }
@@ -73,11 +63,10 @@ int uring_zerocopy_new(struct worker *w, const struct zerocopy *z, struct uring_
         struct uring_zerocopy *u = calloc(1, sizeof *u);
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
-        int r = set_up(&u->ring);
+        int r = uring_set_up(w, &u->ring, COMPLETIONS, &u->setup_flags);
         if (r < 0) {
                 free(u);
-                return failure_set(&w->failure, -r, "engine io_uring: a ring for zero-copy sends: %s",
-                                   strerrordesc_np(-r));
+                return r;
         }
         if (!has_sendmsg_zc(&u->ring)) {
                 (void) uring_zerocopy_free(u);
@@ -224,13 +213,11 @@ int uring_zerocopy_fd(const struct uring_zerocopy *u) {
         return u->ring.ring_fd;
 }
 
-void uring_zerocopy_effective(const struct uring_zerocopy *u, struct json_writer *w) {
-        bool used = u->gathers ? u->fixed_vectors : u->fixed;
-        json_member_bool(w, "pool_registered", used);
-        if (used)
-                return;
-        json_member_string(w, "pool_registered_reason",
-                           u->fixed                   ? "this kernel sends registered memory in one piece only"
-                           : u->fixed_error == ENOMEM ? "RLIMIT_MEMLOCK is too small for the pool"
-                                                      : strerrordesc_np(u->fixed_error));
+void uring_zerocopy_effective(const struct uring_zerocopy *u, const char *key, struct json_writer *w) {
+        struct uring_facts facts = {.setup_flags = u->setup_flags, .files_error = u->files_error};
+        if (u->gathers ? !u->fixed_vectors : !u->fixed)
+                facts.buffers_reason = u->fixed ? "this kernel sends registered memory in one piece only"
+                                       : u->fixed_error == ENOMEM ? "RLIMIT_MEMLOCK is too small for the pool"
+                                                                  : strerrordesc_np(u->fixed_error);
+        uring_put(w, key, &facts);
 }

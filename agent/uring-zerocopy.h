@@ -40,6 +40,7 @@ int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct ze
 
 /* Can be polled for notifications. */
 int uring_zerocopy_fd(const struct uring_zerocopy *u);
-void uring_zerocopy_effective(const struct uring_zerocopy *u, struct json_writer *w);
+/* As uring_put(); the buffers are the pool's messages. */
+void uring_zerocopy_effective(const struct uring_zerocopy *u, const char *key, struct json_writer *w);
 
 #endif

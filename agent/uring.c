@@ -31,7 +31,7 @@ static int refused(struct worker *w, int error) {
 
 /* With all that helps a ring of one thread, as far as the kernel has it: deferred task work since 6.1, a single issuer
  * since 6.0, cooperative task work since 5.19. */
-static int set_up(struct worker *w, struct uring *u) {
+int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, const char **ret_flags) {
         static const struct {
                 unsigned flags;
                 const char *names;
@@ -43,8 +43,10 @@ static int set_up(struct worker *w, struct uring *u) {
         };
         int r = -EINVAL;
         for (size_t i = 0; r == -EINVAL && i < ELEMENTS(tries); i++) {
-                u->setup_flags = tries[i].names;
-                r = io_uring_queue_init(ENTRIES, &u->ring, tries[i].flags);
+                struct io_uring_params p = {.flags = tries[i].flags | (completions ? IORING_SETUP_CQSIZE : 0),
+                                            .cq_entries = completions};
+                *ret_flags = tries[i].names;
+                r = io_uring_queue_init_params(ENTRIES, ring, &p);
         }
         return r < 0 ? refused(w, -r) : 0;
 }
@@ -73,7 +75,7 @@ int uring_attach(struct worker *w, const char *no_buffer) {
         u->no_buffer = no_buffer;
         u->fds[URING_OUT] = w->send_fd;
         u->fds[URING_IN] = w->receive_fd;
-        int r = set_up(w, u);
+        int r = uring_set_up(w, &u->ring, 0, &u->setup_flags);
         if (r < 0)
                 return r;
         enroll(w, u);
@@ -138,22 +140,28 @@ int uring_await(struct worker *w, struct uring *u, int submitted) {
         return result == -ECANCELED ? -EINTR : result; /* as the system call would say it */
 }
 
+void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts) {
+        json_put_key(w, key);
+        json_object_begin(w);
+        json_member_u64(w, "queue_depth", 1);
+        json_member_string(w, "setup_flags", facts->setup_flags);
+        json_member_bool(w, "registered_files", facts->files_error == 0);
+        if (facts->files_error)
+                json_member_string(w, "registered_files_reason", strerrordesc_np(facts->files_error));
+        json_member_bool(w, "registered_buffers", !facts->buffers_reason);
+        if (facts->buffers_reason)
+                json_member_string(w, "registered_buffers_reason", facts->buffers_reason);
+        json_object_end(w);
+}
+
 void uring_effective(const struct worker *first, struct json_writer *w) {
         const struct uring *u = first->engine;
         if (!u)
                 return;
-        json_put_key(w, "io_uring");
-        json_object_begin(w);
-        json_member_u64(w, "queue_depth", 1);
-        json_member_string(w, "setup_flags", u->setup_flags);
-        json_member_bool(w, "registered_files", u->files_error == 0);
-        if (u->files_error)
-                json_member_string(w, "registered_files_reason", strerrordesc_np(u->files_error));
-        json_member_bool(w, "registered_buffers", u->fixed_buffer);
+        struct uring_facts facts = {.setup_flags = u->setup_flags, .files_error = u->files_error};
         if (!u->fixed_buffer)
-                json_member_string(w, "registered_buffers_reason",
-                                   u->no_buffer                ? u->no_buffer
-                                   : u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK"
-                                                               : strerrordesc_np(u->buffer_error));
-        json_object_end(w);
+                facts.buffers_reason = u->no_buffer                ? u->no_buffer
+                                       : u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK"
+                                                                   : strerrordesc_np(u->buffer_error);
+        uring_put(w, "io_uring", &facts);
 }

@@ -3,7 +3,8 @@
 #define IPCLAB_AGENT_URING_H
 
 /*
- * io_uring as the agent uses it, and the only place that knows liburing. Each worker has a ring of its own; each call
+ * io_uring as the agent uses it: what knows liburing is here, but for sends without copying (uring-zerocopy.h), which
+ * have their ring from here, too. Each worker has a ring of its own; each call
  * below puts one operation into it, submits it and waits for its completion in one system call, and answers as the
  * system call of the same name would: a count, or -1 with errno. So a message is still one operation, in order, and
  * what is done about parts and errors is the same for both engines.
@@ -31,12 +32,25 @@ struct uring {
         const char *setup_flags; /* static */
 };
 
+/* What a result says of a ring. */
+struct uring_facts {
+        const char *setup_flags;    /* static */
+        int files_error;            /* why descriptors are not registered; 0: they are */
+        const char *buffers_reason; /* why memory is not; NULL: it is */
+};
+
+/* A ring for one operation at a time, and its cancellation, of this thread. completions: how many there may be before
+ * they are looked at; 0: a few. 0; negative errno with w->failure. */
+int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, const char **ret_flags);
+/* Member `key`: queue depth, flags and what is registered. */
+void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts);
+
 /* In the worker's thread, which alone may use the ring: for w->send_fd, w->receive_fd and w->buffer. Fills w->engine.
  * no_buffer: NULL where uring_write() or uring_read() move w->buffer, which alone can use registered memory; else why
  * it is not registered, a static text. 0; negative errno with w->failure. */
 int uring_attach(struct worker *w, const char *no_buffer);
 void uring_detach(struct worker *w);
-/* Member "io_uring": queue depth, flags and what is registered. */
+/* Member "io_uring", as uring_put(); none where the worker has no such ring. */
 void uring_effective(const struct worker *first, struct json_writer *w);
 
 /* The completion of the operation under way did not come with the system call that submitted it. */
