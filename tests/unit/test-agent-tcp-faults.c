@@ -475,7 +475,8 @@ static int no_buffers(void) {
 static bool memlock_is_enough(enum engine engine) {
         struct driver d;
         struct driver_spec s = fault_spec(engine, COPY_ZERO);
-        s.point.message_size = 200000;
+        s.point.message_size = 600000; /* no two of which go together, so that the second fails as long as */
+        s.verify = VERIFY_NONE;        /* the first is on its way; and the sender does nothing in between */
         s.messages = 500;
         s.point.threads = 1; /* of two, one may wait long for what the other has back again and again */
         int r = driver_run(&d, &s);
@@ -488,7 +489,7 @@ static bool memlock_is_enough(enum engine engine) {
         return r == 0 && enobufs > 0 && messages == 500;
 }
 
-/* Enough pages for some of the pool's messages, and none to register them all. */
+/* Enough pages for one of the pool's messages at a time, and too few to register them all. */
 static int few_pages(void) {
         return memlock_is_enough(ENGINE_SYSCALL) && memlock_is_enough(ENGINE_IO_URING) ? 0 : 1;
 }
