@@ -9,6 +9,7 @@
 #include "agent/descriptor.h"
 
 #include "agent/agent.h"
+#include "agent/perf.h"
 #include "schema/spec.h"
 
 #include <inttypes.h>
@@ -21,18 +22,20 @@
 int descriptor_reserve(struct agent *a) {
         struct rlimit limit;
         rlim_t need = point_descriptors(&a->setup.point);
+        /* Counters do without where the hard limit is lower, and say so; the run does not. */
+        rlim_t wish = need + (rlim_t) a->n_workers * PERF_EVENT_COUNT * PERF_MODE_COUNT;
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
-        if (limit.rlim_cur >= need)
+        if (limit.rlim_cur >= wish)
                 return 0;
         if (limit.rlim_max < need)
                 return failure_set(&a->failure, EMFILE,
                                    "%" PRIu32 " threads need %ju descriptors; the hard limit RLIMIT_NOFILE is %ju",
                                    a->n_workers, (uintmax_t) need, (uintmax_t) limit.rlim_max);
-        limit.rlim_cur = need;
+        limit.rlim_cur = wish < limit.rlim_max ? wish : limit.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-                return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s", (uintmax_t) need,
-                                   strerrordesc_np(errno));
+                return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s",
+                                   (uintmax_t) limit.rlim_cur, strerrordesc_np(errno));
         return 0;
 }
 
