@@ -3,6 +3,9 @@
 
 import os
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import guest as vm
@@ -11,6 +14,8 @@ from lab import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "vm"
+
+seconds: dict[str, float] = {}  # what took them
 
 SHAPES = {
     "two nodes": vm.Machine([vm.Node(2, 1024), vm.Node(2, 1024)]),
@@ -32,23 +37,58 @@ def build(name: str, *command: str) -> str:
     return text
 
 
+def package_of_commit() -> Path:
+    """As committed: the package is made from the tree that git knows, and kept until that is another."""
+    out, commit = CACHE / "package", CACHE / "package/commit"
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    made = list(out.glob("ipclab_*.deb"))
+    if len(made) == 1 and commit.exists() and commit.read_bytes() == head:
+        return made[0]
+    commit.unlink(missing_ok=True)
+    lines = build("package", str(ROOT / "tools/package"), str(out)).splitlines()
+    commit.write_bytes(head)
+    return Path(lines[-1])
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds[what] = seconds.get(what, 0) + time.monotonic() - began
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    for what, spent in seconds.items():
+        terminalreporter.write_line(f"spent {spent:.0f} s: {what}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """The boot is in a guest's time, and what had to be built for the first one."""
+    with timed(f"guest of {item.module.SHAPE}"):
+        return (yield)
+
+
 @pytest.fixture(scope="session")
 def guest_root() -> Path:
     reason = vm.why_not()
     if reason:
         pytest.skip(reason)
     CACHE.mkdir(parents=True, exist_ok=True)
-    build("make-root", str(ROOT / "tests/vm/make-root"), str(CACHE / "root"))
+    with timed("building the guests' root"):
+        build("make-root", str(ROOT / "tests/vm/make-root"), str(CACHE / "root"))
     return CACHE / "root"
 
 
 @pytest.fixture(scope="session")
 def package(guest_root: Path) -> Path:
-    """As committed: the package is made from the tree that git knows. IPCLAB_PACKAGE names one that is there."""
+    """IPCLAB_PACKAGE names one that is there."""
     if "IPCLAB_PACKAGE" in os.environ:
         return Path(os.environ["IPCLAB_PACKAGE"])
-    lines = build("package", str(ROOT / "tools/package"), str(CACHE / "package")).splitlines()
-    return Path(lines[-1])
+    with timed("building the package"):
+        return package_of_commit()
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ the guest's second serial line. Killing the guest is a power cut: what it had no
 import base64
 import gzip
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 QEMU = "qemu-system-x86_64"
+SHELL_GRACE = 30  # seconds in which the guest ends a command that has had its time, and says so
 
 
 @dataclass
@@ -61,7 +63,7 @@ class GuestError(Exception):
 
 def why_not() -> str | None:
     """None where guests can be had; else the reason."""
-    for tool in (QEMU, "mmdebstrap", "cpio"):
+    for tool in (QEMU, "mmdebstrap", "cpio", "mke2fs"):
         if not shutil.which(tool):
             return f"{tool} is not installed"
     if os.geteuid() != 0:
@@ -161,11 +163,13 @@ class Guest:
         return line
 
     def run(self, command: str, timeout: float = 60, check: bool = True) -> str:
-        """Runs a shell command in the guest and returns its output (both streams); with check it must exit 0."""
+        """Runs a shell command in the guest and returns its output (both streams); with check it must exit 0. One that
+        takes too long is ended there, so that the shell is free for what comes next."""
         assert self.shell
         self.shell.settimeout(timeout)
-        self.shell.sendall(base64.b64encode(command.encode()) + b"\n")
-        answer, _, status = self._read_line(time.monotonic() + timeout).rpartition(b" ")
+        bounded = f"exec timeout -k 1 {timeout:.0f} bash -c {shlex.quote(command)}"
+        self.shell.sendall(base64.b64encode(bounded.encode()) + b"\n")
+        answer, _, status = self._read_line(time.monotonic() + timeout + SHELL_GRACE).rpartition(b" ")
         output = gzip.decompress(base64.b64decode(answer)).decode(errors="replace")
         if check and int(status) != 0:
             raise GuestError(f"`{command}` exited {int(status)} in the guest:\n{output}")

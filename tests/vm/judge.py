@@ -1,39 +1,133 @@
 # SPDX-License-Identifier: MIT
 """The stored proof against what the guest's kernel said."""
 
-from lab import Lab, Look, ids
+from collections import Counter
+
+from lab import Lab, Look, Process, ids
+
+PAGE = 4096
+RINGS = ("shm-posix", "shm-sysv", "mmap-file", "mmap-anonymous")  # transports whose messages lie in memory of both
+CHARGED_AT_ONCE = 64  # pages by which a CPU's share of memory.numa_stat may be late (MEMCG_CHARGE_BATCH)
+
+
+def pages_by_node(counts: list[dict], *kinds: str) -> Counter:
+    found: Counter = Counter()
+    for count in counts:
+        if count["what"] in kinds:
+            found.update({int(node): n for node, n in (count["nodes"] or {}).items() if n})
+    return found
 
 
 def nodes_of_pages(counts: list[dict], *kinds: str) -> set[int]:
-    return {int(node) for count in counts if count["what"] in kinds for node, n in (count["nodes"] or {}).items() if n}
+    return set(pages_by_node(counts, *kinds))
+
+
+def policy_text(memory: dict) -> str:
+    """As numa_maps has it."""
+    word = {"preferred": "prefer"}.get(memory["policy"], memory["policy"])
+    nodes = sorted(memory["nodes"])
+    if not nodes or word == "local":
+        return word
+    apart = len(nodes) > 1 and nodes != list(range(nodes[0], nodes[-1] + 1))
+    assert not apart, "this function writes no list with gaps"
+    return f"{word}:{nodes[0]}" if len(nodes) == 1 else f"{word}:{nodes[0]}-{nodes[-1]}"
+
+
+def home(given: dict, kind: str) -> set[int] | None:
+    """Where pages of this kind belong; None: anywhere, and the kernel may move them while they are looked at."""
+    memory = given.get("buffer", given["memory"]) if kind != "stack" else given["memory"]
+    if memory["policy"] == "default":
+        return None
+    return {given["node"]} if memory["policy"] == "local" else set(memory["nodes"])
+
+
+def check_process(agent: dict, process: Process) -> None:
+    assert agent["role"] in process.roles
+    assert process.status["CapEff"] == process.status["CapBnd"] == process.status["CapAmb"] == "0" * 16
+    assert process.status["Uid"].split()[0] != "0"
+    assert process.status["NoNewPrivs"] == "1"
+
+
+def check_threads(agent: dict, process: Process) -> None:
+    given = agent["placement"]
+    for thread in agent["proof"]["threads"]:
+        task = process.tasks[thread["tid"]]
+        assert task.allowed == set(thread["affinity"])
+        assert task.cpu in task.allowed
+        if given["cpus"] and not given["roam"]:
+            assert thread["cpus_seen"] == thread["affinity"] == [task.cpu]
+            assert task.allowed == {given["cpus"][thread["thread"] % len(given["cpus"])]}
+
+
+def check_pages(agent: dict, process: Process) -> None:
+    """Kind by kind: where they were asked to be, all of them, and no more than the kernel has of such mappings."""
+    given, counts = agent["placement"], agent["proof"]["pages"]
+    mapped: dict[bool, Counter] = {False: Counter(), True: Counter()}  # by whether it is shared
+    for mapping in process.maps:
+        if mapping.shared or mapping.anonymous:
+            mapped[mapping.shared].update(mapping.pages)
+    for kind in {count["what"] for count in counts}:
+        stored, there = pages_by_node(counts, kind), mapped[kind == "ring"]
+        expected = home(given, kind)
+        if expected is None:  # a page that balancing samples at that moment cannot be looked up, and counts as absent
+            assert stored.total() <= there.total(), (kind, counts, there)
+            continue
+        memory = given["memory"] if kind == "stack" else given.get("buffer", given["memory"])
+        assert all(count["absent"] == 0 for count in counts if count["what"] == kind), counts
+        assert set(stored) == expected if memory["policy"] != "interleave" else set(stored) <= expected, counts
+        assert all(there[node] >= n for node, n in stored.items()), (kind, stored, there)
+    policies = {m.policy for m in process.maps if m.anonymous and not m.shared}
+    if "buffer" in given:
+        buffers = Counter()
+        for mapping in process.maps:
+            if mapping.policy == policy_text(given["buffer"]):
+                buffers.update(mapping.pages)
+        stored = pages_by_node(counts, "buffer")  # a ring's mapping has the policy of whoever made it
+        assert all(buffers[node] >= n for node, n in stored.items()), (stored, buffers)
+        assert policies <= {policy_text(given["memory"]), policy_text(given["buffer"])}
+    else:
+        assert policies == {policy_text(given["memory"])}
+    if given["memory"]["policy"] in ("bind", "preferred") and "buffer" not in given:
+        private = {node for m in process.maps if m.anonymous and not m.shared for node in m.pages}
+        assert private == home(given, "stack"), private
+
+
+def check_cgroup(run: dict, look: Look) -> None:
+    """The run's cgroup, or the one above that has the controller: what it may use, and what it is charged with."""
+    if "cpuset.cpus.effective" in look.cgroup:
+        cpus, nodes = ids(look.cgroup["cpuset.cpus.effective"]), ids(look.cgroup["cpuset.mems.effective"])
+        for agent in run["agents"]:
+            assert {cpu for t in agent["proof"]["threads"] for cpu in t["cpus_seen"] + t["affinity"]} <= cpus
+            assert nodes_of_pages(agent["proof"]["pages"], "stack", "buffer", "ring") <= nodes
+    if "memory.numa_stat" in look.cgroup and all(home(a["placement"], "stack") is not None for a in run["agents"]):
+        charged = {
+            line.split()[0]: {int(key[1:]): int(n) for key, _, n in (w.partition("=") for w in line.split()[1:])}
+            for line in look.cgroup["memory.numa_stat"].splitlines()
+        }
+        late = CHARGED_AT_ONCE * PAGE * run_cpus(look)
+        for names, kinds in ((("anon",), ("stack", "buffer")), (("shmem", "file"), ("ring",))):
+            stored = sum((pages_by_node(a["proof"]["pages"], *kinds) for a in run["agents"]), Counter())
+            for node, n in stored.items():
+                assert n * PAGE <= sum(charged[name][node] for name in names) + late, (names, stored, charged)
+
+
+def run_cpus(look: Look) -> int:
+    return len(ids(look.cgroup["cpuset.cpus.effective"])) if "cpuset.cpus.effective" in look.cgroup else 1
 
 
 def agree(run: dict, look: Look) -> None:
     """The stored proof against the independent look, agent by agent."""
     assert set(look.agents) == {agent["pid"] for agent in run["agents"]}
     for agent in run["agents"]:
-        process, proof, given = look.agents[agent["pid"]], agent["proof"], agent["placement"]
-        assert process.role == agent["role"]
-        assert process.status["CapEff"] == process.status["CapBnd"] == process.status["CapAmb"] == "0" * 16
-        assert process.status["Uid"].split()[0] != "0"
-        assert process.status["NoNewPrivs"] == "1"
-        for thread in proof["threads"]:
-            task = process.tasks[thread["tid"]]
-            assert task.allowed == set(thread["affinity"])
-            assert task.cpu in task.allowed
-            if given["cpus"] and not given["roam"]:
-                assert thread["cpus_seen"] == thread["affinity"] == [task.cpu]
-                assert task.allowed == {given["cpus"][thread["thread"] % len(given["cpus"])]}
-
-        private = {node for m in process.maps if m.anonymous for node in m.pages}
-        shared = {node for m in process.maps if m.shared for node in m.pages}
-        assert nodes_of_pages(proof["pages"], "stack", "buffer") <= private
-        assert nodes_of_pages(proof["pages"], "ring") <= shared
-        if given["memory"]["policy"] == "bind" and "buffer" not in given:
-            bound = set(given["memory"]["nodes"])
-            assert private == bound
-            assert {m.policy for m in process.maps if m.anonymous} == {f"bind:{min(bound)}"}
-            assert nodes_of_pages(proof["pages"], "stack", "buffer", "ring") == bound
+        process = look.agents[agent["pid"]]
+        check_process(agent, process)
+        check_threads(agent, process)
+        check_pages(agent, process)
+    counts = [count for agent in run["agents"] for count in agent["proof"]["pages"]]
+    kinds = {count["what"] for count in counts if count["total"] > 0 and count["nodes"] is not None}
+    carrier = "ring" if run["point"]["transport"] in RINGS else "buffer"
+    assert {"stack", carrier} <= kinds and ("ring" in kinds) == (carrier == "ring"), counts
+    check_cgroup(run, look)
 
 
 def sysfs_nodes(lab: Lab) -> dict[int, set[int]]:

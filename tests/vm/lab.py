@@ -29,6 +29,15 @@ sub tasks {
     }
     return $out;
 }
+# A file of the run's cgroup; where the run has not that controller, of the nearest above.
+sub above {
+    my ($group, $name) = @_;
+    for (; $group =~ m{^/sys/fs/cgroup}; $group =~ s{/[^/]*$}{}) {
+        my $text = text("$group/$name");
+        return "== cgroup $name $group\n$text" if $text ne "";
+    }
+    return "";
+}
 mkdir "/run/looks";
 my %seen;
 for (;; nap(0.1)) {
@@ -42,6 +51,7 @@ for (;; nap(0.1)) {
             $out .= "== process $pid " . text("/proc/$pid/cmdline") =~ tr/\0/ /r . "\n" . text("/proc/$pid/status");
             $out .= "== pages $pid\n" . text("/proc/$pid/numa_maps") . tasks($pid, "task");
         }
+        $out .= above($group, $_) for ("cpuset.cpus.effective", "cpuset.mems.effective", "memory.numa_stat");
         my ($daemon) = text("CGROUP/cgroup.procs") =~ /^(\d+)/;
         $out .= tasks($daemon, "daemon");
         open(my $f, ">", "/run/looks/.$run");
@@ -53,6 +63,7 @@ for (;; nap(0.1)) {
 }
 """.replace("CGROUP", CGROUP)
 WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 3}
+STUDY = {"preset": "fifo-numa", "repetitions": 1, **WINDOW}  # of 30 s and three repetitions, as it comes
 
 
 def ids(text: str) -> set[int]:
@@ -85,7 +96,7 @@ class Task:
 @dataclass
 class Process:
     pid: int
-    role: str
+    roles: list[str]  # two where an agent has made its twin, which has its command line, too
     status: dict[str, str] = field(default_factory=dict)
     maps: list[Mapping] = field(default_factory=list)
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -95,6 +106,7 @@ class Process:
 class Look:
     agents: dict[int, Process]
     daemon: dict[int, Task]
+    cgroup: dict[str, str] = field(default_factory=dict)  # file -> text
 
 
 def parse_mapping(line: str) -> Mapping:
@@ -108,19 +120,24 @@ def parse_look(text: str) -> Look:
     look = Look({}, {})
     process: Process | None = None
     task: Task | None = None
-    section = ""
+    section = file = ""
     for line in text.splitlines():
         if line.startswith("== "):
             section, *words = line[3:].split()
             if section == "process":
-                process = Process(int(words[0]), words[-1])
+                process = Process(int(words[0]), words[2:4])
                 look.agents[process.pid] = process
+            elif section == "cgroup":
+                file = words[0]
+                look.cgroup[file] = ""
             elif section in ("task", "daemon"):
                 task = Task(int(words[1]), set())
                 (process.tasks if section == "task" and process else look.daemon)[int(words[0])] = task
         elif section == "process" and process:
             key, _, value = line.partition(":")
             process.status[key] = value.strip()
+        elif section == "cgroup":
+            look.cgroup[file] += line + "\n"
         elif section == "pages" and process and re.match(r"[0-9a-f]+ ", line):
             process.maps.append(parse_mapping(line))
         elif line.startswith("Cpus_allowed_list:") and task:
@@ -133,12 +150,13 @@ class Lab:
         self.guest = guest
         self.boot()
 
-    def boot(self) -> None:
-        """Up to a running service. The disk is the machine's memory of all this; the rest is new at each boot."""
+    def boot(self, before: str = "true") -> None:
+        """Up to a running service. The disk is the machine's memory of all this; the rest is new at each boot. `before`
+        is what the administrator does before the service starts."""
         self.guest.start(timeout=240)
         self.sh("modprobe virtio_blk; mkdir -p /var/lib/ipclab; mount /dev/vda /var/lib/ipclab")
         self.install = self.sh("dpkg -i /root/ipclab.deb", timeout=180)
-        self.sh("systemctl start ipclabd", timeout=120)
+        self.sh(f"{before}; systemctl start ipclabd", timeout=120)
         self.sh(f"nohup perl -e {shlex.quote(LOOK)} >/run/look.log 2>&1 &")
 
     def sh(self, command: str, timeout: float = 120, check: bool = True) -> str:
@@ -174,6 +192,15 @@ class Lab:
                 journal = self.sh("journalctl -u ipclabd -n 20 --no-pager")
                 raise GuestError(f"experiment {experiment} has not ended in {timeout} s: {found}\n{journal}")
             time.sleep(2)
+
+    def experiments(self) -> list[dict]:
+        """All there are, newest first."""
+        found, path = [], "/experiments?limit=50"
+        while path:
+            page = self.get(path)
+            found += page["items"]
+            path = f"/experiments?limit=50&cursor={page['next']}" if page["next"] else None
+        return found
 
     def runs(self, experiment: int) -> list[dict]:
         return self.get(f"/experiments/{experiment}/runs?limit=200")["items"]

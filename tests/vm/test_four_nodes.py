@@ -4,7 +4,7 @@ The kernel numbers nodes as it likes, so that its sysfs says which is which."""
 
 import pytest
 from judge import agree, check_named_placement, nodes_of_pages, sysfs_nodes
-from lab import WINDOW, Lab, ids
+from lab import STUDY, WINDOW, Lab, ids
 
 SHAPE = "four nodes"
 
@@ -29,7 +29,7 @@ def test_topology_is_the_kernels(lab: Lab, kinds: dict[str, set[int]]):
 
 
 def test_preset_of_the_study(lab: Lab, kinds: dict[str, set[int]]):
-    runs = lab.done({"preset": "fifo-numa-quick", "message_size": 1024, **WINDOW})
+    runs = lab.done({**STUDY, "message_size": 1024})
     assert len(runs) == 3
     cpus = sysfs_nodes(lab)
     for run in runs:

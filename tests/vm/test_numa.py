@@ -2,9 +2,11 @@
 """Placement on a machine of two nodes, by an installed service: what the daemon stored as proof is held against what
 the guest's kernel said of the same processes at the same time."""
 
+from collections import Counter
+
 import pytest
-from judge import agree, check_named_placement, nodes_of_pages, sysfs_nodes
-from lab import SOCKET, WINDOW, Lab, ids
+from judge import agree, check_named_placement, nodes_of_pages, pages_by_node, sysfs_nodes
+from lab import SOCKET, STUDY, WINDOW, Lab, ids
 
 SHAPE = "two nodes"
 
@@ -23,7 +25,7 @@ def test_package_brings_user_units_and_manual(lab: Lab):
 
 
 def test_preset_of_the_study(lab: Lab):
-    runs = lab.done({"preset": "fifo-numa-quick", **WINDOW})
+    runs = lab.done(STUDY)
     words = {run["point"]["placement"] if isinstance(run["point"]["placement"], str) else "default" for run in runs}
     assert words == {"same-node", "cross-node", "default"} and len(runs) == 9
     cpus = sysfs_nodes(lab)
@@ -36,16 +38,27 @@ def test_preset_of_the_study(lab: Lab):
     lab.nothing_left()
 
 
+def apart(agent: int, buffer: int, roles: tuple[str, str] = ("sender", "receiver")) -> dict:
+    """Both ends on one node, what carries their messages on another."""
+    place = {"node": agent, "memory": {"policy": "bind", "nodes": [agent]}, "buffer": {"node": buffer}}
+    return dict.fromkeys(roles, place)
+
+
 def test_every_transport_that_has_pages(lab: Lab):
+    first, second = sorted(sysfs_nodes(lab))
     transports = [t["name"] for t in lab.get("/transports")["items"] if t["available"] and "stream" in t["workloads"]]
     assert {"pipe", "fifo", "unix-stream", "shm-posix"} <= set(transports)
-    runs = lab.done({"transport": transports, "placement": ["same-node", "cross-node"], **WINDOW,
-                     "skip_impossible": True}, timeout=400)  # fmt: skip
-    assert len(runs) == 2 * len(transports)
+    places = ["cross-node", apart(second, first), apart(second, first, ("server", "client"))]
+    runs = lab.done({"transport": transports, "placement": places, **WINDOW, "skip_impossible": True}, timeout=400)
+    assert Counter(run["point"]["transport"] for run in runs) == dict.fromkeys(transports, 2)
     cpus = sysfs_nodes(lab)
     for run in runs:
         check_named_placement(run, cpus)
         agree(run, lab.look(run["id"]))
+        if run["point"]["placement"] != "cross-node":
+            for agent in run["agents"]:
+                assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {first}, run["point"]
+                assert nodes_of_pages(agent["proof"]["pages"], "stack") == {second}, run["point"]
     lab.nothing_left()
 
 
@@ -73,23 +86,41 @@ def test_all_pairs_of_nodes(lab: Lab):
 
 def test_buffers_apart_from_their_agents(lab: Lab):
     first, second = sorted(sysfs_nodes(lab))
-    spec = {
-        "transport": ["pipe", "shm-posix"],
-        "message_size": 65536,
-        **WINDOW,
-        "placement": {
-            "sender": {"node": first, "memory": {"policy": "bind", "nodes": [first]}, "buffer": {"node": second}},
-            "receiver": {"node": first, "memory": {"policy": "bind", "nodes": [first]}, "buffer": {"node": second}},
-        },
-    }
+    spec = {"transport": ["pipe", "shm-posix"], "message_size": 1 << 20, **WINDOW, "placement": apart(first, second)}
     for run in lab.done(spec):
         look = lab.look(run["id"])
         agree(run, look)
         for agent in run["agents"]:
             assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {second}
             assert nodes_of_pages(agent["proof"]["pages"], "stack") == {first}
-            apart = [m for m in look.agents[agent["pid"]].maps if m.anonymous and m.policy == f"bind:{second}"]
-            assert sum(m.pages.get(second, 0) for m in apart) >= 16
+            buffers = [m for m in look.agents[agent["pid"]].maps if m.anonymous and m.policy == f"bind:{second}"]
+            assert sum(m.pages.get(second, 0) for m in buffers) >= 256
+        if run["point"]["transport"] == "shm-posix":
+            rings = sum((pages_by_node(agent["proof"]["pages"], "ring") for agent in run["agents"]), Counter())
+            assert rings[second] > 256, "so many that the cgroup's count, which is a little late, cannot but show them"
+
+
+def test_memory_policies(lab: Lab):
+    first, second = sorted(sysfs_nodes(lab))
+    policies = [{"policy": "preferred", "nodes": [second]}, {"policy": "local"},
+                {"policy": "interleave", "nodes": [first, second]}]  # fmt: skip
+    places = [{"node": first, "memory": memory} for memory in policies]
+    spec = {"transport": "shm-posix", "message_size": 65536, **WINDOW}
+    runs = lab.done({**spec, "placement": [{"sender": place, "receiver": place} for place in places]})
+    assert len(runs) == 3
+    expected = {"preferred": {second}, "local": {first}, "interleave": {first, second}}
+    for run in runs:
+        look = lab.look(run["id"])
+        agree(run, look)
+        nodes = expected.pop(run["agents"][0]["placement"]["memory"]["policy"])
+        for agent in run["agents"]:
+            if agent["role"] == "receiver":
+                assert nodes_of_pages(agent["proof"]["pages"], "ring") == nodes, run["point"]
+            assert nodes_of_pages(agent["proof"]["pages"], "buffer") <= nodes, run["point"]
+            if len(nodes) == 2:
+                private = [m.pages for m in look.agents[agent["pid"]].maps if m.anonymous and not m.shared]
+                assert {node for pages in private for node in pages} == nodes, run["point"]
+    assert not expected
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])
@@ -157,7 +188,7 @@ def tuned(lab: Lab):
 
 
 def test_balancing_is_switched_for_the_run_and_put_back(tuned: Lab):
-    spec = {"transport": "pipe", "duration_seconds": 3, "require": {"numa_balancing": True}}
+    spec = {"transport": "pipe", "duration_seconds": 2, "require": {"numa_balancing": True}}
     experiment = tuned.post({**spec, "tune": {"numa_balancing": True}})
     tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ]")
     assert tuned.wait(experiment)["state"] == "done"
@@ -168,24 +199,49 @@ def test_balancing_is_switched_for_the_run_and_put_back(tuned: Lab):
         assert isinstance(numa[name], int), numa
     assert numa["numa_hit"] > 0
 
+    # one run's way back and the next one's change come one upon the other
+    runs = tuned.done({**spec, "tune": {"numa_balancing": True}, "repetitions": 5, "duration_seconds": 0.5})
+    assert len(runs) == 5
+    assert tuned.sh(f"cat {BALANCING}").strip() == "0"
+
     experiment = tuned.post(spec)  # without tune nothing is changed, and the precondition is not met
     assert tuned.wait(experiment)["state"] == "failed"
     assert "kernel.numa_balancing" in tuned.runs(experiment)[0]["error"]
 
 
-def test_balancing_is_put_back_after_a_kill(tuned: Lab):
-    experiment = tuned.post({"transport": "pipe", "duration_seconds": 8, "tune": {"numa_balancing": True}})
+@pytest.mark.parametrize("allowed", [True, False], ids=["as before", "no longer allowed"])
+def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
+    """To put back is always allowed; to change again is not."""
     dropin = "/run/systemd/system/ipclabd.service.d"
     tuned.sh(f"mkdir -p {dropin}; printf '[Service]\\nRestart=no\\n' >{dropin}/once.conf; systemctl daemon-reload")
-    tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ] && systemctl kill -s KILL ipclabd; "
+    experiment = tuned.post({"transport": "pipe", "duration_seconds": 8, "tune": {"numa_balancing": True}})
+    plain = tuned.post({"transport": "pipe", "duration_seconds": 0.5})
+    tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ] || exit 1; systemctl kill -s KILL ipclabd; "
                     "until [ $(systemctl is-active ipclabd) = failed ]; do sleep 0.2; done")  # fmt: skip
     tuned.sh(f"rm -r {dropin}; systemctl daemon-reload")
     assert tuned.sh(f"cat {BALANCING}").strip() == "1", "nobody is there to put it back"
-    tuned.sh("systemctl start ipclabd")
+    tuned.sh(f"echo host_tuning = {str(allowed).lower()} >{CONFIG}; systemctl start ipclabd")
     journal = tuned.sh("journalctl -u ipclabd -n 50 --no-pager")
     assert "kernel.numa_balancing is 0 again" in journal
-    assert tuned.wait(experiment)["state"] == "done"
+    found = tuned.wait(experiment)
+    if allowed:
+        assert found["state"] == "done"
+    else:
+        assert found["state"] == "failed" and "host_tuning" in tuned.runs(experiment)[0]["error"]
+    assert tuned.wait(plain)["state"] == "done"
     assert tuned.sh(f"cat {BALANCING}").strip() == "0"
+    assert tuned.get("/health")["problem"] is None
+
+
+def test_what_cannot_be_put_back_is_told_and_tried_again(tuned: Lab):
+    """Nobody submits anything meanwhile."""
+    experiment = tuned.post({"transport": "pipe", "duration_seconds": 4, "tune": {"numa_balancing": True}})
+    tuned.meanwhile("systemctl stop ipclab-tune.socket")
+    assert tuned.wait(experiment)["state"] == "done"
+    assert "kernel.numa_balancing cannot be put back to 0" in tuned.get("/health")["problem"]
+    assert tuned.sh(f"cat {BALANCING}").strip() == "1"
+    tuned.sh(f"systemctl start ipclab-tune.socket; until [ $(cat {BALANCING}) = 0 ]; do sleep 0.2; done")
+    assert "kernel.numa_balancing is 0 again" in tuned.sh("journalctl -u ipclabd -n 20 --no-pager")
 
 
 def test_the_socket_unit_starts_the_service(lab: Lab):
@@ -198,17 +254,32 @@ def test_the_socket_unit_starts_the_service(lab: Lab):
 
 
 def test_power_cut_in_the_middle_of_the_queue(lab: Lab):
-    """Last of this machine: what was acknowledged before the cut is there after it, and ends."""
-    spec = {"transport": "pipe", "placement": ["same-node", "default"], "duration_seconds": 2}
-    acknowledged = [lab.post({**spec, "name": f"queue {n}"}) for n in range(4)]
-    lab.meanwhile("true")
+    """Last of this machine: what was acknowledged before the cut is there after it, and ends; what had ended is what it
+    was; what the cut undid is not put back."""
+    allow = f"mkdir -p /etc/ipclab; echo 'host_tuning = true' >{CONFIG}"
+    lab.sh(f"{allow}; systemctl restart ipclabd; echo 0 >{BALANCING}")
+    default = {"transport": "pipe", "placement": ["same-node", "default"], "duration_seconds": 2}
+    specs = [{"transport": "pipe", "duration_seconds": 6, "tune": {"numa_balancing": True}}, default, default]
+    acknowledged = [lab.post({**spec, "name": f"queue {n}"}) for n, spec in enumerate(specs)]
+    gone = lab.post({**default, "name": "forgotten"})
+    lab.curl(f"-X DELETE http://localhost/experiments/{gone}")
+    lab.meanwhile(f"[ $(cat {BALANCING}) = 1 ]")
+    before = lab.experiments()
+    assert {found["id"] for found in before} >= set(acknowledged)
     lab.guest.kill()
-    lab.boot()
+    lab.boot(allow)
     for n, experiment in enumerate(acknowledged):
         found = lab.wait(experiment)
         assert found["name"] == f"queue {n}" and found["state"] == "done", found
         runs = lab.runs(experiment)
-        assert len(runs) == 2 and all(run["state"] == "done" for run in runs)
+        assert len(runs) == len(specs[n].get("placement", [0])) and all(run["state"] == "done" for run in runs)
         assert all(sum(s["messages"] for s in lab.get(f"/runs/{run['id']}/samples?limit=1000")["items"]
                        if s["agent"] == "receiver") == run["result"]["messages"] for run in runs)  # fmt: skip
+    after = {found["id"]: found for found in lab.experiments()}
+    assert set(after) == {found["id"] for found in before}
+    for found in before:
+        if found["state"] in ("done", "failed", "cancelled"):
+            assert after[found["id"]] == found
     lab.nothing_left()
+    assert lab.post(default) > gone, "an id is never used again, not even of one that was deleted"
+    assert lab.sh(f"cat {BALANCING}").strip() == "1", "this boot's default, which no row of the last one changes"
