@@ -17,6 +17,8 @@
 #include <string.h>
 
 #define WARMUP_STREAM_NS (200 * NSEC_PER_MSEC)
+#define REGIME_NS (500 * NSEC_PER_MSEC)
+#define REGIME_MESSAGES 512u
 #define CHUNK_SECONDS 0.001
 #define EXTRA_PART 8
 #define PIPE_BYTES 65536u
@@ -46,6 +48,9 @@ void bench_deinit(struct bench *b) {
  * while the pipe is empty these fight for it; a loop's sender starts before its receiver, which finds it full. And
  * where a pipe holds many messages it takes that many to fill it. All contenders get the same warm-up, which outlasts
  * both.
+ *
+ * A pipe that holds very many messages runs full or empty for long, at rates up to four times apart; a window that is
+ * not much longer than that measures which of the two it was in.
  */
 struct window bench_window(const struct bench_row *row, double rate) {
         struct window w = {.duration_ns = (uint64_t) (row->seconds * 1e9), .chunk = 1};
@@ -58,6 +63,10 @@ struct window bench_window(const struct bench_row *row, double rate) {
                 w.warmup_ns += (uint64_t) (2 * (double) held * 1e9 / rate);
         if (row->point.workload == WORKLOAD_STREAM && w.warmup_ns < WARMUP_STREAM_NS)
                 w.warmup_ns = WARMUP_STREAM_NS;
+        if (row->point.workload == WORKLOAD_STREAM && held >= REGIME_MESSAGES && row->cpus[0] != row->cpus[1]) {
+                w.warmup_ns = w.warmup_ns < REGIME_NS ? REGIME_NS : w.warmup_ns;
+                w.duration_ns = w.duration_ns < REGIME_NS ? REGIME_NS : w.duration_ns;
+        }
         if (rate * CHUNK_SECONDS > 1)
                 w.chunk = (uint64_t) (rate * CHUNK_SECONDS);
         return w;
@@ -261,7 +270,7 @@ int bench_compare(struct bench *b, const struct bench_row *row, struct match *m)
 static void print_opening(const struct bench *b) {
         const struct bench_options *o = &b->options;
         printf("%u rows; messages per second, medians of at least %u rounds of %.2f s after a warm-up of the same "
-               "length for all, turn about;\n"
+               "length for all, turn about (0.5 s at least for streams of small messages between two CPUs);\n"
                "low, high: 95 %% interval of the ratio of the medians (bootstrap). A row ends when that is +-%g, after "
                "%u rounds or %g s;\n",
                b->n_rows, o->rounds, o->seconds, o->width, o->rounds_max, o->row_seconds);
