@@ -10,6 +10,8 @@
 
 #include "schema/util.h"
 
+#define SD_JOURNAL_SUPPRESS_LOCATION /* the caller's goes with the line, and not this file's beside it */
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -69,6 +71,15 @@ static void write_stderr(int level, const char *message) {
         (void) written; /* a log that cannot be written has nowhere to say so */
 }
 
+/* What is cut says so, and no character is cut in two: the journal shows what is not UTF-8 as a blob. */
+static void mark_cut(char *message, size_t size) {
+        static const char mark[] = "...";
+        size_t n = size - sizeof(mark);
+        while (n > 0 && ((unsigned char) message[n] & 0xc0) == 0x80)
+                n--;
+        memcpy(message + n, mark, sizeof(mark));
+}
+
 void log_write(int level, const char *file, int line, const char *format, ...) {
         if (level > log_max_level || level < 0 || level >= (int) ELEMENTS(level_names))
                 return;
@@ -78,6 +89,8 @@ void log_write(int level, const char *file, int line, const char *format, ...) {
         va_start(ap, format);
         int n = vsnprintf(message, sizeof(message), format, ap);
         va_end(ap);
+        if (n >= (int) sizeof(message))
+                mark_cut(message, sizeof(message));
         if (n >= 0) {
                 /* A message is one line: what a client or an agent wrote must not start a line of its own. */
                 for (char *c = message; *c; c++)

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Log lines: what reaches stderr and in which form, what goes to the journal instead and with which fields, and that
+ * a line stays one line. The journal is this file's: it stands in for libsystemd's. */
+
+#define SD_JOURNAL_SUPPRESS_LOCATION /* the function itself is defined here */
+
+#include "daemon/log.h"
+#include "schema/utf8.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <systemd/sd-journal.h>
+
+/* ---- a journal that takes notes ---- */
+
+static struct {
+        char fields[4096]; /* one a line */
+        int result;
+        unsigned calls;
+} journal;
+
+static void note(const char *field) {
+        size_t n = strlen(journal.fields);
+        (void) snprintf(journal.fields + n, sizeof journal.fields - n, "%s\n", field);
+}
+
+/* Each field is a format of its own, with one argument that is text or an int. */
+static int take_fields(const char *format, va_list ap) {
+        journal.calls++;
+        for (; format; format = va_arg(ap, const char *)) {
+                const char *percent = strchr(format, '%');
+                char field[3000];
+                if (percent && percent[1] == 's')
+                        (void) snprintf(field, sizeof field, "%.*s%s", (int) (percent - format), format,
+                                        va_arg(ap, const char *));
+                else
+                        (void) snprintf(field, sizeof field, "%.*s%d", percent ? (int) (percent - format) : 0, format,
+                                        va_arg(ap, int));
+                note(field);
+        }
+        return journal.result;
+}
+
+int sd_journal_send(const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        int r = take_fields(format, ap);
+        va_end(ap);
+        return r;
+}
+
+/* What the header's macro calls, which adds the place of the call. */
+int sd_journal_send_with_location(const char *file, const char *line, const char *function, const char *format, ...) {
+        va_list ap;
+        note(file);
+        note(line);
+        note(function);
+        va_start(ap, format);
+        int r = take_fields(format, ap);
+        va_end(ap);
+        return r;
+}
+
+/* ---- stderr in a file ---- */
+
+struct capture {
+        int fd, saved;
+        char text[8192];
+};
+
+static bool capture_begin(struct capture *c) {
+        memset(&journal, 0, sizeof journal);
+        *c = (struct capture){.fd = memfd_create("stderr", MFD_CLOEXEC), .saved = dup(STDERR_FILENO)};
+        return c->fd >= 0 && c->saved >= 0 && dup2(c->fd, STDERR_FILENO) >= 0;
+}
+
+/* Makes stderr the journal's stream, as systemd says it in the environment. */
+static void claim_stream(const struct capture *c, int64_t inode_off, const char *behind) {
+        struct stat st;
+        char stream[64];
+        if (fstat(c->fd, &st) < 0)
+                return;
+        (void) snprintf(stream, sizeof stream, "%llu:%llu%s", (unsigned long long) st.st_dev,
+                        (unsigned long long) st.st_ino + (unsigned long long) inode_off, behind);
+        (void) setenv("JOURNAL_STREAM", stream, 1);
+}
+
+static const char *capture_end(struct capture *c) {
+        (void) dup2(c->saved, STDERR_FILENO);
+        (void) unsetenv("JOURNAL_STREAM");
+        ssize_t n = pread(c->fd, c->text, sizeof c->text - 1, 0);
+        c->text[n > 0 ? n : 0] = '\0';
+        c->saved = util_close(c->saved);
+        c->fd = util_close(c->fd);
+        return c->text;
+}
+
+/* What stands behind the time, which has a form and no certain value. */
+static const char *behind_time(const char *line) {
+        static const char form[] = "0000-00-00T00:00:00.000Z ";
+        for (size_t i = 0; i < sizeof form - 1; i++)
+                if (form[i] == '0' ? line[i] < '0' || line[i] > '9' : line[i] != form[i])
+                        return "(no time)";
+        return line + sizeof form - 1;
+}
+
+static void a_line_has_time_level_and_words(void) {
+        struct capture c;
+        CHECK(capture_begin(&c));
+        log_open(LOG_INFO);
+        log_warning("%d of %s", 3, "four");
+        CHECK_STRING(behind_time(capture_end(&c)), "warning 3 of four\n");
+        CHECK_UINT(journal.calls, 0);
+}
+
+static void levels_above_the_limit_are_dropped(void) {
+        static const struct {
+                int limit;
+                const char *lines;
+        } cases[] = {
+                {LOG_ERR, "E"}, {LOG_WARNING, "EW"}, {LOG_NOTICE, "EWN"}, {LOG_INFO, "EWNI"}, {LOG_DEBUG, "EWNID"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct capture c;
+                char got[16] = "";
+                CHECK(capture_begin(&c));
+                log_open(cases[i].limit);
+                log_error("E");
+                log_warning("W");
+                log_notice("N");
+                log_info("I");
+                log_debug("D");
+                log_write(-1, "f", 1, "below all levels");
+                log_write(8, "f", 1, "above all levels");
+                capture_end(&c);
+                for (char *line = c.text, *end; (end = strchr(line, '\n')); line = end + 1)
+                        strncat(got, end - 1, 1);
+                CHECK_STRING(got, cases[i].lines);
+        }
+}
+
+static void names_of_levels(void) {
+        static const struct {
+                const char *name;
+                int level;
+        } cases[] = {{"error", LOG_ERR},
+                     {"warning", LOG_WARNING},
+                     {"notice", LOG_NOTICE},
+                     {"info", LOG_INFO},
+                     {"debug", LOG_DEBUG}};
+        static const char *const none[] = {"", "critical", "emergency", "Info", "info ", "6"};
+        int level = 42;
+        for (size_t i = 0; i < ELEMENTS(none); i++)
+                CHECK_INT(log_level_from_name(none[i], &level), -EINVAL);
+        CHECK_INT(level, 42);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                CHECK_INT(log_level_from_name(cases[i].name, &level), 0);
+                CHECK_INT(level, cases[i].level);
+        }
+}
+
+/* Somebody else's words cannot begin a line that looks like ours. */
+static void a_message_stays_one_line(void) {
+        struct capture c;
+        CHECK(capture_begin(&c));
+        log_open(LOG_INFO);
+        log_info("%s", "one\ntwo\r\033[31m\t\x7f\x01 three \xc3\xa4");
+        CHECK_STRING(behind_time(capture_end(&c)), "info    one two  [31m    three \xc3\xa4\n");
+}
+
+/* Says that it is cut, ends as a line, and cuts no character in two: journalctl shows such a message as a blob. */
+static void a_long_message_is_cut_and_says_so(void) {
+        char words[4000];
+        for (size_t before = 0; before < 3; before++) {
+                struct capture c;
+                size_t n = 0, k;
+                memset(words, 'x', before);
+                for (n = before; n + 3 < sizeof words; n += 3)
+                        memcpy(words + n, "\xe2\x82\xac", 3);
+                words[n] = '\0';
+                CHECK(capture_begin(&c));
+                log_open(LOG_INFO);
+                log_info("%s", words);
+                const char *got = behind_time(capture_end(&c)) + 8;
+                n = strlen(got);
+                CHECK(n > 2000 && n <= 2048);
+                CHECK_STRING(got + n - 4, "...\n");
+                for (size_t at = 0; at < n; at += k) {
+                        k = utf8_length(got + at, n - at);
+                        CHECK(k > 0);
+                }
+        }
+}
+
+static void what_just_fits_is_whole(void) {
+        char words[2048];
+        struct capture c;
+        memset(words, 'y', sizeof words);
+        words[2047] = '\0';
+        CHECK(capture_begin(&c));
+        log_open(LOG_INFO);
+        log_info("%s", words);
+        const char *got = behind_time(capture_end(&c)) + 8;
+        CHECK_UINT(strlen(got), 2048);
+        CHECK(strncmp(got, words, 2047) == 0 && got[2047] == '\n');
+}
+
+static void errno_is_kept(void) {
+        struct capture c;
+        CHECK(capture_begin(&c));
+        log_open(LOG_INFO);
+        errno = EXDEV;
+        log_info("x");
+        int kept = errno;
+        (void) close(STDERR_FILENO); /* a line that cannot be written */
+        errno = EXDEV;
+        log_info("y");
+        int kept_again = errno;
+        capture_end(&c);
+        CHECK_INT(kept, EXDEV);
+        CHECK_INT(kept_again, EXDEV);
+}
+
+static void the_journal_gets_its_fields_once(void) {
+        struct capture c;
+        CHECK(capture_begin(&c));
+        claim_stream(&c, 0, "");
+        log_open(LOG_INFO);
+        log_write(LOG_NOTICE, "daemon/some-file.c", 42, "a\n%s", "message");
+        CHECK_STRING(capture_end(&c), "");
+        CHECK_UINT(journal.calls, 1);
+        CHECK_STRING(journal.fields, "MESSAGE=a message\nPRIORITY=5\nCODE_FILE=daemon/some-file.c\nCODE_LINE=42\n");
+}
+
+static void what_the_journal_does_not_take_goes_to_stderr(void) {
+        struct capture c;
+        CHECK(capture_begin(&c));
+        claim_stream(&c, 0, "");
+        journal.result = -EIO;
+        log_open(LOG_INFO);
+        log_info("kept");
+        CHECK_STRING(behind_time(capture_end(&c)), "info    kept\n");
+        CHECK_UINT(journal.calls, 1);
+}
+
+/* stderr was redirected after systemd had named its stream, or nobody has. */
+static void another_stream_is_no_journal(void) {
+        static const struct {
+                int64_t inode_off;
+                const char *behind, *whole;
+        } cases[] = {{1, "", NULL}, {0, "x", NULL}, {0, "", ""}, {0, "", "1"}, {0, "", "a:b"}, {0, "", "7:"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct capture c;
+                CHECK(capture_begin(&c));
+                claim_stream(&c, cases[i].inode_off, cases[i].behind);
+                if (cases[i].whole)
+                        (void) setenv("JOURNAL_STREAM", cases[i].whole, 1);
+                log_open(LOG_INFO);
+                log_info("here");
+                const char *got = behind_time(capture_end(&c));
+                if (journal.calls || strcmp(got, "info    here\n") != 0)
+                        CHECK_FAIL("case %zu: \"%s\" and %u calls", i, got, journal.calls);
+        }
+}
+
+int main(void) {
+        RUN(a_line_has_time_level_and_words);
+        RUN(levels_above_the_limit_are_dropped);
+        RUN(names_of_levels);
+        RUN(a_message_stays_one_line);
+        RUN(a_long_message_is_cut_and_says_so);
+        RUN(what_just_fits_is_whole);
+        RUN(errno_is_kept);
+        RUN(the_journal_gets_its_fields_once);
+        RUN(what_the_journal_does_not_take_goes_to_stderr);
+        RUN(another_stream_is_no_journal);
+        return check_end();
+}
