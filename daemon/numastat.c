@@ -46,9 +46,16 @@ void numastat_take(const char *root, struct numastat *ret) {
 void numastat_subtract(struct numastat *ret, const struct numastat *later, const struct numastat *earlier) {
         *ret = (struct numastat){.known = later->known && earlier->known};
         for (size_t i = 0; i < NUMASTAT_COUNTERS; i++) {
-                ret->has[i] = later->has[i] && earlier->has[i];
-                ret->values[i] = later->values[i] - earlier->values[i];
+                ret->set_back[i] = later->has[i] && earlier->has[i] && later->values[i] < earlier->values[i];
+                ret->has[i] = later->has[i] && earlier->has[i] && !ret->set_back[i];
+                ret->values[i] = ret->has[i] ? later->values[i] - earlier->values[i] : 0;
         }
+}
+
+static const char *reason_of(const struct numastat *n, size_t i) {
+        if (!n->known)
+                return "/proc/vmstat cannot be read";
+        return n->set_back[i] ? "it was set back during the run" : "this kernel does not count it";
 }
 
 void numastat_put(const struct numastat *n, struct json_writer *w) {
@@ -63,7 +70,7 @@ void numastat_put(const struct numastat *n, struct json_writer *w) {
                 }
                 (void) snprintf(key, sizeof(key), "%s_reason", names[i]);
                 json_member_null(w, names[i]);
-                json_member_string(w, key, n->known ? "this kernel does not count it" : "/proc/vmstat cannot be read");
+                json_member_string(w, key, reason_of(n, i));
         }
         json_object_end(w);
 }

@@ -17,6 +17,7 @@
 struct numastat {
         bool known; /* false: /proc/vmstat could not be read */
         bool has[NUMASTAT_COUNTERS];
+        bool set_back[NUMASTAT_COUNTERS]; /* of a difference: less than before, so that nothing is known of the time */
         uint64_t values[NUMASTAT_COUNTERS];
 };
 
