@@ -93,11 +93,12 @@ int kept_restore(const char *root, int dir_fd, const char *name) {
         if (held < 0)
                 return held;
         int r = kept_read(dir_fd, name, &k);
-        if (r == 0)
-                r = setting_read(root, name, now);
+        if (r < 0)
+                return r;
+        r = setting_read(root, name, now);
         if (r == 0 && strcmp(now, k.wanted) == 0)
                 r = setting_write(root, name, k.original);
         if (r < 0)
-                return r;
+                return r == -ENOENT ? -ENXIO : r; /* the setting is not there; what is kept of it is */
         return unlinkat(dir_fd, name, 0) < 0 ? -errno : 0;
 }
