@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Text that grows, its one error, and CSV fields. */
+
+#include "api/text.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+#include <wchar.h>
+
+#define TEXT __attribute__((cleanup(text_deinit))) struct text
+
+static void grows_by_bytes_and_by_words(void) {
+        TEXT t = {0};
+        char want[5001] = "";
+        for (unsigned i = 0; i < 1000; i++) {
+                text_append(&t, "abc!", 3);
+                text_puts(&t, "de");
+                memcpy(want + (size_t) 5 * i, "abcde", 6);
+        }
+        CHECK_INT(t.error, 0);
+        CHECK_UINT(t.length, 5000);
+        CHECK_STRING(t.data, want);
+        text_clear(&t);
+        text_puts(&t, "short");
+        CHECK_STRING(t.data, "short");
+        CHECK_UINT(t.length, 5);
+}
+
+/* Through the buffer on the stack, at its end, and beyond it. */
+static void prints_at_any_length(void) {
+        char word[2100];
+        for (size_t n = 0; n < sizeof word; n += n >= 509 && n < 515 ? 1 : n < 509 ? 509 : 397) {
+                TEXT t = {0};
+                memset(word, 'w', n);
+                word[n] = '\0';
+                text_puts(&t, "<");
+                text_printf(&t, "%s%d", word, 7);
+                text_puts(&t, ">");
+                CHECK_INT(t.error, 0);
+                CHECK_UINT(t.length, n + 3);
+                CHECK_UINT(strlen(t.data), n + 3);
+                CHECK(t.data[0] == '<' && strncmp(t.data + 1, word, n) == 0 && strcmp(t.data + 1 + n, "7>") == 0);
+        }
+}
+
+static void bytes_may_be_nul(void) {
+        TEXT t = {0};
+        text_append(&t, "a\0b", 3);
+        text_append(&t, "", 0);
+        CHECK_UINT(t.length, 3);
+        CHECK(memcmp(t.data, "a\0b", 4) == 0);
+}
+
+/* The first error stays, and nothing is appended behind it: what is there is whole up to where it went wrong. */
+static void the_first_error_stays(void) {
+        const wchar_t none[] = {0x7fffffff, 0}; /* no character of any locale */
+        TEXT t = {0}, u = {0};
+        text_puts(&t, "before");
+        text_append(&t, "x", SIZE_MAX);
+        CHECK_INT(t.error, -EOVERFLOW);
+        text_append(&t, "x", SIZE_MAX - 6); /* one too few for the NUL */
+        text_printf(&t, "%ls", none);
+        text_puts(&t, "after");
+        text_printf(&t, "%600d", 1);
+        text_csv(&t, "a,b");
+        CHECK_INT(t.error, -EOVERFLOW);
+        CHECK_STRING(t.data, "before");
+        text_printf(&u, "%ls", none);
+        CHECK_INT(u.error, -EINVAL);
+        CHECK(!u.data);
+        text_deinit(&t); /* and afterwards it is as new */
+        text_puts(&t, "again");
+        CHECK_INT(t.error, 0);
+        CHECK_STRING(t.data, "again");
+}
+
+/* More than any machine has. */
+static void without_memory_it_says_so(void) {
+        TEXT t = {0};
+#ifdef __SANITIZE_ADDRESS__
+        SKIP("AddressSanitizer takes a request for more than there is for a fault");
+#endif
+        text_puts(&t, "kept");
+        text_append(&t, "x", SIZE_MAX / 2 + 1);
+        CHECK_INT(t.error, -ENOMEM);
+        CHECK_STRING(t.data, "kept");
+}
+
+static void quotes_csv_where_it_must(void) {
+        static const struct {
+                const char *field, *csv;
+        } cases[] = {{NULL, ""},
+                     {"", ""},
+                     {"plain words; 'quoted'", "plain words; 'quoted'"},
+                     {"a,b", "\"a,b\""},
+                     {"\"", "\"\"\"\""},
+                     {"say \"no\"", "\"say \"\"no\"\"\""},
+                     {"two\nlines", "\"two\nlines\""},
+                     {"cr\r", "\"cr\r\""},
+                     {"\xc3\xa4,", "\"\xc3\xa4,\""}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                TEXT t = {0};
+                text_puts(&t, "|");
+                text_csv(&t, cases[i].field);
+                CHECK_STRING(t.data + 1, cases[i].csv);
+        }
+}
+
+int main(void) {
+        RUN(grows_by_bytes_and_by_words);
+        RUN(prints_at_any_length);
+        RUN(bytes_may_be_nul);
+        RUN(the_first_error_stays);
+        RUN(without_memory_it_says_so);
+        RUN(quotes_csv_where_it_must);
+        return check_end();
+}
