@@ -68,8 +68,10 @@ static int read_all(int fd, char **ret, size_t *ret_length) {
         struct stat st;
         if (fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_size > ASSET_BYTES_MAX)
+        if (!S_ISREG(st.st_mode))
                 return -EINVAL;
+        if (st.st_size > ASSET_BYTES_MAX)
+                return -EFBIG;
         size_t size = (size_t) st.st_size, n = 0;
         _cleanup_free_ char *data = malloc(size + 1);
         if (!data)
@@ -87,18 +89,20 @@ static int read_all(int fd, char **ret, size_t *ret_length) {
         return 0;
 }
 
-/* Skips what is no asset; fails only when it cannot go on. */
+/* Skips what is no asset; fails when there is no room for one. */
 static int load_file(struct assets *a, int dir, const char *file, const char *name) {
         const char *type = type_of(file);
-        if (!type || a->n == ASSETS_MAX)
+        if (!type)
                 return 0;
         _cleanup_close_ int fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0)
                 return 0;
+        if (a->n == ASSETS_MAX)
+                return -E2BIG;
         struct asset *asset = &a->items[a->n];
         int k = read_all(fd, &asset->data, &asset->length);
         if (k < 0)
-                return k == -ENOMEM ? k : 0;
+                return k == -ENOMEM || k == -EFBIG ? k : 0;
         asset->name = strdup(name);
         if (!asset->name) {
                 free(util_steal(&asset->data));

@@ -12,7 +12,8 @@
 struct assets;
 
 /* A directory that is not there gives an empty list (and "/" then says how to build it). Symbolic links, files of
- * unknown type and what is hidden are left out. */
+ * unknown type and what is hidden are left out. -E2BIG for more than 128 files, -EFBIG for one of more than 8 MiB;
+ * -errno. */
 int assets_load(struct assets **ret, const char *dir);
 void assets_free(struct assets *a); /* NULL-safe */
 

@@ -243,7 +243,8 @@ static int open_doors(struct daemon *d) {
                                 .web_dir = d->config.web_dir};
         e = api_start(&o, &d->api);
         if (e < 0)
-                log_error("cannot start the HTTP interface: %s", strerrordesc_np(-e));
+                log_error("cannot start the HTTP interface, with the dashboard's files from %s: %s",
+                          d->config.web_dir ? d->config.web_dir : "nowhere", strerrordesc_np(-e));
         return e;
 }
 
