@@ -54,8 +54,10 @@ static void long_words_are_close_to_nothing(void) {
         memset(word, 'a', sizeof word);
         name[32] = word[31] = '\0';
         CHECK(suggest(word, one, 1) == name);
+        name[31] = word[32] = '\0';
         word[31] = 'a';
-        word[32] = '\0';
+        CHECK(suggest(word, one, 1) == name);
+        name[31] = 'a';
         name[32] = 'a';
         name[33] = '\0';
         CHECK(suggest(word, one, 1) == NULL);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The description against the route table: every row stands in it, every reference leads somewhere. tests/api holds
+ * real answers against its schemas. */
+
+#include "api/openapi.h"
+#include "api/routes.h"
+#include "schema/json.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+static struct json *root;
+
+static const char *string_of(const struct json *object, const char *key) {
+        const char *text = NULL;
+        const struct json *v = object ? json_get(object, key) : NULL;
+        return v && json_as_string(v, &text) == 0 ? text : NULL;
+}
+
+/* Down the members named; NULL where there is none. */
+static const struct json *down(const struct json *from, const char *const *keys) {
+        for (; from && *keys; keys++)
+                from = json_type(from) == JSON_OBJECT ? json_get(from, *keys) : NULL;
+        return from;
+}
+#define DOWN(from, ...) down(from, (const char *const[]){__VA_ARGS__, NULL})
+
+static const struct json *operation_of(const struct route *r) {
+        char method[8] = "";
+        for (size_t i = 0; method_name(r->method)[i] && i + 1 < sizeof method; i++)
+                method[i] = (char) (method_name(r->method)[i] | 0x20);
+        return DOWN(root, "paths", r->pattern, method);
+}
+
+static void it_is_one_document(void) {
+        _cleanup_free_ char *text = NULL;
+        size_t length = 0;
+        CHECK_INT(openapi_make(&text, &length), 0);
+        CHECK_UINT(length, strlen(text));
+        CHECK_INT(json_parse(text, length, &root, NULL), 0);
+        CHECK_STRING(string_of(root, "openapi"), "3.1.0");
+        CHECK_STRING(string_of(json_get(root, "info"), "version"), IPCLAB_VERSION);
+}
+
+static void every_row_is_an_operation(void) {
+        size_t n = 0;
+        for (const struct json *p = json_first(json_get(root, "paths")); p; p = json_next(p))
+                n += json_length(p);
+        CHECK_UINT(n, n_routes);
+        for (size_t i = 0; i < n_routes; i++) {
+                const struct json *operation = operation_of(&routes[i]);
+                if (!operation || strcmp(string_of(operation, "operationId"), routes[i].operation) != 0)
+                        CHECK_FAIL("%s is not there", routes[i].operation);
+                CHECK(!json_get(operation, "security") == !routes[i].writes);
+                CHECK(!json_get(operation, "requestBody") == (routes[i].body != BODY_JSON));
+        }
+}
+
+/* What goes well, what each row says that may not, and the default. */
+static void answers_are_told(void) {
+        for (size_t i = 0; i < n_routes; i++) {
+                const struct json *responses = DOWN(operation_of(&routes[i]), "responses");
+                char status[8];
+                size_t n = 2;
+                (void) snprintf(status, sizeof status, "%d", routes[i].status);
+                const struct json *good = DOWN(responses, status);
+                CHECK(good && string_of(good, "description"));
+                for (const struct media *m = routes[i].media; m && m->type; m++)
+                        if (!DOWN(good, "content", m->type, "schema"))
+                                CHECK_FAIL("%s does not tell of %s", routes[i].operation, m->type);
+                CHECK(routes[i].status != 201 || DOWN(good, "headers", "Location"));
+                for (const char *p = routes[i].problems; p && *p; p += p[3] ? 4 : 3, n++) {
+                        (void) snprintf(status, sizeof status, "%.3s", p);
+                        CHECK_STRING(string_of(DOWN(responses, status), "$ref"), "#/components/responses/Problem");
+                }
+                CHECK(DOWN(responses, "default"));
+                CHECK_UINT(json_length(responses), n);
+        }
+}
+
+static const struct json *parameter_of(const struct json *operation, const char *name) {
+        for (const struct json *p = json_first(json_get(operation, "parameters")); p; p = json_next(p))
+                if (string_of(p, "name") && strcmp(string_of(p, "name"), name) == 0)
+                        return p;
+        return NULL;
+}
+
+static void parameters_are_told(void) {
+        for (size_t i = 0; i < n_routes; i++) {
+                const struct json *operation = operation_of(&routes[i]), *p;
+                size_t n = 0;
+                bool required = false;
+                for (const struct parameter *k = routes[i].parameters; k && k->name; k++, n++) {
+                        p = parameter_of(operation, k->name);
+                        CHECK(p && strcmp(string_of(p, "in"), "query") == 0 && json_get(p, "schema"));
+                }
+                static const char *const in_path[] = {"id", "path"};
+                for (size_t k = 0; k < ELEMENTS(in_path); k++) {
+                        char braced[16];
+                        (void) snprintf(braced, sizeof braced, "{%s}", in_path[k]);
+                        p = parameter_of(operation, in_path[k]);
+                        CHECK(!p == !strstr(routes[i].pattern, braced));
+                        n += p != NULL;
+                        CHECK(!p || (json_as_bool(json_get(p, "required"), &required) == 0 && required));
+                }
+                p = parameter_of(operation, "Idempotency-Key");
+                CHECK(!p == (routes[i].body != BODY_JSON));
+                n += p != NULL;
+                p = parameter_of(operation, "Last-Event-ID");
+                CHECK(!p == (!routes[i].media || strcmp(routes[i].media->type, "text/event-stream") != 0));
+                n += p != NULL;
+                CHECK_UINT(json_length(json_get(operation, "parameters")), n);
+        }
+}
+
+/* A member of an object or an element of a list, by one word of a pointer. */
+static const struct json *step(const struct json *from, const char *word, size_t length) {
+        char key[128];
+        (void) snprintf(key, sizeof key, "%.*s", (int) length, word);
+        return json_type(from) == JSON_OBJECT ? json_get(from, key) : NULL;
+}
+
+static bool leads_somewhere(const char *ref) {
+        const struct json *at = root;
+        if (strncmp(ref, "#/", 2) != 0)
+                return false;
+        for (const char *word = ref + 2; at && *word;) {
+                size_t n = strcspn(word, "/");
+                at = step(at, word, n);
+                word += n + (word[n] == '/');
+        }
+        return at != NULL;
+}
+
+static const char *dangling(const struct json *v, unsigned *count) {
+        if (json_type(v) != JSON_OBJECT && json_type(v) != JSON_ARRAY)
+                return NULL;
+        for (const struct json *i = json_first(v); i; i = json_next(i)) {
+                const char *ref = NULL;
+                if (json_type(v) == JSON_OBJECT && strcmp(json_key(i), "$ref") == 0 && json_as_string(i, &ref) == 0) {
+                        (*count)++;
+                        if (!leads_somewhere(ref))
+                                return ref;
+                }
+                const char *below = dangling(i, count);
+                if (below)
+                        return below;
+        }
+        return NULL;
+}
+
+static void every_reference_leads_somewhere(void) {
+        unsigned count = 0;
+        const char *ref = dangling(root, &count);
+        if (ref)
+                CHECK_FAIL("%s leads nowhere", ref);
+        CHECK(count > n_routes);
+}
+
+/* The experiment's schema is a component like others: without what only a document of its own has. */
+static void the_specs_schema_is_a_component(void) {
+        const struct json *spec = DOWN(root, "components", "schemas", "ExperimentSpec");
+        CHECK(spec && json_get(spec, "properties") && json_get(spec, "$defs"));
+        CHECK(!json_get(spec, "$schema") && !json_get(spec, "$id"));
+        CHECK_STRING(string_of(DOWN(root, "paths", "/experiments", "post", "requestBody", "content", "application/json",
+                                    "schema"),
+                               "$ref"),
+                     "#/components/schemas/ExperimentSpec");
+}
+
+int main(void) {
+        RUN(it_is_one_document);
+        if (!root)
+                return check_end();
+        RUN(every_row_is_an_operation);
+        RUN(answers_are_told);
+        RUN(parameters_are_told);
+        RUN(every_reference_leads_somewhere);
+        RUN(the_specs_schema_is_a_component);
+        json_free(root);
+        return check_end();
+}

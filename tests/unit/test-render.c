@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Records as clients see them: every key always there, null for what is not known, integers exact. */
+
+#include "api/render.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+#define JSON __attribute__((cleanup(free_root))) struct json
+
+static void free_root(struct json **root) {
+        json_free(*root);
+}
+
+/* The text that the call has written into w, and w at its end; NULL on an error. */
+static char *steal(struct json_writer *w) {
+        char *text = NULL;
+        (void) json_writer_steal(w, &text, NULL);
+        json_writer_deinit(w);
+        return text;
+}
+
+static const char *string_of(const struct json *object, const char *key) {
+        const char *text = NULL;
+        const struct json *v = json_get(object, key);
+        return v && json_as_string(v, &text) == 0 ? text : NULL;
+}
+
+/* An empty record has all keys: numbers are 0, lists are empty, and whatever else is null. */
+static void a_bare_experiment_has_every_key(void) {
+        const struct experiment_record e = {.id = 1, .eta_seconds = -1};
+        struct json_writer w;
+        json_writer_init(&w);
+        render_experiment(&w, &e);
+        _cleanup_free_ char *text = steal(&w);
+        CHECK_STRING(text, "{\"id\":1,\"name\":null,\"state\":\"queued\",\"spec\":null,\"error\":null,\"progress\":{"
+                           "\"runs_total\":0,\"runs_done\":0,\"runs_failed\":0,\"runs_cancelled\":0},"
+                           "\"eta_seconds\":null,\"queue_position\":null,\"created_at\":null,\"started_at\":null,"
+                           "\"finished_at\":null,\"seed\":0,\"skipped\":[],\"effective_spec\":null,\"version\":null}");
+}
+
+static void a_full_experiment(void) {
+        char name[] = "say \"hi\"", spec[] = "{\"transport\":\"fifo\"}", skipped[] = "[{}]", version[] = "1.0";
+        const struct experiment_record e = {.id = INT64_MAX,
+                                            .name = name,
+                                            .state = STATE_RUNNING,
+                                            .spec_json = spec,
+                                            .skipped_json = skipped,
+                                            .version = version,
+                                            .runs_total = 48,
+                                            .runs_done = 3,
+                                            .eta_seconds = 0,
+                                            .queue_position = 2,
+                                            .created_at = 1769860800000,
+                                            .started_at = 1769860800007,
+                                            .finished_at = 1};
+        struct json_writer w;
+        json_writer_init(&w);
+        render_experiment(&w, &e);
+        _cleanup_free_ char *text = steal(&w);
+        CHECK(text && strstr(text, "\"id\":9223372036854775807,\"name\":\"say \\\"hi\\\"\",\"state\":\"running\","
+                                   "\"spec\":{\"transport\":\"fifo\"},"));
+        CHECK(strstr(text, "\"eta_seconds\":0,\"queue_position\":2,")); /* no time left is a time */
+        CHECK(strstr(text, "\"created_at\":\"2026-01-31T12:00:00.000Z\",\"started_at\":\"2026-01-31T12:00:00.007Z\","
+                           "\"finished_at\":\"1970-01-01T00:00:00.001Z\""));
+        CHECK(strstr(text, "\"skipped\":[{}]"));
+}
+
+static void runs_bare_and_full(void) {
+        char point[] = "{\"message_size\":1}", flags[] = "[\"noisy:steal\"]", agents[] = "[{\"pid\":1}]";
+        char result[] = "{\"messages\":5}";
+        const struct run_record bare = {.id = 7, .experiment_id = 2}, full = {.id = 7,
+                                                                              .experiment_id = 2,
+                                                                              .point_json = point,
+                                                                              .repetition = 1,
+                                                                              .position = 4,
+                                                                              .state = STATE_INTERRUPTED,
+                                                                              .attempt = 3,
+                                                                              .flags_json = flags,
+                                                                              .agents_json = agents,
+                                                                              .result_json = result};
+        struct json_writer w;
+        json_writer_init(&w);
+        render_run(&w, &bare);
+        _cleanup_free_ char *text = steal(&w), *more = NULL;
+        CHECK_STRING(text, "{\"id\":7,\"experiment_id\":2,\"point\":null,\"repetition\":0,\"position\":0,\"state\":"
+                           "\"queued\",\"attempt\":0,\"error\":null,\"flags\":[],\"agents\":[],\"result\":null,"
+                           "\"environment\":null,\"started_at\":null,\"finished_at\":null}");
+        json_writer_init(&w);
+        render_run(&w, &full);
+        more = steal(&w);
+        CHECK_STRING(more, "{\"id\":7,\"experiment_id\":2,\"point\":{\"message_size\":1},\"repetition\":1,\"position\":"
+                           "4,\"state\":\"interrupted\",\"attempt\":3,\"error\":null,\"flags\":[\"noisy:steal\"],"
+                           "\"agents\":[{\"pid\":1}],\"result\":{\"messages\":5},\"environment\":null,\"started_at\":"
+                           "null,\"finished_at\":null}");
+}
+
+static void kinds_of_latency(void) {
+        static const struct {
+                const char *point, *kind;
+        } cases[] = {{"{\"workload\":\"pingpong\"}", "rtt"},
+                     {"{\"workload\":\"stream\"}", "one_way"},
+                     {"{\"workload\":\"syscall\"}", "call"},
+                     {"{\"workload\":\"context-switch\"}", "switch"},
+                     {"{\"workload\":7}", "one_way"},
+                     {"{}", "one_way"},
+                     {"[\"workload\"]", "one_way"},
+                     {"no json", "one_way"},
+                     {NULL, "one_way"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                CHECK_STRING(render_latency_kind(cases[i].point), cases[i].kind);
+}
+
+/* Counts that a double does not hold, and a latency that nobody timed. */
+static void samples_are_exact(void) {
+        char agent[] = "receiver", counters[] = "{\"cycles\":null}";
+        static struct histogram empty;
+        struct sample_record s = {.run_id = 3,
+                                  .agent = agent,
+                                  .thread = 1023,
+                                  .second = 4,
+                                  .interval_ns = 1000012345,
+                                  .messages = UINT64_MAX,
+                                  .bytes = UINT64_C(9007199254740993),
+                                  .counters_json = counters};
+        for (unsigned i = 0; i < 2; i++) { /* without a histogram, and with one that counted nothing */
+                struct json_writer w;
+                s.latency = i ? &empty : NULL;
+                json_writer_init(&w);
+                render_sample(&w, &s, "rtt", true);
+                _cleanup_free_ char *text = steal(&w);
+                CHECK_STRING(text, "{\"run_id\":3,\"agent\":\"receiver\",\"thread\":1023,\"second\":4,\"interval_ns\":"
+                                   "1000012345,\"messages\":18446744073709551615,\"bytes\":9007199254740993,"
+                                   "\"latency_ns\":null,\"counters\":{\"cycles\":null}}");
+        }
+}
+
+static void latencies_with_and_without_their_histogram(void) {
+        static struct histogram h;
+        char agent[] = "initiator";
+        const struct sample_record s = {.agent = agent, .latency = &h};
+        memset(&h, 0, sizeof h);
+        for (uint64_t ns = 1; ns <= 100; ns++)
+                histogram_record(&h, ns); /* up to 255 each value has a bucket of its own */
+        for (unsigned with = 0; with < 2; with++) {
+                struct json_writer w;
+                JSON *root = NULL;
+                json_writer_init(&w);
+                render_sample(&w, &s, "rtt", with);
+                _cleanup_free_ char *text = steal(&w);
+                CHECK(text && strstr(text, "\"latency_ns\":{\"min\":1,\"p50\":50,\"p90\":90,\"p99\":99,\"p99_9\":100,"
+                                           "\"max\":100,\"mean\":51,\"kind\":\"rtt\",\"count\":100"));
+                CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+                const struct json *latency = json_get(root, "latency_ns");
+                CHECK(!string_of(latency, "histogram") == !with);
+                if (with)
+                        CHECK(strlen(string_of(latency, "histogram")) > 20);
+        }
+}
+
+static void a_bare_result_has_every_key(void) {
+        const struct result_record row = {.runs_planned = 3};
+        struct json_writer w;
+        JSON *root = NULL;
+        json_writer_init(&w);
+        render_result(&w, &row);
+        _cleanup_free_ char *text = steal(&w);
+        CHECK(text && json_parse(text, strlen(text), &root, NULL) == 0);
+        static const char *const nulls[] = {
+                "point",
+                "throughput_bytes_per_second",
+                "messages_per_second",
+                "both_ways_bytes_per_second",
+                "cost_ns",
+                "latency_ns",
+                "latency_one_way_ns",
+                "error",
+        };
+        for (size_t i = 0; i < ELEMENTS(nulls); i++) {
+                const struct json *v = json_get(root, nulls[i]);
+                if (!v || json_type(v) != JSON_NULL)
+                        CHECK_FAIL("%s is not null", nulls[i]);
+        }
+        for (size_t i = 0; i < n_counter_columns; i++) {
+                const struct json *v = json_get(root, counter_columns[i].name);
+                if (!v || json_type(v) != JSON_NULL)
+                        CHECK_FAIL("%s is not null", counter_columns[i].name);
+        }
+        CHECK(strstr(text, "\"reasons\":{},\"effective\":{},\"flags\":[]"));
+        CHECK(strstr(text, "\"runs\":0,\"runs_planned\":3,\"runs_failed\":0"));
+}
+
+/* Each column shows its own statistic: they are told apart by a median that is their place. */
+static void columns_show_their_statistic(void) {
+        static const struct {
+                const struct statistic_column *columns;
+                size_t offset; /* of the first statistic, behind which the others stand in the columns' order */
+        } groups[] = {{latency_columns, offsetof(struct result_record, latency_min)},
+                      {one_way_columns, offsetof(struct result_record, one_way_min)},
+                      {counter_columns, offsetof(struct result_record, cycles)}};
+        const size_t n[] = {n_latency_columns, n_one_way_columns, n_counter_columns};
+        struct result_record row = {0};
+        for (size_t g = 0; g < ELEMENTS(groups); g++)
+                for (size_t i = 0; i < n[g]; i++) {
+                        const void *at = (const char *) &row + groups[g].offset + i * sizeof(struct statistic);
+                        CHECK(statistic_of_column(&row, &groups[g].columns[i]) == at);
+                        for (size_t k = 0; k < i; k++)
+                                CHECK(strcmp(groups[g].columns[i].name, groups[g].columns[k].name) != 0);
+                }
+}
+
+static void statistics_with_and_without_an_interval(void) {
+        const struct statistic s = {.n = 3, .median = 2.5, .min = 1, .max = 4, .ci95_low = 1.5, .ci95_high = 3.5};
+        struct result_record row = {.latency_kind = "rtt", .latency_p50 = s, .one_way_p50 = s};
+        struct json_writer w;
+        row.throughput_bytes_per_second = row.cycles_per_byte = s;
+        row.cycles_per_byte.has_ci95 = true;
+        json_writer_init(&w);
+        render_result(&w, &row);
+        _cleanup_free_ char *text = steal(&w);
+        CHECK(text);
+        CHECK(strstr(text, "\"throughput_bytes_per_second\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null}"));
+        CHECK(strstr(text, "\"cycles_per_byte\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":[1.5,3.5]}"));
+        CHECK(strstr(text, "\"latency_ns\":{\"kind\":\"rtt\",\"min\":null,\"p50\":{\"median\":2.5,"));
+        CHECK(strstr(text, "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"median\":2.5,"));
+}
+
+int main(void) {
+        RUN(a_bare_experiment_has_every_key);
+        RUN(a_full_experiment);
+        RUN(runs_bare_and_full);
+        RUN(kinds_of_latency);
+        RUN(samples_are_exact);
+        RUN(latencies_with_and_without_their_histogram);
+        RUN(a_bare_result_has_every_key);
+        RUN(columns_show_their_statistic);
+        RUN(statistics_with_and_without_an_interval);
+        return check_end();
+}
