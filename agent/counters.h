@@ -8,8 +8,8 @@
  * subtracts; the measured threads do nothing for it.
  */
 
-#include "agent/perf.h"
 #include "agent/usage.h"
+#include "schema/perf.h"
 
 #include <stdint.h>
 

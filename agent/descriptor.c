@@ -9,7 +9,7 @@
 #include "agent/descriptor.h"
 
 #include "agent/agent.h"
-#include "agent/perf.h"
+#include "schema/perf.h"
 #include "schema/spec.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ int descriptor_reserve(struct agent *a) {
         struct rlimit limit;
         rlim_t need = point_descriptors(&a->setup.point);
         /* Counters do without where the hard limit is lower, and say so; the run does not. */
-        rlim_t wish = need + (rlim_t) a->n_workers * PERF_EVENT_COUNT * PERF_MODE_COUNT;
+        rlim_t wish = need + (rlim_t) a->n_workers * PERF_HANDLES_MAX;
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
         if (limit.rlim_cur >= wish)

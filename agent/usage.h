@@ -5,7 +5,7 @@
 /*
  * What a worker did and cost, beside its messages: parts, interruptions, context switches, faults, CPU time,
  * migrations. These are the kernel's own accounts, kept for every thread anyway and read from outside, so that the loop
- * is not disturbed; the perf events of the same names would count the same, at a price (perf.h).
+ * is not disturbed; the perf events of the same names would count the same, at a price (schema/perf.h).
  *
  * Source: man 5 proc (task/TID/stat, status, sched), man 3 pthread_getcpuclockid.
  */

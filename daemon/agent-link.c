@@ -35,12 +35,6 @@
 #define PACKETS_PER_DISPATCH 32u
 #define WORDS_MAX 600u
 
-static const char *const message_names[] = {
-        [MESSAGE_HELLO] = "hello",   [MESSAGE_SETUP] = "setup",   [MESSAGE_READY] = "ready",
-        [MESSAGE_START] = "start",   [MESSAGE_ALIVE] = "alive",   [MESSAGE_SAMPLE] = "sample",
-        [MESSAGE_THREAD] = "thread", [MESSAGE_REPORT] = "report", [MESSAGE_ERROR] = "error",
-};
-
 /* When it happened, as a person would look for it in the samples. */
 static void describe_moment(const struct agent_link *l, uint64_t at, char *ret, size_t size) {
         uint64_t window = l->start_ns + l->setup->warmup_ns;
@@ -167,8 +161,8 @@ static void out_of_turn(struct agent_link *l, const struct message *m) {
                 [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, sample, thread or report",
                 [AGENT_REPORTED] = "nothing", [AGENT_LEAVING] = "nothing",
                 [AGENT_FAILED] = "nothing"};
-        fail(l, AGENT_BROKE_PROTOCOL, "spoke out of turn: it sent \"%s\" where %s was expected", message_names[m->type],
-             expected[l->state]);
+        fail(l, AGENT_BROKE_PROTOCOL, "spoke out of turn: it sent \"%s\" where %s was expected",
+             message_type_name(m->type), expected[l->state]);
 }
 
 static void take_hello(struct agent_link *l, const struct message *m) {

@@ -14,11 +14,13 @@
 #include <string.h>
 
 #define DETAIL_MAX 200u
+#define ERRNO_MAX 4095
 
 static const char *const type_names[] = {
-        [MESSAGE_HELLO] = "hello",   [MESSAGE_SETUP] = "setup",   [MESSAGE_READY] = "ready",
-        [MESSAGE_START] = "start",   [MESSAGE_ALIVE] = "alive",   [MESSAGE_SAMPLE] = "sample",
-        [MESSAGE_THREAD] = "thread", [MESSAGE_REPORT] = "report", [MESSAGE_ERROR] = "error",
+        [MESSAGE_HELLO] = "hello",       [MESSAGE_SETUP] = "setup",   [MESSAGE_COUNT] = "count",
+        [MESSAGE_COUNTING] = "counting", [MESSAGE_READY] = "ready",   [MESSAGE_START] = "start",
+        [MESSAGE_ALIVE] = "alive",       [MESSAGE_SAMPLE] = "sample", [MESSAGE_THREAD] = "thread",
+        [MESSAGE_REPORT] = "report",     [MESSAGE_ERROR] = "error",
 };
 
 const char *message_type_name(enum message_type type) {
@@ -219,6 +221,22 @@ static void take_setup(struct reader *r, struct message_setup *s) {
         take_placement(r, &s->placement);
 }
 
+static void take_counting(struct reader *r, struct message_counting *c) {
+        const struct json *list = take_typed(r, "errors", JSON_ARRAY, "a list"), *v;
+        if (list && json_length(list) != PERF_HANDLES_MAX)
+                fault(r, "member \"errors\" has %zu entries, %zu are due", json_length(list), PERF_HANDLES_MAX);
+        if (!list || r->error < 0)
+                return;
+        v = json_first(list);
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++, v = json_next(v)) {
+                        int64_t error;
+                        if (json_as_i64(v, &error) < 0 || error < 0 || error > ERRNO_MAX)
+                                return fault(r, "member \"errors\" has an entry that is not 0 … %d", ERRNO_MAX);
+                        c->errors[event][mode] = (int) error;
+                }
+}
+
 static void take_latency(struct reader *r, struct histogram **ret) {
         const struct json *v = json_get(r->object, "latency");
         if (v && json_type(v) == JSON_NULL) {
@@ -268,7 +286,7 @@ static void take_alive(struct reader *r, struct message_alive *a) {
 }
 
 static void take_error(struct reader *r, struct message_error *e) {
-        e->error = (int) take_integer(r, "error", 0, 4095);
+        e->error = (int) take_integer(r, "error", 0, ERRNO_MAX);
         const char *detail = take_string(r, "detail");
         if (strlen(detail) >= sizeof(e->detail))
                 return fault(r, "\"detail\" is longer than %zu bytes", sizeof(e->detail) - 1);
@@ -282,6 +300,11 @@ static void take_body(struct reader *r, struct message *m) {
                 return;
         case MESSAGE_SETUP:
                 return take_setup(r, &m->setup);
+        case MESSAGE_COUNT:
+                m->count.tid = (int32_t) take_integer(r, "tid", 1, INT32_MAX);
+                return;
+        case MESSAGE_COUNTING:
+                return take_counting(r, &m->counting);
         case MESSAGE_READY:
                 m->ready.proof = take_object_text(r, "proof", false);
                 m->ready.effective = take_object_text(r, "effective", false);
@@ -382,6 +405,8 @@ void message_deinit(struct message *m) {
                 free(m->report.counters);
                 break;
         case MESSAGE_HELLO:
+        case MESSAGE_COUNT:
+        case MESSAGE_COUNTING:
         case MESSAGE_START:
         case MESSAGE_ALIVE:
         case MESSAGE_ERROR:

@@ -104,6 +104,15 @@ static void put_thread(struct json_writer *w, const struct message_thread *t) {
         json_member_raw(w, "counters", t->counters);
 }
 
+static void put_counting(struct json_writer *w, const struct message_counting *c) {
+        json_put_key(w, "errors");
+        json_array_begin(w);
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        json_put_i64(w, c->errors[event][mode]);
+        json_array_end(w);
+}
+
 static void put_report(struct json_writer *w, const struct message_report *r) {
         json_member_u64_text(w, "window_ns", r->window_ns);
         json_member_u64_text(w, "messages", r->messages);
@@ -120,6 +129,12 @@ static int put_body(struct json_writer *w, const struct message *m) {
                 return 0;
         case MESSAGE_SETUP:
                 put_setup(w, &m->setup);
+                return 0;
+        case MESSAGE_COUNT:
+                json_member_i64(w, "tid", m->count.tid);
+                return 0;
+        case MESSAGE_COUNTING:
+                put_counting(w, &m->counting);
                 return 0;
         case MESSAGE_READY:
                 json_member_raw(w, "proof", m->ready.proof);
@@ -190,7 +205,32 @@ static int wait_for(int fd, short events, uint64_t deadline_ns) {
         }
 }
 
+/* Room for the descriptors of one packet, and no more. */
+union rights_space {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * PERF_HANDLES_MAX)];
+};
+
+static ssize_t send_packet(int fd, const char *text, size_t length, const struct message_rights *rights) {
+        union rights_space control = {.space = {0}};
+        struct iovec iov = {.iov_base = (void *) (uintptr_t) text, .iov_len = length};
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+        if (rights && rights->n > 0) {
+                size_t bytes = rights->n * sizeof(int);
+                m.msg_control = &control;
+                m.msg_controllen = CMSG_SPACE(bytes);
+                control.header = (struct cmsghdr){
+                        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(bytes)};
+                memcpy(CMSG_DATA(&control.header), rights->fds, bytes);
+        }
+        return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 int message_send(int fd, const struct message *m, uint64_t deadline_ns) {
+        return message_send_with(fd, m, NULL, deadline_ns);
+}
+
+int message_send_with(int fd, const struct message *m, const struct message_rights *rights, uint64_t deadline_ns) {
         _cleanup_free_ char *text = NULL;
         size_t length;
 
@@ -198,7 +238,7 @@ int message_send(int fd, const struct message *m, uint64_t deadline_ns) {
         if (r < 0)
                 return r;
         for (;;) {
-                ssize_t n = send(fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+                ssize_t n = send_packet(fd, text, length, rights);
                 if (n >= 0)
                         return 0; /* a packet goes as a whole */
                 if (errno == EPIPE || errno == ECONNRESET)
@@ -215,29 +255,64 @@ int message_send(int fd, const struct message *m, uint64_t deadline_ns) {
         }
 }
 
+/* Where there is no room for them the kernel drops descriptors. */
+static ssize_t receive_packet(int fd, char *text, struct message_rights *rights) {
+        union rights_space control;
+        struct iovec iov = {.iov_base = text, .iov_len = PROTOCOL_PACKET_MAX};
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+        if (rights) {
+                rights->n = 0;
+                m.msg_control = &control;
+                m.msg_controllen = CMSG_LEN(sizeof(rights->fds));
+        }
+        ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+        const struct cmsghdr *c = rights && n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+                rights->n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                memcpy(rights->fds, CMSG_DATA(c), rights->n * sizeof(int));
+        }
+        return n;
+}
+
+/* -EAGAIN: there is none. */
+static int take_packet(int fd, char *text, struct message *ret, struct message_rights *rights, char *ret_detail) {
+        ssize_t n = receive_packet(fd, text, rights);
+        if (n > (ssize_t) PROTOCOL_PACKET_MAX) {
+                if (ret_detail)
+                        snprintf(ret_detail, 200, "a packet of %zd bytes, at most %u are allowed", n,
+                                 PROTOCOL_PACKET_MAX);
+                return -EBADMSG;
+        }
+        if (n > 0)
+                return message_decode(text, (size_t) n, ret, ret_detail);
+        if (n == 0 || errno == ECONNRESET)
+                return -ECONNRESET;
+        return -errno;
+}
+
+void message_rights_close(struct message_rights *rights) {
+        while (rights->n > 0)
+                (void) util_close(rights->fds[--rights->n]);
+}
+
 int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail) {
+        return message_receive_with(fd, ret, NULL, deadline_ns, ret_detail);
+}
+
+int message_receive_with(int fd, struct message *ret, struct message_rights *rights, uint64_t deadline_ns,
+                         char *ret_detail) {
         _cleanup_free_ char *text = malloc(PROTOCOL_PACKET_MAX);
         if (!text)
                 return -ENOMEM;
         for (;;) {
-                ssize_t n = recv(fd, text, PROTOCOL_PACKET_MAX, MSG_DONTWAIT | MSG_TRUNC);
-                if (n > (ssize_t) PROTOCOL_PACKET_MAX) {
-                        if (ret_detail)
-                                snprintf(ret_detail, 200, "a packet of %zd bytes, at most %u are allowed", n,
-                                         PROTOCOL_PACKET_MAX);
-                        return -EBADMSG;
-                }
-                if (n > 0)
-                        return message_decode(text, (size_t) n, ret, ret_detail);
-                if (n == 0 || errno == ECONNRESET)
-                        return -ECONNRESET;
-                if (errno == EINTR)
+                int r = take_packet(fd, text, ret, rights, ret_detail);
+                if (r < 0 && rights)
+                        message_rights_close(rights);
+                if (r == -EINTR)
                         continue;
-                if (errno != EAGAIN)
-                        return -errno;
-                if (deadline_ns == 0)
-                        return -EAGAIN;
-                int r = wait_for(fd, POLLIN, deadline_ns);
+                if (r != -EAGAIN || deadline_ns == 0)
+                        return r;
+                r = wait_for(fd, POLLIN, deadline_ns);
                 if (r < 0)
                         return r;
         }

@@ -10,6 +10,8 @@
  *      agent                     daemon
  *      hello           ->
  *                      <-        setup
+ *      count …         ->                    a thread that is to have counters, each after the answer to the last
+ *                      <-        counting …  with the descriptors that are to be read
  *      ready           ->                    placement checked, transport set up
  *                      <-        start       both are ready: the barrier
  *      alive …         ->                    at least once a second while no sample is due
@@ -24,6 +26,7 @@
  */
 
 #include "schema/histogram.h"
+#include "schema/perf.h"
 #include "schema/spec.h"
 
 #include <stdbool.h>
@@ -69,6 +72,8 @@ struct twin_place {
 enum message_type {
         MESSAGE_HELLO,
         MESSAGE_SETUP,
+        MESSAGE_COUNT,
+        MESSAGE_COUNTING,
         MESSAGE_READY,
         MESSAGE_START,
         MESSAGE_ALIVE,
@@ -108,6 +113,16 @@ struct message_setup {
         uint64_t chunk_bytes; /* messages go in pieces of so many bytes, the last one shorter; 0 = whole */
         struct transport_options options;
         struct agent_placement placement;
+};
+
+/* A thread of the agent's own process. What can be counted of it is not the agent's to choose. */
+struct message_count {
+        int32_t tid;
+};
+
+/* 0 or errno, by event. For each 0 the packet has a descriptor (SCM_RIGHTS), in this order. */
+struct message_counting {
+        int errors[PERF_EVENT_COUNT][PERF_MODE_COUNT];
 };
 
 /* The agent's own JSON objects, passed through as text.
@@ -185,6 +200,8 @@ struct message {
         union {
                 struct message_hello hello;
                 struct message_setup setup;
+                struct message_count count;
+                struct message_counting counting;
                 struct message_ready ready;
                 struct message_start start;
                 struct message_alive alive;
@@ -207,5 +224,16 @@ void message_deinit(struct message *m);
  * -ECONNRESET when the other side is gone; -EBADMSG; errno. */
 int message_send(int fd, const struct message *m, uint64_t deadline_ns);
 int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail);
+
+/* Descriptors beside a message: copies, which are the receiver's to close. */
+struct message_rights {
+        int fds[PERF_HANDLES_MAX];
+        size_t n;
+};
+int message_send_with(int fd, const struct message *m, const struct message_rights *rights, uint64_t deadline_ns);
+/* None are left on failure. Fewer come than were sent when there is no room in the table of descriptors. */
+int message_receive_with(int fd, struct message *ret, struct message_rights *rights, uint64_t deadline_ns,
+                         char *ret_detail);
+void message_rights_close(struct message_rights *rights);
 
 #endif

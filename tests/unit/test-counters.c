@@ -9,7 +9,6 @@
 #include "schema/util.h"
 
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -25,18 +24,18 @@ struct recording {
         int error;
 };
 
-static int recorded_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
+static void recorded_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         struct recording *r = userdata;
-        (void) attr;
-        if (tid <= 0 || r->opened / (PERF_EVENT_COUNT * PERF_MODE_COUNT) >= r->first_without)
-                return r->error;
-        return (int) r->opened++;
+        bool none = tid <= 0 || r->opened / PERF_HANDLES_MAX >= r->first_without;
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        ret->of[event][mode] = none ? r->error : (int) r->opened++;
 }
 
 static int recorded_read(void *userdata, int handle, struct perf_reading *ret) {
         struct recording *r = userdata;
         uint64_t turn = r->reads++ / r->opened;
-        uint64_t step = (uint64_t) handle / (PERF_EVENT_COUNT * PERF_MODE_COUNT) + 1;
+        uint64_t step = (uint64_t) handle / PERF_HANDLES_MAX + 1;
         *ret = (struct perf_reading){.value = 100 * step * turn, .enabled_ns = turn, .running_ns = turn};
         return 0;
 }
@@ -166,11 +165,13 @@ static void test_short_of_descriptors(void) {
         CHECK_UINT(r.closed, r.opened);
 }
 
-static int dup_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
-        (void) attr;
+static void dup_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         (void) tid;
-        int fd = fcntl(*(int *) userdata, F_DUPFD_CLOEXEC, 0);
-        return fd < 0 ? -errno : fd;
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
+                        int fd = fcntl(*(int *) userdata, F_DUPFD_CLOEXEC, 0);
+                        ret->of[event][mode] = fd < 0 ? -errno : fd;
+                }
 }
 
 static void dup_close(void *userdata, int handle) {

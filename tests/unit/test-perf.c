@@ -2,12 +2,12 @@
 
 /* Counters from recorded reads: subtraction, scaling, modes apart, reasons; and the kernel's own where it gives any. */
 
-#include "agent/perf.h"
+#include "schema/perf.h"
+
 #include "check.h"
 #include "schema/json.h"
 #include "schema/util.h"
 
-#include <linux/perf_event.h>
 #include <sys/syscall.h>
 
 struct recording {
@@ -17,15 +17,20 @@ struct recording {
         struct perf_reading next[2]; /* by mode, of hardware events */
 };
 
-static int recorded_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
-        struct recording *r = userdata;
-        (void) tid;
+static int recorded_one(struct recording *r, enum perf_mode mode) {
         if (r->error)
                 return r->error;
-        if (attr->exclude_user && r->kernel_error)
+        if (mode == PERF_KERNEL && r->kernel_error)
                 return r->kernel_error;
         r->opened++;
-        return attr->exclude_user ? 1 : 0;
+        return mode == PERF_KERNEL ? 1 : 0;
+}
+
+static void recorded_open(void *userdata, pid_t tid, struct perf_handles *ret) {
+        (void) tid;
+        for (enum perf_event event = 0; event < PERF_EVENT_COUNT; event++)
+                for (enum perf_mode mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        ret->of[event][mode] = recorded_one(userdata, mode);
 }
 
 static int recorded_read(void *userdata, int handle, struct perf_reading *ret) {
@@ -169,7 +174,7 @@ static void test_kernel(void) {
                 ;
         perf_set_read(&set, &b);
         perf_subtract(&b, &a, &t);
-        int error = set.handles[PERF_INSTRUCTIONS][PERF_USER];
+        int error = set.handles.of[PERF_INSTRUCTIONS][PERF_USER];
         perf_set_deinit(&set);
         if (error < 0)
                 SKIP("this machine counts no instructions: %s", strerrordesc_np(-error));

@@ -141,6 +141,14 @@ static void small_ones_travel(void) {
         CHECK_STRING(got.ready.proof, proof);
         CHECK_STRING(got.ready.effective, effective);
         message_deinit(&got);
+        struct message count = {.type = MESSAGE_COUNT, .count = {.tid = INT32_MAX}};
+        CHECK_INT(round_trip(&count, &got), 0);
+        CHECK_INT(got.count.tid, INT32_MAX);
+        struct message counting = {.type = MESSAGE_COUNTING};
+        counting.counting.errors[PERF_CYCLES][PERF_KERNEL] = EACCES;
+        counting.counting.errors[PERF_BRANCH_MISSES][PERF_KERNEL] = 4095;
+        CHECK_INT(round_trip(&counting, &got), 0);
+        CHECK(memcmp(&got.counting, &counting.counting, sizeof(got.counting)) == 0);
         struct message start = {.type = MESSAGE_START, .start = {.start_ns = UINT64_MAX}};
         CHECK_INT(round_trip(&start, &got), 0);
         CHECK_UINT(got.start.start_ns, UINT64_MAX);
@@ -202,6 +210,12 @@ static const char *const bad[][2] = {
         {"{\"v\":2,\"type\":\"hello\",\"pid\":\"1\"}", "\"pid\" is not an integer"},
         {"{\"v\":2,\"type\":\"hello\",\"pid\":1,\"more\":2}", "members that it should not have"},
         {"{\"v\":2,\"type\":\"hello\",\"pid\":1,\"pid\":2}", "twice"},
+        {"{\"v\":2,\"type\":\"count\",\"tid\":0}", "\"tid\" is not 1"},
+        {"{\"v\":2,\"type\":\"count\",\"tid\":1,\"config\":0}", "members that it should not have"},
+        {"{\"v\":2,\"type\":\"counting\",\"errors\":0}", "\"errors\" is not a list"},
+        {"{\"v\":2,\"type\":\"counting\",\"errors\":[0,0]}", "has 2 entries, 12 are due"},
+        {"{\"v\":2,\"type\":\"counting\",\"errors\":[0,0,0,0,0,0,0,0,0,0,0,4096]}", "not 0"},
+        {"{\"v\":2,\"type\":\"counting\",\"errors\":[-1,0,0,0,0,0,0,0,0,0,0,0]}", "not 0"},
         {"{\"v\":2,\"type\":\"start\",\"start_ns\":5}", "decimal string"},
         {"{\"v\":2,\"type\":\"start\",\"start_ns\":\"18446744073709551616\"}", "decimal string"},
         {"{\"v\":2,\"type\":\"alive\",\"phase\":\"asleep\"}", "phase"},

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Opening, reading and subtracting perf events. Owns the descriptors of a perf_set; called by the leader.
+ * Opening, reading and subtracting perf events. Owns the descriptors of a perf_set. Called by the agent's
+ * leader.
  */
 
-#include "agent/perf.h"
+#include "schema/perf.h"
 
 #include "schema/json.h"
 #include "schema/util.h"
@@ -32,11 +33,25 @@ static const struct event_term {
         [PERF_BRANCH_MISSES] = {"branch_misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
 };
 
-static int kernel_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
-        (void) userdata;
-        struct perf_event_attr copy = *attr; /* the kernel may write the size it knows back */
-        long fd = syscall(SYS_perf_event_open, &copy, tid, -1, -1, (unsigned long) PERF_FLAG_FD_CLOEXEC);
+static int open_one(enum perf_event event, enum perf_mode mode, pid_t tid) {
+        struct perf_event_attr attr = {
+                .size = sizeof(attr),
+                .type = terms[event].type,
+                .config = terms[event].config,
+                .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+                .exclude_hv = 1,
+        };
+        attr.exclude_kernel = mode == PERF_USER;
+        attr.exclude_user = mode == PERF_KERNEL;
+        long fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, (unsigned long) PERF_FLAG_FD_CLOEXEC);
         return fd < 0 ? -errno : (int) fd;
+}
+
+static void kernel_open(void *userdata, pid_t tid, struct perf_handles *ret) {
+        (void) userdata;
+        for (enum perf_event event = 0; event < PERF_EVENT_COUNT; event++)
+                for (enum perf_mode mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        ret->of[event][mode] = open_one(event, mode, tid);
 }
 
 static int kernel_read(void *userdata, int handle, struct perf_reading *ret) {
@@ -58,11 +73,24 @@ static void kernel_close(void *userdata, int handle) {
 
 const struct perf_source perf_source_kernel = {.open = kernel_open, .read = kernel_read, .close = kernel_close};
 
-static int none_open(void *userdata, const struct perf_event_attr *attr, pid_t tid) {
+void perf_handles_fill(struct perf_handles *handles, int error) {
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        handles->of[event][mode] = error;
+}
+
+void perf_handles_close(struct perf_handles *handles, const struct perf_source *source, int error) {
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        if (handles->of[event][mode] >= 0)
+                                source->close(source->userdata, handles->of[event][mode]);
+        perf_handles_fill(handles, error);
+}
+
+static void none_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         (void) userdata;
-        (void) attr;
         (void) tid;
-        return -ECANCELED;
+        perf_handles_fill(ret, -ECANCELED);
 }
 
 /* What has not been opened is neither read nor closed. */
@@ -70,34 +98,17 @@ const struct perf_source perf_source_none = {.open = none_open};
 
 void perf_set_init(struct perf_set *set, const struct perf_source *source, pid_t tid) {
         set->source = source;
-        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
-                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
-                        struct perf_event_attr attr = {
-                                .size = sizeof(attr),
-                                .type = terms[event].type,
-                                .config = terms[event].config,
-                                .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-                                .exclude_hv = 1,
-                        };
-                        attr.exclude_kernel = mode == PERF_USER;
-                        attr.exclude_user = mode == PERF_KERNEL;
-                        set->handles[event][mode] = source->open(source->userdata, &attr, tid);
-                }
+        source->open(source->userdata, tid, &set->handles);
 }
 
 void perf_set_deinit(struct perf_set *set) {
-        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
-                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
-                        if (set->handles[event][mode] >= 0)
-                                set->source->close(set->source->userdata, set->handles[event][mode]);
-                        set->handles[event][mode] = -EBADF;
-                }
+        perf_handles_close(&set->handles, set->source, -EBADF);
 }
 
 void perf_set_read(const struct perf_set *set, struct perf_snapshot *ret) {
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
                 for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
-                        int handle = set->handles[event][mode];
+                        int handle = set->handles.of[event][mode];
                         ret->readings[event][mode] = (struct perf_reading){0};
                         ret->errors[event][mode] = handle < 0 ? handle
                                                               : set->source->read(set->source->userdata, handle,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PERF_H
-#define IPCLAB_AGENT_PERF_H
+#ifndef IPCLAB_SCHEMA_PERF_H
+#define IPCLAB_SCHEMA_PERF_H
 
 /*
  * Hardware counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. Events are
@@ -9,12 +9,15 @@
  * and the fraction is told. What the kernel does for a thread in threads of its own (io_uring's workers, softirqs that
  * hit another CPU) is not counted.
  *
+ * Opening takes a privilege that a process under measurement does not have, reading takes none: the daemon opens, by
+ * what it may itself, and the agent reads the descriptors that it is given (perf-pass.h).
+ *
  * The kernel's software events are left alone: as long as a thread has one, each of its context switches takes it off
  * and puts it on again (15 % of a round trip between two processes on one CPU), while the same figures stand in /proc
- * for nothing (usage.h). Hardware counters cost that much too, which cannot be helped where they are wanted.
+ * for nothing (agent/usage.h). Hardware counters cost that much too, which cannot be helped where they are wanted.
  *
- * Opened for each worker's thread before the loop, read at each snapshot and subtracted (counters.h): a read costs the
- * measured thread the interrupt with which the kernel asks its CPU for the count.
+ * Opened for each worker's thread before the loop, read at each snapshot and subtracted (agent/counters.h): a read
+ * costs the measured thread the interrupt with which the kernel asks its CPU for the count.
  *
  * Source: man 2 perf_event_open.
  */
@@ -25,7 +28,6 @@
 #include <sys/types.h>
 
 struct json_writer;
-struct perf_event_attr;
 
 enum perf_event {
         PERF_CYCLES,
@@ -38,19 +40,26 @@ enum perf_event {
 };
 
 enum perf_mode { PERF_USER, PERF_KERNEL, PERF_MODE_COUNT };
+#define PERF_HANDLES_MAX ((size_t) PERF_EVENT_COUNT * PERF_MODE_COUNT)
+
+/* A thread's events, each opened (>= 0; the kernel's are descriptors) or not (the negative errno). */
+struct perf_handles {
+        int of[PERF_EVENT_COUNT][PERF_MODE_COUNT];
+};
 
 /* As read(2) gives it with both times. */
 struct perf_reading {
         uint64_t value, enabled_ns, running_ns;
 };
 
-/* Where events come from: the kernel, or a recording in a test. open returns a handle >= 0 or a negative errno. */
+/* Where events come from: the kernel, the daemon, or a recording in a test. open starts what can be had. */
 struct perf_source {
-        int (*open)(void *userdata, const struct perf_event_attr *attr, pid_t tid);
+        void (*open)(void *userdata, pid_t tid, struct perf_handles *ret);
         int (*read)(void *userdata, int handle, struct perf_reading *ret);
         void (*close)(void *userdata, int handle);
         void *userdata;
 };
+/* By the caller's own privilege. Its read and close are for descriptors that came from elsewhere too. */
 extern const struct perf_source perf_source_kernel;
 /* Has nothing: where counting would change what is measured. */
 extern const struct perf_source perf_source_none;
@@ -58,7 +67,7 @@ extern const struct perf_source perf_source_none;
 /* One thread's events. */
 struct perf_set {
         const struct perf_source *source;
-        int handles[PERF_EVENT_COUNT][PERF_MODE_COUNT]; /* >= 0, or the negative errno of the open */
+        struct perf_handles handles;
 };
 
 struct perf_snapshot {
@@ -66,7 +75,11 @@ struct perf_snapshot {
         int errors[PERF_EVENT_COUNT][PERF_MODE_COUNT]; /* 0 or a negative errno: this reading means nothing */
 };
 
-/* Opens and starts what can be had; what cannot is remembered with its errno. Cannot fail as a whole. */
+/* All events unopened for one reason, a negative errno; the second closes those that were opened. */
+void perf_handles_fill(struct perf_handles *handles, int error);
+void perf_handles_close(struct perf_handles *handles, const struct perf_source *source, int error);
+
+/* What cannot be had is remembered with its errno. Cannot fail as a whole. The source outlives the set. */
 void perf_set_init(struct perf_set *set, const struct perf_source *source, pid_t tid);
 void perf_set_deinit(struct perf_set *set);
 void perf_set_read(const struct perf_set *set, struct perf_snapshot *ret);
