@@ -12,6 +12,7 @@
 #include "daemon/ipcns.h"
 
 #include "daemon/process.h"
+#include "daemon/spawn.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -22,8 +23,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define DETAIL_MAX 200u
 #define NUMBER_MAX 24u
@@ -136,14 +135,11 @@ static int helper_start(uint64_t namespaces, const struct task *t, struct helper
         return 0;
 }
 
+/* As an agent is ended: one that not even SIGKILL ends, in the kernel or held by a tracer, must not hold the daemon. */
 static void helper_stop(struct helper *h) {
-        siginfo_t info;
         util_close(h->hold);
         util_close(h->answer);
-        (void) syscall(SYS_pidfd_send_signal, h->pidfd, SIGKILL, NULL, 0);
-        while (waitid(P_PIDFD, (id_t) h->pidfd, &info, WEXITED) < 0 && errno == EINTR)
-                ;
-        util_close(h->pidfd);
+        spawn_abort(&(struct spawned){.pid = h->pid, .pidfd = h->pidfd});
 }
 
 static int helper_ask(const struct helper *h, struct answer *ret) {

@@ -13,6 +13,7 @@
 #include "tests/unit/host-tree.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define MIB (UINT64_C(1) << 20)
@@ -289,6 +290,35 @@ static void the_probe_leaves_nothing(void) {
         CHECK_INT(errno, ECHILD);
 }
 
+/* Stands in for the C library's: children that are killed and yet do not end. */
+static bool unending;
+static unsigned unlimited; /* waits that had no end */
+
+int waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
+        if (unending && options & WNOHANG) {
+                info->si_pid = 0;
+                return 0;
+        }
+        unlimited += unending;
+        return (int) syscall(SYS_waitid, type, id, info, options, NULL);
+}
+
+static void a_helper_that_does_not_end_holds_nobody(void) {
+        struct queue_host host;
+        struct ipcns ns = IPCNS_NONE;
+        char detail[200] = "";
+        ipcns_probe(&host);
+        if (host.trouble[0])
+                SKIP("%s", host.trouble);
+        unending = true;
+        CHECK_INT(ipcns_new(NULL, &ns, detail), 0);
+        unending = false;
+        CHECK_UINT(unlimited, 0);
+        CHECK(ns.ipc_fd >= 0);
+        ipcns_close(&ns);
+        (void) waitpid(-1, NULL, 0); /* the helper, which was left */
+}
+
 int main(void) {
         RUN(plans);
         RUN(limits_are_named);
@@ -296,6 +326,7 @@ int main(void) {
         RUN(namespaces_have_what_is_asked);
         RUN(what_cannot_be_set_is_said);
         RUN(segments_have_the_limits_of_their_namespace);
+        RUN(a_helper_that_does_not_end_holds_nobody);
         RUN(the_probe_leaves_nothing);
         return check_end();
 }
