@@ -20,8 +20,8 @@ struct change_key {
 };
 
 /* To all, runs that never began are no news, be they thousands. A run that a stop interrupted in its first attempt has
- * attempt 0 again. */
-#define BEGUN "(attempt > 0 OR started_at IS NOT NULL)"
+ * attempt 0 again, also while it waits for its next one. */
+#define BEGUN "(attempt > 0 OR begun)"
 
 #define CHANGES_OF_ALL                                                                                                 \
         "SELECT change, kind, id FROM ("                                                                               \

@@ -229,6 +229,31 @@ static void test_an_interrupted_run_is_told_to_all(void) {
         CHECK_INT(follow(f.store, 0, &all, 100), 1);
 }
 
+/* And that it waits again, once the daemon is back: to those who come back with the last number that they had. */
+static void test_a_return_to_the_queue_is_told_to_all(void) {
+        FIXTURE f;
+        int64_t id, all = 0;
+        struct recovery recovery;
+        struct change_record *changes;
+        size_t n;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store), running;
+        CHECK_INT(store_interrupt_run(f.store, run), 0);
+        CHECK_INT(follow(f.store, 0, &all, 100), 2);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK_INT(store_changes(f.store, 0, all, 100, util_now_ms(), &changes, &n), 0);
+        bool good = n == 2 && changes[0].run && changes[0].run->id == run && changes[0].run->state == STATE_QUEUED &&
+                    changes[0].run->attempt == 0 && changes[1].experiment &&
+                    changes[1].experiment->state == STATE_QUEUED;
+        store_changes_free(changes, n);
+        CHECK(good);
+        CHECK_INT(follow(f.store, 0, &all, 100), 2);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
+        CHECK_INT(follow(f.store, 0, &all, 100), 2); /* nor is its end missed; of the other run there is no news */
+}
+
 static void test_points_with_their_runs(void) {
         FIXTURE f;
         int64_t id;
@@ -282,6 +307,7 @@ int main(void) {
         RUN(test_measured_time_is_true);
         RUN(test_changes);
         RUN(test_an_interrupted_run_is_told_to_all);
+        RUN(test_a_return_to_the_queue_is_told_to_all);
         RUN(test_points_with_their_runs);
         RUN(test_totals);
         return check_end();

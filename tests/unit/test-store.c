@@ -210,6 +210,10 @@ static void test_version_3(void) {
         CHECK(good);
 }
 
+static void test_version_4(void) {
+        check_version(4);
+}
+
 static void test_reader_changes_nothing(void) {
         FIXTURE f;
         int64_t id, other;
@@ -571,6 +575,7 @@ int main(void) {
         RUN(test_version_1);
         RUN(test_version_2);
         RUN(test_version_3);
+        RUN(test_version_4);
         RUN(test_reader_changes_nothing);
         RUN(test_add_and_read);
         RUN(test_add_is_all_or_nothing);
