@@ -182,20 +182,35 @@ static int check_memory(struct asked *a) {
                             "the buffers of all threads, in bytes, do not fit into memory");
 }
 
-/* Bytes that cannot lie elsewhere than on these nodes. */
-struct bound {
+/* Bytes that must lie on these nodes: anywhere on them, or an even share on each. */
+struct claim {
         const struct node_set *nodes;
         uint64_t bytes;
+        bool even;
 };
 
-static bool is_within(const struct node_set *a, const struct node_set *b) {
+static unsigned nodes_in_both(const struct node_set *a, const struct node_set *b) {
+        unsigned n = 0;
         for (size_t i = 0; i < ELEMENTS(a->bits); i++)
-                if (a->bits[i] & ~b->bits[i])
-                        return false;
-        return true;
+                n += (unsigned) __builtin_popcountll(a->bits[i] & b->bits[i]);
+        return n;
 }
 
-static size_t list_bound(struct asked *a, const struct run_placement *p, struct bound ret[2 * END_COUNT]) {
+/* What of a claim these nodes have to hold in any case. */
+static uint64_t held_by(const struct claim *c, const struct node_set *nodes) {
+        unsigned all = nodes_in_both(c->nodes, c->nodes), here = nodes_in_both(c->nodes, nodes);
+        if (here == 0 || (here < all && !c->even))
+                return 0;
+        return (c->bytes * here + all - 1) / all;
+}
+
+static void add_claim(struct claim *all, size_t *n, enum memory_policy policy, const struct node_set *nodes,
+                      uint64_t bytes) {
+        if (policy == MEMORY_BIND || policy == MEMORY_INTERLEAVE)
+                all[(*n)++] = (struct claim){.nodes = nodes, .bytes = bytes, .even = policy == MEMORY_INTERLEAVE};
+}
+
+static size_t list_claims(struct asked *a, const struct run_placement *p, struct claim ret[2 * END_COUNT]) {
         size_t n = 0;
         for (unsigned e = 0; e < workload_agents(a->p->workload); e++) {
                 const struct agent_placement *end = &p->ends[e];
@@ -204,31 +219,53 @@ static size_t list_bound(struct asked *a, const struct run_placement *p, struct 
                         h.own += h.messages;
                         h.messages = 0;
                 }
-                if (end->memory == MEMORY_BIND)
-                        ret[n++] = (struct bound){&end->memory_nodes, h.own};
-                if (end->buffer == MEMORY_BIND)
-                        ret[n++] = (struct bound){&end->buffer_nodes, h.messages};
+                add_claim(ret, &n, end->memory, &end->memory_nodes, h.own);
+                add_claim(ret, &n, end->buffer, &end->buffer_nodes, h.messages);
         }
         return n;
+}
+
+/* All that has to lie on these nodes, against all that they have. */
+static int check_nodes(struct asked *a, const struct claim *all, size_t n, const struct node_set *nodes,
+                       const char *limit, const char *why) {
+        uint64_t have = 0, need = 0;
+        for (size_t i = 0; i < n; i++)
+                need += held_by(&all[i], nodes);
+        for (size_t i = 0; i < a->t->n_nodes; i++)
+                if (node_set_has(nodes, (unsigned) a->t->nodes[i].id))
+                        have += a->t->nodes[i].memory_bytes;
+        return need > have ? asked_refuse(a, "/message_size", limit, have, need, why) : 0;
+}
+
+/* Interleaved pages whose node is full go elsewhere, to nodes that were not asked for, too; and what is left is not
+ * even any more (placement-pages.c). */
+static int check_each_node(struct asked *a, const struct claim *all, size_t n, const struct node_set *nodes) {
+        int x = 0;
+        for (unsigned id = 0; x == 0 && id < SPEC_NODES_MAX; id++) {
+                struct node_set one = {0};
+                char limit[40];
+                if (!node_set_has(nodes, id))
+                        continue;
+                node_set_add(&one, id);
+                (void) snprintf(limit, sizeof(limit), "memory of node %u", id);
+                x = check_nodes(a, all, n, &one, limit,
+                                "an even share of what the placement interleaves, in bytes, does not fit into the "
+                                "node");
+        }
+        return x;
 }
 
 /* Bound pages cannot go elsewhere: what nodes have in all is the least that must suffice for all that is bound to them
  * or to some of them. */
 static int check_node_memory(struct asked *a, const struct run_placement *p) {
-        struct bound all[2 * END_COUNT];
-        size_t n = list_bound(a, p, all);
-        for (size_t i = 0; i < n; i++) {
-                uint64_t have = 0, need = 0;
-                for (size_t k = 0; k < n; k++)
-                        need += is_within(all[k].nodes, all[i].nodes) ? all[k].bytes : 0;
-                for (size_t k = 0; k < a->t->n_nodes; k++)
-                        if (node_set_has(all[i].nodes, (unsigned) a->t->nodes[k].id))
-                                have += a->t->nodes[k].memory_bytes;
-                if (need > have)
-                        return asked_refuse(a, "/message_size", "memory of the bound nodes", have, need,
-                                            "what the placement binds, in bytes, does not fit into its nodes");
-        }
-        return 0;
+        struct claim all[2 * END_COUNT];
+        size_t n = list_claims(a, p, all);
+        int x = 0;
+        for (size_t i = 0; x == 0 && i < n; i++)
+                x = all[i].even ? check_each_node(a, all, n, all[i].nodes)
+                                : check_nodes(a, all, n, all[i].nodes, "memory of the bound nodes",
+                                              "what the placement binds, in bytes, does not fit into its nodes");
+        return x;
 }
 
 /* "Max open files   1024   1048576   files": the hard limit (agents raise the soft one themselves). */

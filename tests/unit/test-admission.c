@@ -448,6 +448,55 @@ static void bound_pages_fit_into_their_nodes(void) {
         }
 }
 
+/* Interleaving puts an even share on each node, which has to have room for it: node 0 has plenty, node 1 has 1 MiB. */
+static void interleaved_pages_fit_into_each_node(void) {
+        enum { KIB = 1024 };
+        static const struct {
+                uint64_t message_size;
+                bool memory, buffer; /* of the first end are interleaved */
+                int bound;           /* to this node is the second end's memory; -1: to none */
+                const char *need;    /* NULL: admitted */
+        } rows[] = {
+                {1792 * KIB, true, false, -1, NULL},         {1792 * KIB + 2, true, false, -1, "1048577"},
+                {2048 * KIB, false, true, -1, NULL},         {2048 * KIB + 2, false, true, -1, "1048577"},
+                {1792 * KIB + 2, true, false, 0, "1048577"}, /* and what is bound counts beside it */
+                {256 * KIB, true, false, 1, NULL},           {640 * KIB, true, false, 1, "1376256"},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                char tree[64];
+                struct topology *t = NULL;
+                struct refusal r = {.status = 0};
+                const struct spec spec = {.repetitions = 1};
+                struct point p = {.transport = TRANSPORT_PIPE,
+                                  .message_size = rows[i].message_size,
+                                  .threads = 1,
+                                  .placement = {.kind = PLACEMENT_EXPLICIT}};
+                struct end_placement *first = &p.placement.ends[END_FIRST], *second = &p.placement.ends[END_SECOND];
+                first->node = second->node = -1;
+                first->memory = rows[i].memory ? MEMORY_INTERLEAVE : MEMORY_DEFAULT;
+                first->buffer = rows[i].buffer ? MEMORY_INTERLEAVE : MEMORY_DEFAULT;
+                for (unsigned node = 0; node < 2; node++)
+                        node_set_add(rows[i].memory ? &first->memory_nodes : &first->buffer_nodes, node);
+                if (rows[i].bound >= 0) {
+                        second->memory = MEMORY_BIND;
+                        node_set_add(&second->memory_nodes, (unsigned) rows[i].bound);
+                }
+                CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node1/meminfo",
+                                          "Node 1 MemTotal: 1024 kB\nNode 1 MemFree: 1024 kB\n"),
+                          0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                int x = admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (rows[i].need ? x != -EINVAL || strstr(r.limit, "node") == NULL ||
+                                           strcmp(r.limit_value, "1048576") != 0 || strcmp(r.value, rows[i].need) != 0
+                                 : x != 0)
+                        CHECK_FAIL("row %zu gave %d %s: %s [%s = %s, asked %s]", i, x, r.pointer, r.detail, r.limit,
+                                   r.limit_value, r.value);
+        }
+}
+
 static void the_cgroup_limits_processes(void) {
         char tree[64];
         struct topology *t = NULL;
@@ -567,6 +616,7 @@ int main(void) {
         RUN(direct_files_are_tried);
         RUN(files_need_room);
         RUN(bound_pages_fit_into_their_nodes);
+        RUN(interleaved_pages_fit_into_each_node);
         RUN(the_cgroup_limits_processes);
         RUN(preconditions_that_cannot_be_met);
         RUN(this_machine_admits_what_is_modest);
