@@ -75,7 +75,7 @@ static int visit_change(void *userdata, const struct experiment_record *experime
                 render_experiment(&w, experiment);
                 put_event(e, "experiment", experiment->change, &w);
         } else if (run) {
-                render_run(&w, run);
+                render_run_briefly(&w, run);
                 put_event(e, "run", run->change, &w);
         } else {
                 render_sample(&w, sample, kinds_get(&e->kinds, sample->run_id), false);

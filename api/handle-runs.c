@@ -38,7 +38,7 @@ static int visit_run(void *userdata, const struct run_record *run) {
         }
         list->left--;
         list->last = run->position;
-        render_run(list->w, run);
+        render_run_briefly(list->w, run);
         return 0;
 }
 

@@ -4,6 +4,8 @@
 
 #include "api/render.h"
 
+#include "api/shorten.h"
+#include "api/text.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -58,7 +60,19 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
         json_object_end(w);
 }
 
-void render_run(struct json_writer *w, const struct run_record *run) {
+/* As stored, or with what is too long for a list left out. */
+static void member_stored(struct json_writer *w, const char *key, const char *json, const struct run_record *run,
+                          bool briefly) {
+        _cleanup_(text_deinit) struct text text = {0};
+        if (json && briefly) {
+                shorten_put(&text, json, run->id);
+                if (text.error < 0 && w->error == 0)
+                        w->error = text.error;
+        }
+        json_member_raw(w, key, text.data ? text.data : json);
+}
+
+static void put_run(struct json_writer *w, const struct run_record *run, bool briefly) {
         json_object_begin(w);
         json_member_i64(w, "id", run->id);
         json_member_i64(w, "experiment_id", run->experiment_id);
@@ -69,12 +83,20 @@ void render_run(struct json_writer *w, const struct run_record *run) {
         json_member_u64(w, "attempt", run->attempt);
         json_member_string(w, "error", run->error);
         member_list(w, "flags", run->flags_json);
-        member_list(w, "agents", run->agents_json);
-        json_member_raw(w, "result", run->result_json);
+        member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
+        member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);
         member_time(w, "started_at", run->started_at);
         member_time(w, "finished_at", run->finished_at);
         json_object_end(w);
+}
+
+void render_run(struct json_writer *w, const struct run_record *run) {
+        put_run(w, run, false);
+}
+
+void render_run_briefly(struct json_writer *w, const struct run_record *run) {
+        put_run(w, run, true);
 }
 
 static const struct {

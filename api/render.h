@@ -12,6 +12,7 @@
 
 void render_experiment(struct json_writer *w, const struct experiment_record *e);
 void render_run(struct json_writer *w, const struct run_record *run);
+void render_run_briefly(struct json_writer *w, const struct run_record *run); /* in lists and events: shorten.h */
 /* latency_kind: "rtt" or "one_way", NULL when the sample has no latency. */
 void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram);
 void render_result(struct json_writer *w, const struct result_record *row);

@@ -6,6 +6,7 @@ import io
 import json
 
 import pytest
+from client import Events
 from hdrh.histogram import HdrHistogram
 
 
@@ -104,6 +105,27 @@ def test_samples_count_what_the_run_counts(client, done):
                 assert sum(counters[name] for counters in own) == counted[name]
             for name in HARDWARE:
                 assert all((counters[name] is None) == (counted[name] is None) for counters in own)
+
+
+def test_lists_leave_out_what_each_of_many_threads_did(unix):
+    spec = {"transport": "pipe", "threads": 17, "message_size": 64, "duration_seconds": 0.3, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec)["id"])["id"]
+    (listed,) = unix.items(f"/experiments/{experiment}/runs")
+    run = unix.get(f"/runs/{listed['id']}")
+    unix.validate({"$ref": "#/components/schemas/Run"}, listed)
+    with Events(unix, f"/experiments/{experiment}/events") as events:
+        assert [data for _, event, data in events if event == "run"] == [listed]
+    where = f"17 of them, too many for a list: GET /runs/{run['id']} has them"
+    assert listed["result"].pop("threads") is None and listed["result"].pop("threads_reason") == where
+    assert {role: len(threads) for role, threads in run["result"].pop("threads").items()} == {
+        "sender": 17,
+        "receiver": 17,
+    }
+    for short, full in zip(listed["agents"], run["agents"], strict=True):
+        for proof in ("proof", "proof_at_start"):
+            assert short[proof].pop("threads") is None and short[proof].pop("threads_reason") == where
+            assert len(full[proof].pop("threads")) == 17
+    assert listed == run  # all else is there
 
 
 def test_threads_add_up_to_their_agent(unix):
