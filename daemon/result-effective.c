@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define THREADS "threads" /* counted by the daemon, not said by an end */
+
 /* Both ends say most of it; a buffer is told by the end that fills or empties it. */
 static const struct {
         const char *name;
@@ -28,6 +30,7 @@ static const struct {
         {"huge_pages", END_FIRST},      {"file_sync", END_FIRST},
         {"file_system", END_FIRST},     {"file_bytes", END_FIRST},
         {"slots", END_FIRST},           {"direct_alignment_bytes", END_FIRST},
+        {THREADS, END_COUNT},
 };
 _Static_assert(ELEMENTS(settings) == EFFECTIVE_COUNT, "one list of values per setting");
 
@@ -61,7 +64,8 @@ static int put_setting(struct json_writer *w, size_t i, struct json *const ends[
         return r == 0 && reason ? put_value(w, key, reason) : r;
 }
 
-int result_effective_to_json(const struct message_report *const reports[END_COUNT], struct json_writer *w) {
+int result_effective_to_json(const struct message_report *const reports[END_COUNT], const char *threads_json,
+                             struct json_writer *w) {
         struct json *ends[END_COUNT] = {NULL};
         int r = 0;
         for (int end = 0; r == 0 && end < END_COUNT; end++)
@@ -70,7 +74,10 @@ int result_effective_to_json(const struct message_report *const reports[END_COUN
         json_put_key(w, "effective");
         json_object_begin(w);
         for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++)
-                r = put_setting(w, i, ends);
+                if (settings[i].end < END_COUNT)
+                        r = put_setting(w, i, ends);
+        if (threads_json)
+                json_member_raw(w, THREADS, threads_json);
         json_object_end(w);
         for (int end = 0; end < END_COUNT; end++)
                 json_free(ends[end]);

@@ -235,6 +235,26 @@ static void put_counters(const struct result *r, struct json_writer *w) {
         json_object_end(w);
 }
 
+/* How many threads of each end moved anything: what was asked for is in the point, and one may have starved. *ret stays
+ * NULL where nobody knows. */
+static int threads_used(const struct result *r, char **ret) {
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        bool known = false;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (int end = 0; end < END_COUNT; end++) {
+                uint64_t n = 0;
+                if (!r->roles[end] || !r->threads[end])
+                        continue;
+                for (uint32_t i = 0; i < r->order->point->threads; i++)
+                        n += r->threads[end][i].messages > 0;
+                json_member_u64(&w, r->roles[end], n);
+                known = true;
+        }
+        json_object_end(&w);
+        return known ? json_writer_steal(&w, ret, NULL) : 0;
+}
+
 /* Of each end, and of all ends together. 0; -EBADMSG for counters that are none; -ENOMEM. */
 static int derive(const struct result *r, struct result_derived ret[END_COUNT], struct result_derived *ret_all) {
         for (int end = 0; end < END_COUNT; end++) {
@@ -255,7 +275,10 @@ int result_to_json(const struct result *r, char **ret) {
         struct json_writer w;
         const struct spec *spec = r->order->spec;
         struct result_derived derived[END_COUNT], together;
+        _cleanup_free_ char *threads = NULL;
         int d = derive(r, derived, &together);
+        if (d == 0)
+                d = threads_used(r, &threads);
         if (d < 0)
                 return d;
         json_writer_init(&w);
@@ -273,7 +296,7 @@ int result_to_json(const struct result *r, char **ret) {
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         if (e == 0)
-                e = result_effective_to_json(r->reports, &w);
+                e = result_effective_to_json(r->reports, threads, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);

@@ -133,6 +133,8 @@ def test_threads_add_up_to_their_agent(unix):
     (run,) = unix.items(f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}/runs")
     result = run["result"]
     assert set(result["threads"]) == set(result["counters"])
+    (row,) = unix.get(f"/experiments/{run['experiment_id']}/results")["items"]
+    assert row["effective"]["threads"] == result["effective"]["threads"] == {"sender": 3, "receiver": 3}
     for role, threads in result["threads"].items():
         assert [thread["thread"] for thread in threads] == [0, 1, 2]
         assert all(thread["messages"] > 0 for thread in threads)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* NULL: refused */
-static char *effective_of(const char *first, const char *second) {
+static char *effective_of(const char *first, const char *second, const char *threads) {
         char a[200], b[200];
         (void) snprintf(a, sizeof(a), "%s", first);
         (void) snprintf(b, sizeof(b), "%s", second ? second : "");
@@ -21,7 +21,7 @@ static char *effective_of(const char *first, const char *second) {
         char *text = NULL;
         json_writer_init(&w);
         json_object_begin(&w);
-        int r = result_effective_to_json(of, &w);
+        int r = result_effective_to_json(of, threads, &w);
         json_object_end(&w);
         if (r == 0)
                 (void) json_writer_steal(&w, &text, NULL);
@@ -47,10 +47,16 @@ static void test_of_a_run(void) {
                 {"{}", "no object", NULL},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second);
+                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second, NULL);
                 if (!text || !cases[i].effective ? text != cases[i].effective : strcmp(text, cases[i].effective) != 0)
                         CHECK_FAIL("case %zu: %s", i, text ? text : "refused");
         }
+}
+
+/* How many threads moved anything is the daemon's own count. */
+static void test_threads(void) {
+        _cleanup_free_ char *text = effective_of("{\"slots\":2,\"threads\":99}", "{}", "{\"server\":3,\"client\":4}");
+        CHECK_STRING(text, "{\"effective\":{\"slots\":2,\"threads\":{\"server\":3,\"client\":4}}}");
 }
 
 static void test_of_a_point(void) {
@@ -58,6 +64,9 @@ static void test_of_a_point(void) {
                 "{\"effective\":{\"chunk_bytes\":8192,\"rcvbuf_bytes\":1}}",
                 "{\"effective\":{\"chunk_bytes\":8192,\"rcvbuf_bytes\":2}}",
                 "{\"effective\":{\"chunk_bytes\":8192,\"rcvbuf_bytes\":1,\"huge_pages\":true}}",
+                "{\"effective\":{\"threads\":{\"server\":4}}}",
+                "{\"effective\":{\"threads\":{\"server\":3}}}",
+                "{\"effective\":{\"threads\":{\"server\":4}}}",
                 "{\"effective\":null}",
                 "{}",
                 "[]",
@@ -71,12 +80,14 @@ static void test_of_a_point(void) {
                 json_free(result);
         }
         CHECK_INT(effective_values_print(&v, &text), 0);
-        CHECK_STRING(text, "{\"chunk_bytes\":8192,\"rcvbuf_bytes\":[1,2],\"huge_pages\":true}");
+        CHECK_STRING(text, "{\"chunk_bytes\":8192,\"rcvbuf_bytes\":[1,2],\"huge_pages\":true,"
+                           "\"threads\":[{\"server\":4},{\"server\":3}]}");
         effective_values_deinit(&v);
 }
 
 int main(void) {
         RUN(test_of_a_run);
+        RUN(test_threads);
         RUN(test_of_a_point);
         return check_end();
 }

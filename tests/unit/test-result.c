@@ -3,6 +3,7 @@
 /* The flags that follow from two reports and nothing else. */
 
 #include "daemon/result.h"
+#include "schema/util.h"
 
 #include "check.h"
 #include "schema/json.h"
@@ -88,8 +89,26 @@ static void test_latency_reason(void) {
         }
 }
 
+/* A thread that was asked for and moved nothing was not used. */
+static void test_threads_in_use(void) {
+        struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
+        struct spec spec = {.verify = VERIFY_TOUCH};
+        struct run_order order = {.spec = &spec, .point = &point};
+        char object[] = "{}";
+        struct message_report a = {
+                .window_ns = 1000000000, .messages = 3, .bytes = 30, .effective = object, .counters = object};
+        struct message_thread used[3] = {{0, 1, 10, object}, {1, 1, 10, object}, {2, 1, 10, object}};
+        struct message_thread starved[3] = {{0, 1, 10, object}, {1, 0, 0, object}, {2, 2, 20, object}};
+        struct result r = {
+                .order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}, .threads = {used, starved}};
+        _cleanup_free_ char *text = NULL;
+        CHECK_INT(result_to_json(&r, &text), 0);
+        CHECK(strstr(text, "\"effective\":{\"threads\":{\"sender\":3,\"receiver\":2}}"));
+}
+
 int main(void) {
         RUN(test_above_memcpy_ceiling);
         RUN(test_latency_reason);
+        RUN(test_threads_in_use);
         return check_end();
 }
