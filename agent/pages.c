@@ -8,6 +8,7 @@
 #include "schema/json.h"
 #include "schema/util.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 /* One glance: a fraction of a millisecond, off the measured CPUs where there are others. */
 #define GLANCE_PAGES 1024u
 #define ERRORS_MAX 256
+#define PAGE_KINDS 5 /* that struct page_range names */
 
 #define HOME_UNKNOWN ((int16_t) -1)
 #define HOME_NODE 0x3ff
@@ -264,49 +266,125 @@ static void put_count(struct json_writer *w, const struct page_count *count, int
         json_member_u64(w, "moved", count->moved);
 }
 
-static void put_range(struct json_writer *w, struct page_range *range) {
-        struct page_count count = {};
-        int r = count_pages(range, &count);
+/* All pages of a kind, or those of one thread: with a ring, a pool or a file for each thread, ranges are very many. */
+struct page_sum {
+        const char *what;
+        uint64_t threads, ranges;
+        int error;
+        struct page_count count;
+        uint64_t of[SPEC_THREADS_MAX / 64]; /* threads that are among them */
+};
 
+static void sum_range(struct page_sum *sum, struct page_range *range) {
+        int r = count_pages(range, &sum->count);
+        uint64_t *of = &sum->of[range->thread / 64 % ELEMENTS(sum->of)], bit = UINT64_C(1) << (range->thread % 64);
+        sum->error = r < 0 ? r : sum->error;
+        sum->ranges++;
+        sum->threads += !(*of & bit);
+        *of |= bit;
+}
+
+static void add_sum(struct page_sum *into, const struct page_sum *s) {
+        into->threads += s->threads;
+        into->ranges += s->ranges;
+        into->error = s->error < 0 ? s->error : into->error;
+        into->count.total += s->count.total;
+        into->count.moved += s->count.moved;
+        for (size_t i = 0; i < ELEMENTS(s->count.nodes); i++)
+                into->count.nodes[i] += s->count.nodes[i];
+        for (size_t i = 0; i < ELEMENTS(s->count.absent); i++)
+                into->count.absent[i] += s->count.absent[i];
+        for (size_t i = 0; i < ELEMENTS(s->count.seen.bits); i++)
+                into->count.seen.bits[i] |= s->count.seen.bits[i];
+}
+
+/* Of one thread, or (thread NULL) of `threads`. */
+static void put_sum(struct json_writer *w, const struct page_sum *sum, const uint32_t *thread) {
         json_object_begin(w);
-        json_member_string(w, "what", range->what);
-        json_member_u64(w, "thread", range->thread);
-        put_count(w, &count, r);
+        json_member_string(w, "what", sum->what);
+        json_member_u64(w, thread ? "thread" : "threads", thread ? *thread : sum->threads);
+        if (sum->ranges > sum->threads)
+                json_member_u64(w, "ranges", sum->ranges);
+        put_count(w, &sum->count, sum->error);
         json_object_end(w);
 }
 
-/* All ranges of one kind together; how many they are stands in the place of the thread. */
-static void put_ranges_of(struct json_writer *w, struct page_list *list, const char *what) {
-        struct page_count count = {};
-        uint64_t threads = 0;
-        int r = 0;
-        for (size_t i = 0; i < list->n; i++)
-                if (strcmp(list->ranges[i].what, what) == 0) {
-                        int one = count_pages(&list->ranges[i], &count);
-                        r = one < 0 ? one : r;
-                        threads++;
-                }
-        json_object_begin(w);
-        json_member_string(w, "what", what);
-        json_member_u64(w, "threads", threads);
-        put_count(w, &count, r);
-        json_object_end(w);
+static bool is_alike(const struct page_range *a, const struct page_range *b, bool of_thread) {
+        return (!of_thread || a->thread == b->thread) && strcmp(a->what, b->what) == 0;
 }
 
-static bool is_first_of_kind(const struct page_list *list, size_t at) {
+static bool is_first(const struct page_list *list, size_t at, bool of_thread) {
         for (size_t i = 0; i < at; i++)
-                if (strcmp(list->ranges[i].what, list->ranges[at].what) == 0)
+                if (is_alike(&list->ranges[i], &list->ranges[at], of_thread))
                         return false;
         return true;
 }
 
-void page_list_put(struct page_list *list, bool together, struct json_writer *w) {
-        json_array_begin(w);
+/* What is like the range at `at`, of its thread or of all. */
+static void sum_alike(struct page_list *list, size_t at, bool of_thread, struct page_sum *ret) {
+        *ret = (struct page_sum){.what = list->ranges[at].what};
+        for (size_t i = at; i < list->n; i++)
+                if (is_alike(&list->ranges[i], &list->ranges[at], of_thread))
+                        sum_range(ret, &list->ranges[i]);
+}
+
+static struct page_sum *sum_of_kind(struct page_sum sums[PAGE_KINDS], const char *what) {
+        size_t i = 0;
+        while (i < PAGE_KINDS && sums[i].what && strcmp(sums[i].what, what) != 0)
+                i++;
+        assert(i < PAGE_KINDS);
+        sums[i].what = what;
+        return &sums[i];
+}
+
+/* A row for each kind and thread, and on the way the sums of each kind. */
+static void put_each(struct json_writer *w, struct page_list *list, struct page_sum sums[PAGE_KINDS]) {
+        struct page_sum sum;
         for (size_t i = 0; i < list->n; i++)
-                if (!together)
-                        put_range(w, &list->ranges[i]);
-                else if (is_first_of_kind(list, i))
-                        put_ranges_of(w, list, list->ranges[i].what);
+                if (is_first(list, i, true)) {
+                        sum_alike(list, i, true, &sum);
+                        put_sum(w, &sum, &list->ranges[i].thread);
+                        add_sum(sum_of_kind(sums, sum.what), &sum);
+                }
+}
+
+static void put_together(struct json_writer *w, struct page_list *list) {
+        struct page_sum sum;
+        for (size_t i = 0; i < list->n; i++)
+                if (is_first(list, i, false)) {
+                        sum_alike(list, i, false, &sum);
+                        put_sum(w, &sum, NULL);
+                }
+}
+
+/* 1: they are in *w; 0: they would take more than `most` bytes, and *sums have them. */
+static int try_each(struct json_writer *w, struct page_list *list, size_t most, struct page_sum sums[PAGE_KINDS]) {
+        _cleanup_free_ char *text = NULL;
+        _cleanup_(json_writer_deinit) struct json_writer each;
+        size_t length = 0;
+        json_writer_init(&each);
+        json_array_begin(&each);
+        put_each(&each, list, sums);
+        json_array_end(&each);
+        int r = json_writer_steal(&each, &text, &length);
+        if (r < 0 || length > most)
+                return r < 0 ? r : 0;
+        json_put_raw(w, text);
+        return 1;
+}
+
+void page_list_put(struct page_list *list, size_t most, struct json_writer *w) {
+        _cleanup_free_ struct page_sum *sums = most ? calloc(PAGE_KINDS, sizeof *sums) : NULL;
+        int r = !most ? 0 : sums ? try_each(w, list, most, sums) : -ENOMEM;
+        if (r < 0 && w->error == 0)
+                w->error = r;
+        if (r != 0)
+                return;
+        json_array_begin(w);
+        if (!sums)
+                put_together(w, list);
+        for (size_t i = 0; sums && i < PAGE_KINDS && sums[i].what; i++)
+                put_sum(w, &sums[i], NULL);
         json_array_end(w);
 }
 

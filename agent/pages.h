@@ -60,8 +60,9 @@ void page_list_glance(struct page_list *list);
  * (huge) was asked for them. */
 uint64_t pages_placed_together(bool huge);
 
-/* Looks at all pages and tells of them: an array with an object for each range, or (together) one for all ranges of a
- * kind, with the number of them as "threads" in the place of "thread". */
-void page_list_put(struct page_list *list, bool together, struct json_writer *w);
+/* Looks at all pages once and tells of them: an array with an object for each kind and thread; or, where that is more
+ * than `most` bytes of text, one for all of a kind, with the number of threads as "threads" in the place of "thread".
+ * "ranges" is how many pieces of memory these are, where a thread has several. most 0: together, however few. */
+void page_list_put(struct page_list *list, size_t most, struct json_writer *w);
 
 #endif

@@ -2,14 +2,17 @@
 
 /*
  * Reads the kernel's word on threads and pages. A worker reads its own affinity, policy and CPU while it rests; the
- * leader looks at the CPUs through /proc while loops run; pages are pages.c's.
+ * leader looks at the CPUs through /proc while loops run; pages are pages.c's, what is said of threads
+ * proof-threads.c's.
  */
 
 #include "agent/proof.h"
 
 #include "agent/agent.h"
 #include "agent/procfs.h"
+#include "agent/proof-threads.h"
 #include "schema/json.h"
+#include "schema/protocol.h"
 #include "schema/util.h"
 
 #include <dirent.h>
@@ -20,8 +23,11 @@
 
 #define STACK_LOOKED_AT (16u * 1024u) /* more than any loop uses */
 #define WORD (8 * sizeof(unsigned long))
-/* More threads than that are told of together where that loses nothing: packets have a limit. */
+/* More threads than that are told of together where that loses nothing; */
 #define LISTED_MAX 64u
+/* …and fewer where a packet would not take what is told of each: so much, beside the rest of its message. */
+#define PROOF_MAX (PROTOCOL_PACKET_MAX - 16u * 1024u)
+#define PAGES_MAX (PROOF_MAX / 2)
 
 static uintptr_t page_size(void) {
         return (uintptr_t) sysconf(_SC_PAGESIZE);
@@ -106,12 +112,6 @@ struct leader_proof {
         unsigned cpu;
 };
 
-/* The processes beside this one that the workload measures with; NULL and 0 where there are none. */
-static struct proof_member *members_of(const struct agent *a, uint32_t *ret_n) {
-        *ret_n = 0;
-        return a->workload && a->workload->members ? a->workload->members(a, ret_n) : NULL;
-}
-
 /* Which node a CPU is on: the directory of each CPU has a link to its node's. A kernel without NUMA has none. */
 static unsigned node_of_cpu(unsigned cpu) {
         char path[64];
@@ -155,7 +155,7 @@ static int take_member(struct agent *a, struct proof_member *m, uint32_t thread)
 
 static int take_members(struct agent *a) {
         uint32_t n;
-        struct proof_member *members = members_of(a, &n);
+        struct proof_member *members = proof_members(a, &n);
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < n; i++)
                 r = take_member(a, &members[i], a->n_workers + i);
@@ -164,7 +164,7 @@ static int take_members(struct agent *a) {
 
 void proof_look(struct agent *a) {
         uint32_t n;
-        struct proof_member *members = members_of(a, &n);
+        struct proof_member *members = proof_members(a, &n);
         unsigned cpu;
         for (uint32_t i = 0; i < a->n_workers; i++)
                 if (read_cpu(0, a->workers[i].tid, &cpu) == 0)
@@ -192,52 +192,10 @@ static void put_policy(struct json_writer *w, const struct thread_proof *p) {
         json_array_end(w);
 }
 
-static void put_migrations(struct json_writer *w, const struct thread_proof *p) {
-        if (p->migrations_error == 0) {
-                json_member_u64(w, "migrations", p->migrations - p->migrations_base);
-                return;
-        }
-        char reason[128];
-        (void) snprintf(reason, sizeof reason, "/proc/PID/sched: %s", strerrordesc_np(p->migrations_error));
-        json_member_null(w, "migrations");
-        json_member_string(w, "migrations_reason", reason);
-}
-
-static void put_thread(struct json_writer *w, uint32_t thread, pid_t tid, const struct thread_proof *p) {
-        struct cpumask seen = p->seen;
-        cpumask_merge(&seen, &p->looked);
-        json_object_begin(w);
-        json_member_u64(w, "thread", thread);
-        json_member_i64(w, "tid", tid);
-        json_put_key(w, "affinity");
-        cpumask_put(w, &p->affinity);
-        json_member_u64(w, "cpu", p->cpu);
-        json_member_u64(w, "node", p->node);
-        json_put_key(w, "cpus_seen");
-        cpumask_put(w, &seen);
-        put_migrations(w, p);
-        json_object_end(w);
-}
-
-/* Threads that were put nowhere prove nothing: of many such only some are listed. Pinned ones are all listed, and so is
- * every process beside this one. */
-static void put_threads(struct json_writer *w, const struct agent *a) {
-        uint32_t n = a->n_workers, n_members;
-        const struct proof_member *members = members_of(a, &n_members);
-        if (a->setup.placement.n_cpus == 0 && n > LISTED_MAX)
-                n = LISTED_MAX;
-        json_array_begin(w);
-        for (uint32_t i = 0; i < n; i++)
-                put_thread(w, i, a->workers[i].tid, &a->workers[i].proof);
-        for (uint32_t i = 0; i < n_members; i++)
-                put_thread(w, a->n_workers + i, members[i].pid, &members[i].proof);
-        json_array_end(w);
-}
-
 static int list_pages(struct agent *a) {
         struct page_list *list = &a->pages;
         uint32_t n_members;
-        const struct proof_member *members = members_of(a, &n_members);
+        const struct proof_member *members = proof_members(a, &n_members);
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];
@@ -279,21 +237,17 @@ static void put_leader(struct json_writer *w, const struct leader_proof *l) {
         json_object_end(w);
 }
 
-static void put_proof(struct json_writer *w, struct agent *a, const struct leader_proof *l) {
-        uint32_t n_members;
-        (void) members_of(a, &n_members);
+static void put_proof(struct json_writer *w, struct agent *a, const struct leader_proof *l, const char *pages,
+                      uint32_t listed) {
         json_object_begin(w);
         json_put_key(w, "affinity");
         cpumask_put(w, &a->affinity);
         json_put_key(w, "leader");
         put_leader(w, l);
         put_policy(w, &a->workers[0].proof);
-        json_put_key(w, "threads");
-        put_threads(w, a);
-        json_member_u64(w, "threads_total", a->n_workers + n_members);
+        proof_put_threads(w, a, listed);
         json_member_u64(w, "pages_placed_together", pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON));
-        json_put_key(w, "pages");
-        page_list_put(&a->pages, a->n_workers > LISTED_MAX, w);
+        json_member_raw(w, "pages", pages);
         if (a->pages.no_page_cache) {
                 json_member_null(w, "page_cache");
                 json_member_string(w, "page_cache_reason", a->pages.no_page_cache);
@@ -301,10 +255,44 @@ static void put_proof(struct json_writer *w, struct agent *a, const struct leade
         json_object_end(w);
 }
 
-int proof_to_json(struct agent *a, char **ret) {
-        struct leader_proof l;
+static int pages_to_json(struct agent *a, char **ret) {
         struct json_writer w;
-        size_t length;
+        json_writer_init(&w);
+        page_list_put(&a->pages, a->n_workers > LISTED_MAX ? 0 : PAGES_MAX, &w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+/* Threads that were put nowhere prove nothing one by one: of many such only some are listed so. Pinned ones are all, as
+ * long as there is room. */
+static int print_proof(struct agent *a, const struct leader_proof *l, const char *pages, char **ret) {
+        uint32_t total = proof_threads_total(a);
+        const uint32_t listed[] = {a->setup.placement.n_cpus == 0 && total > LISTED_MAX ? LISTED_MAX : total, 0};
+        size_t length = 0;
+        for (size_t i = 0; i < ELEMENTS(listed); i++) {
+                _cleanup_free_ char *text = NULL;
+                struct json_writer w;
+                json_writer_init(&w);
+                put_proof(&w, a, l, pages, listed[i]);
+                int r = json_writer_steal(&w, &text, &length);
+                json_writer_deinit(&w);
+                if (r < 0)
+                        return r;
+                if (length <= PROOF_MAX) {
+                        *ret = util_steal(&text);
+                        return 0;
+                }
+        }
+        return failure_set(&a->failure, EMSGSIZE,
+                           "the proof of where %" PRIu32 " threads are takes %zu bytes, and a message to the daemon "
+                           "has room for %u (its limit is %u)",
+                           total, length, PROOF_MAX, PROTOCOL_PACKET_MAX);
+}
+
+int proof_to_json(struct agent *a, char **ret) {
+        _cleanup_free_ char *pages = NULL;
+        struct leader_proof l;
 
         int r = check_policies(a);
         if (r == 0)
@@ -315,11 +303,7 @@ int proof_to_json(struct agent *a, char **ret) {
                 r = take_members(a);
         if (r == 0 && a->pages.n == 0)
                 r = list_pages(a);
-        if (r < 0)
-                return r;
-        json_writer_init(&w);
-        put_proof(&w, a, &l);
-        r = json_writer_steal(&w, ret, &length);
-        json_writer_deinit(&w);
-        return r;
+        if (r == 0)
+                r = pages_to_json(a, &pages);
+        return r < 0 ? r : print_proof(a, &l, pages, ret);
 }

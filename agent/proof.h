@@ -8,8 +8,10 @@
  * (pages.h), and the same of processes that a workload forks. The agent states, the daemon judges (daemon/placement.h).
  * The JSON is described at struct message_ready.
  *
- * With more than 64 threads the pages are summed per kind ("threads": how many, instead of "thread"), and of threads
- * that nobody pinned only the first 64 are listed; "threads_total" says how many there are.
+ * A packet has a limit, and what does not fit is told of many at once, never left out. With more than 64 threads, or
+ * where rows of each are too long, pages are summed per kind ("threads": how many, instead of "thread"). Threads that
+ * may be on the same CPUs are told of together ("threads_together"): behind the first 64 where nobody pinned them, else
+ * where a row of each is too long.
  *
  * Source: man 2 sched_getaffinity, getcpu, get_mempolicy, move_pages; man 5 proc (task/TID/stat, field processor;
  * task/TID/sched, se.nr_migrations).
@@ -66,7 +68,7 @@ int proof_take(struct worker *w);
 void proof_look(struct agent *a);
 
 /* The whole proof, workers at rest (having taken theirs), in the leader's thread. The first call lists the pages that
- * all later looks are at. malloc()ed JSON. 0; -ENOMEM; negative errno. */
+ * all later looks are at. malloc()ed JSON. 0; -ENOMEM; -EMSGSIZE with a->failure; negative errno. */
 int proof_to_json(struct agent *a, char **ret);
 
 #endif

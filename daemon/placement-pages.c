@@ -166,20 +166,20 @@ static int check_counted(struct memory *m, struct range *r, const struct json *n
         return e;
 }
 
-/* Whose it is: one thread's; or so many ranges of all threads together, which then stand for all of them. */
+/* Whose it is: one thread's; or that of so many threads together, which stands for all when that is all of them. */
 static int note_shown(struct memory *m, const struct range *r) {
         int64_t thread = -1, together = 0;
         if (verdict_number(r->json, "thread", &thread) == 0) {
                 if (thread < 0 || thread >= m->threads || thread >= SPEC_THREADS_MAX)
                         return verdict_bad(m->v, "the thread of pages");
-        } else if (verdict_number(r->json, "threads", &together) < 0 || together < 1) {
+        } else if (verdict_number(r->json, "threads", &together) < 0 || together < 1 || together > m->threads) {
                 return verdict_bad(m->v, "the thread of pages");
         }
         if (r->kind == KIND_OTHER)
                 return 0;
         if (thread >= 0)
                 m->shown[r->kind][thread] = true;
-        for (int64_t i = 0; together >= m->threads && i < m->threads && i < SPEC_THREADS_MAX; i++)
+        for (int64_t i = 0; together == m->threads && i < m->threads && i < SPEC_THREADS_MAX; i++)
                 m->shown[r->kind][i] = true;
         return 0;
 }

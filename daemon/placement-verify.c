@@ -51,10 +51,12 @@ struct share {
         const int32_t *cpus;
         size_t n;
         char text[64];
+        char who[64]; /* for messages */
 };
 
 static struct share share_of(const struct agent_placement *given, int64_t thread) {
         struct share s = {.cpus = given->cpus, .n = given->n_cpus, .text = ""};
+        (void) snprintf(s.who, sizeof(s.who), "thread %" PRId64, thread);
         if (!given->roam && given->n_cpus) {
                 s.cpus = &given->cpus[(size_t) thread % given->n_cpus];
                 s.n = 1;
@@ -65,7 +67,7 @@ static struct share share_of(const struct agent_placement *given, int64_t thread
 
 /* Every CPU in the list must be one of the share's. */
 static int check_within(const struct verdict *v, const struct json *list, const struct share *s, const char *member,
-                        const char *sentence, int64_t thread) {
+                        const char *sentence) {
         if (!list || json_type(list) != JSON_ARRAY || !json_first(list))
                 return verdict_bad(v, member);
         for (const struct json *item = json_first(list); item; item = json_next(item)) {
@@ -73,25 +75,25 @@ static int check_within(const struct verdict *v, const struct json *list, const 
                 if (json_as_i64(item, &cpu) < 0)
                         return verdict_bad(v, member);
                 if (s->n && !has_cpu(s->cpus, s->n, cpu))
-                        return verdict_say(v, -EPERM, "thread %" PRId64 " %s CPU %" PRId64 ", asked %s", thread,
-                                           sentence, cpu, s->text);
+                        return verdict_say(v, -EPERM, "%s %s CPU %" PRId64 ", asked %s", s->who, sentence, cpu,
+                                           s->text);
         }
         return 0;
 }
 
-static int check_affinity(const struct verdict *v, const struct json *list, const struct share *s, int64_t thread) {
-        int r = check_within(v, list, s, "affinity", "was allowed on", thread);
+static int check_affinity(const struct verdict *v, const struct json *list, const struct share *s) {
+        int r = check_within(v, list, s, "affinity", "was allowed on");
         if (r < 0 || s->n == 0)
                 return r;
         if (json_length(list) != s->n)
-                return verdict_say(v, -EPERM, "thread %" PRId64 " was allowed on %zu CPUs of the %zu asked (%s)",
-                                   thread, json_length(list), s->n, s->text);
+                return verdict_say(v, -EPERM, "%s was allowed on %zu CPUs of the %zu asked (%s)", s->who,
+                                   json_length(list), s->n, s->text);
         return 0;
 }
 
 /* A thread that may use one CPU and was moved has been elsewhere, even if nobody saw it there. Of a kernel that does
  * not count, that cannot be known. */
-static int check_migrations(const struct verdict *v, const struct json *proof, const struct share *s, int64_t thread) {
+static int check_migrations(const struct verdict *v, const struct json *proof, const struct share *s) {
         const struct json *count = json_get(proof, "migrations"), *reason = json_get(proof, "migrations_reason");
         const char *text = NULL;
         int64_t n = 0;
@@ -104,8 +106,8 @@ static int check_migrations(const struct verdict *v, const struct json *proof, c
         if (!count || json_as_i64(count, &n) < 0 || n < 0)
                 return verdict_bad(v, "migrations");
         if (s->n == 1 && n > 0)
-                return verdict_say(v, -EPERM, "thread %" PRId64 " was moved %" PRId64 " times, asked to stay on CPU %s",
-                                   thread, n, s->text);
+                return verdict_say(v, -EPERM, "%s was moved %" PRId64 " times, asked to stay on CPU %s", s->who, n,
+                                   s->text);
         return 0;
 }
 
@@ -115,33 +117,94 @@ static int check_thread(const struct verdict *v, const struct json *proof, int64
         if (json_type(proof) != JSON_OBJECT || verdict_number(proof, "thread", &thread) < 0 || thread != index)
                 return verdict_bad(v, "thread");
         const struct share s = share_of(v->given, thread);
-        int r = check_affinity(v, json_get(proof, "affinity"), &s, thread);
+        int r = check_affinity(v, json_get(proof, "affinity"), &s);
         if (r < 0)
                 return r;
         if (verdict_number(proof, "cpu", &cpu) < 0)
                 return verdict_bad(v, "cpu");
         if (s.n && !has_cpu(s.cpus, s.n, cpu))
-                return verdict_say(v, -EPERM, "thread %" PRId64 " was on CPU %" PRId64 ", asked %s", thread, cpu,
-                                   s.text);
-        r = check_within(v, json_get(proof, "cpus_seen"), &s, "cpus_seen", "ran on", thread);
-        return r < 0 ? r : check_migrations(v, proof, &s, thread);
+                return verdict_say(v, -EPERM, "%s was on CPU %" PRId64 ", asked %s", s.who, cpu, s.text);
+        r = check_within(v, json_get(proof, "cpus_seen"), &s, "cpus_seen", "ran on");
+        return r < 0 ? r : check_migrations(v, proof, &s);
 }
 
-static int check_threads(const struct verdict *v, const struct json *root, int64_t *ret_total) {
-        const struct json *threads = json_get(root, "threads");
-        int64_t index = 0;
+/* Threads that are told of together, held against what one of them was given. Where each has all of the CPUs, one
+ * stands for all. */
+static int check_company_of(const struct verdict *v, const struct json *company, int64_t thread, size_t n) {
+        struct share s = share_of(v->given, thread);
+        (void) snprintf(s.who, sizeof(s.who), "one of %zu threads (%" PRId64 " is one)", n, thread);
+        int r = check_affinity(v, json_get(company, "affinity"), &s);
+        if (r == 0)
+                r = check_within(v, json_get(company, "cpus"), &s, "cpus", "was on");
+        if (r == 0)
+                r = check_within(v, json_get(company, "cpus_seen"), &s, "cpus_seen", "ran on");
+        return r < 0 ? r : check_migrations(v, company, &s);
+}
 
+/* Threads that the proof has spoken of. */
+struct told {
+        bool of[SPEC_THREADS_MAX];
+        int64_t n;
+};
+
+static int tell(const struct verdict *v, struct told *t, int64_t thread) {
+        if (thread < 0 || thread >= (int64_t) SPEC_THREADS_MAX || t->of[thread])
+                return verdict_bad(v, "thread");
+        t->of[thread] = true;
+        t->n++;
+        return 0;
+}
+
+static int check_company(const struct verdict *v, const struct json *company, struct told *told) {
+        const struct json *threads = json_type(company) == JSON_OBJECT ? json_get(company, "threads") : NULL;
+        bool one_each = v->given->n_cpus > 0 && !v->given->roam;
         if (!threads || json_type(threads) != JSON_ARRAY || !json_first(threads))
-                return verdict_bad(v, "threads");
-        for (const struct json *thread = json_first(threads); thread; thread = json_next(thread)) {
-                int r = check_thread(v, thread, index++);
+                return verdict_bad(v, "threads_together");
+        for (const struct json *item = json_first(threads); item; item = json_next(item)) {
+                int64_t thread = -1;
+                int r = json_as_i64(item, &thread) < 0 ? verdict_bad(v, "threads_together") : tell(v, told, thread);
+                if (r == 0 && (item == json_first(threads) || one_each))
+                        r = check_company_of(v, company, thread, json_length(threads));
                 if (r < 0)
                         return r;
         }
-        int64_t total = index; /* of threads that were put nowhere some may be left out; of pinned ones none */
+        return 0;
+}
+
+static int check_together(const struct verdict *v, const struct json *root, struct told *told) {
+        const struct json *together = json_get(root, "threads_together");
+        if (together && (json_type(together) != JSON_ARRAY || !json_first(together)))
+                return verdict_bad(v, "threads_together");
+        for (const struct json *c = together ? json_first(together) : NULL; c; c = json_next(c)) {
+                int r = check_company(v, c, told);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Every thread is spoken of once: one by one from the first on, or with others. */
+static int check_threads(const struct verdict *v, const struct json *root, int64_t *ret_total) {
+        const struct json *threads = json_get(root, "threads");
+        struct told told = {.n = 0};
+
+        if (!threads || json_type(threads) != JSON_ARRAY ||
+            (!json_first(threads) && !json_get(root, "threads_together")))
+                return verdict_bad(v, "threads");
+        for (const struct json *thread = json_first(threads); thread; thread = json_next(thread)) {
+                int r = check_thread(v, thread, told.n);
+                if (r == 0)
+                        r = tell(v, &told, told.n);
+                if (r < 0)
+                        return r;
+        }
+        int r = check_together(v, root, &told);
+        if (r < 0)
+                return r;
+        int64_t total = told.n;
         if (json_get(root, "threads_total") && verdict_number(root, "threads_total", &total) < 0)
                 return verdict_bad(v, "threads_total");
-        if (total < index || (v->given->n_cpus && total != index))
+        if (total != told.n)
                 return verdict_bad(v, "some threads are missing");
         *ret_total = total;
         return 0;

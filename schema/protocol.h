@@ -136,12 +136,15 @@ struct message_counting {
  *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 15}, "absent": 1,
  *                  "absent_errors": {"ENOENT": 1}, "nodes_seen": [0], "moved": 0}]}
  *
- *      threads      all that are pinned, and at least some of the others; threads_total counts them all. Processes that
- *                   a workload forked come behind the agent's own.
+ *      threads      each thread, or the first of them, and behind the agent's own the processes that a workload forked
+ *      threads_together  all others, those together that may be on the same CPUs: [{"threads": [64, 65], "affinity":
+ *                   [0, 1], "cpus": [0, 1], "nodes": [0], "cpus_seen": [0, 1], "migrations": 3}], the lists those of
+ *                   all of them, migrations their sum. threads_total counts all that there are.
  *      migrations   since the thread was ready; null with migrations_reason on a kernel that does not tell
  *      what         "buffer", "stack", "ring", "semaphores", "page_cache"
  *      nodes        pages by node (move_pages(2)); null with reason on a kernel that does not tell. With very many
- *                   threads each kind is told of at once, with "threads" in the place of "thread".
+ *                   threads each kind is told of at once, with "threads", how many, in the place of "thread". "ranges"
+ *                   where a thread has several pieces of memory of a kind.
  *      nodes_seen   all nodes that any look, now or before, has found a page on
  *      moved        pages that were found on another node than at first
  *      pages_placed_together  of a huge page, where the kernel may place such; else 1

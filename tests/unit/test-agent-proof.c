@@ -267,10 +267,37 @@ static void test_many_bound_threads(void) {
         CHECK_INT(set_policy(MPOL_DEFAULT), 0);
 }
 
+/* Each thread's pool is many pieces of memory. */
+static void test_pools_of_many_threads(void) {
+        static const uint32_t threads[] = {64, 65};
+        char detail[PLACEMENT_DETAIL_MAX];
+        if (set_policy(MPOL_BIND) == -ENOSYS)
+                SKIP("a kernel without NUMA");
+        for (size_t i = 0; i < ELEMENTS(threads); i++) {
+                struct driver d;
+                struct driver_spec s = driver_spec_default(agent_path());
+                s.point.transport = TRANSPORT_TCP;
+                s.point.copy_mode = COPY_ZERO;
+                s.point.threads = threads[i];
+                s.point.message_size = 64;
+                s.messages = 10;
+                CHECK(run_well(&d, &s));
+                const char *proof = d.ends[END_FIRST].report.proof;
+                CHECK(strlen(proof) < (size_t) 64 * 1024);
+                CHECK_UINT(ranges_of(proof, "buffer"), threads[i] == 64 ? 64 : 1);
+                CHECK(strstr(proof, threads[i] == 64 ? "\"thread\":63,\"ranges\":" : "\"threads\":65,\"ranges\":"));
+                for (enum end end = END_FIRST; end < END_COUNT; end++)
+                        CHECK_INT(verify(&d, end, d.ends[end].report.proof, detail), 0);
+                driver_deinit(&d);
+        }
+        CHECK_INT(set_policy(MPOL_DEFAULT), 0);
+}
+
 int main(void) {
         RUN(test_bound_agents_prove_it);
         RUN(test_pages_of_files);
         RUN(test_many_bound_threads);
+        RUN(test_pools_of_many_threads);
         RUN(test_processes_of_a_ring);
         RUN(test_a_moved_process_is_found_out);
         RUN(test_a_process_moved_and_back_is_found_out);

@@ -36,11 +36,20 @@ static char *put(struct page_list *list, bool together) {
         struct json_writer w;
         char *text = NULL;
         json_writer_init(&w);
-        page_list_put(list, together, &w);
+        page_list_put(list, together ? 0 : SIZE_MAX, &w);
         if (json_writer_steal(&w, &text, NULL) < 0)
                 abort();
         json_writer_deinit(&w);
         return text;
+}
+
+static size_t rows_of(const char *text) {
+        size_t n = 0;
+        while ((text = strstr(text, "{\"what\"")) != NULL) {
+                text++;
+                n++;
+        }
+        return n;
 }
 
 /* A kernel without NUMA answers ENOSYS. */
@@ -98,6 +107,40 @@ static void test_moved_pages_are_counted(void) {
         CHECK(strstr(together, "\"moved\":2"));
         page_list_deinit(&list);
         CHECK_INT(munmap(p, 6 * page()), 0);
+}
+
+/* Pieces of a thread's memory are one row; rows that are too long are one for all threads, of which each counts once.
+ */
+static void test_many_ranges_are_summed(void) {
+        if (!can_tell())
+                SKIP("a kernel without NUMA");
+        struct page_list list = {};
+        unsigned char *p = map_pages(12);
+        for (unsigned i = 0; i < 12; i++)
+                CHECK_INT(page_list_add(&list, "buffer", i % 3, p + i * page(), page()), 0);
+        CHECK_INT(page_list_add(&list, "ring", 0, p, page()), 0);
+        list.ranges[4].homes[0] = ELSEWHERE;
+        _cleanup_free_ char *each = put(&list, false);
+        CHECK_UINT(rows_of(each), 4);
+        CHECK(strstr(each, "{\"what\":\"buffer\",\"thread\":0,\"ranges\":4,\"total\":4,"));
+        CHECK(strstr(each, "{\"what\":\"buffer\",\"thread\":2,\"ranges\":4,\"total\":4,"));
+        CHECK(strstr(each, "{\"what\":\"ring\",\"thread\":0,\"total\":1,"));
+        _cleanup_free_ char *together = put(&list, true);
+        CHECK_UINT(rows_of(together), 2);
+        CHECK(strstr(together, "{\"what\":\"buffer\",\"threads\":3,\"ranges\":12,\"total\":12,"));
+        CHECK(strstr(together, "\"moved\":1"));
+        /* a byte too long for rows of each: the same is said of all, from the same look */
+        for (size_t less = 0; less < 2; less++) {
+                struct json_writer w;
+                _cleanup_free_ char *text = NULL;
+                json_writer_init(&w);
+                page_list_put(&list, strlen(each) - less, &w);
+                CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
+                json_writer_deinit(&w);
+                CHECK_STRING(text, less ? together : each);
+        }
+        page_list_deinit(&list);
+        CHECK_INT(munmap(p, 12 * page()), 0);
 }
 
 /* A few pages are all looked at in one glance, very many in some; and what a glance saw is told of later. */
@@ -161,6 +204,7 @@ static void test_pages_placed_together(void) {
 int main(void) {
         RUN(test_absent_pages_say_why);
         RUN(test_moved_pages_are_counted);
+        RUN(test_many_ranges_are_summed);
         RUN(test_glances);
         RUN(test_pages_of_a_file);
         RUN(test_pages_placed_together);

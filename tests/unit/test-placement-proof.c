@@ -101,10 +101,92 @@ static void threads_where_they_were_put(void) {
                 {{.threads = THREAD("0", "[]", "1", "[1]")}, -EBADMSG, BROKEN "affinity"},
                 {{.threads = THREAD("0", "[1]", "\"1\"", "[1]")}, -EBADMSG, BROKEN "cpu"},
                 {{.threads = ""}, -EBADMSG, BROKEN "threads"},
+                {{.threads = THREAD("0", "[1]", "1", "[1]") "],\"threads_together\":["},
+                 -EBADMSG,
+                 BROKEN "threads_together"},
                 {{.total = "2"}, -EBADMSG, BROKEN "some threads are missing"},
                 {{.total = "0"}, -EBADMSG, BROKEN "some threads are missing"},
         };
         check_pinned(cases, ELEMENTS(cases));
+}
+
+#define COMPANY(threads, affinity, cpus, seen, times)                                                                  \
+        "{\"threads\":" threads ",\"affinity\":" affinity ",\"cpus\":" cpus ",\"nodes\":[0],\"cpus_seen\":" seen       \
+        ",\"migrations\":" times "}"
+#define BESIDE(first, companies) first "],\"threads_together\":[" companies
+
+/* Thread i has CPU 1 or CPU 3, or (roam) both; the first may be told of by itself. */
+static void check_companies(bool roam, const struct proof_case *cases, size_t n) {
+        int32_t cpus[] = {1, 3};
+        const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
+        const struct agent_placement given = {.cpus = cpus, .n_cpus = 2, .roam = roam};
+        for (size_t i = 0; i < n; i++) {
+                struct proof_case c = cases[i];
+                c.proof.affinity = "[1,3]";
+                c.proof.policy = "\"default\"";
+                c.proof.policy_nodes = "[]";
+                c.proof.pages = "";
+                check_proofs(&given, &point, END_FIRST, &c, 1);
+        }
+}
+
+static void threads_that_are_told_of_together(void) {
+        static const struct proof_case pinned[] = {
+                {{.threads = BESIDE(
+                          "", COMPANY("[0,2]", "[1]", "[1]", "[1]", "0") "," COMPANY("[1]", "[3]", "[3]", "[3]", "0")),
+                  .total = "3"},
+                 0,
+                 ""},
+                {{.threads = BESIDE(
+                          THREAD("0", "[1]", "1", "[1]"),
+                          COMPANY("[1,3]", "[3]", "[3]", "[3]", UNKNOWN) "," COMPANY("[2]", "[1]", "[1]", "[1]", "0")),
+                  .total = "4"},
+                 0,
+                 ""},
+                /* thread 1 has another CPU */
+                {{.threads = BESIDE("", COMPANY("[0,1]", "[1]", "[1]", "[1]", "0")), .total = "2"},
+                 -EPERM,
+                 "one of 2 threads (1 is one) was allowed on CPU 1, asked 3"},
+                {{.threads = BESIDE("", COMPANY("[0,2]", "[1]", "[1]", "[1,3]", "0") "," COMPANY("[1]", "[3]", "[3]",
+                                                                                                 "[3]", "0")),
+                  .total = "3"},
+                 -EPERM,
+                 "one of 2 threads (0 is one) ran on CPU 3, asked 1"},
+                {{.threads = BESIDE("", COMPANY("[0]", "[1]", "[1,3]", "[1]", "0")), .total = "1"},
+                 -EPERM,
+                 "one of 1 threads (0 is one) was on CPU 3, asked 1"},
+                {{.threads = BESIDE("", COMPANY("[0,2]", "[1]", "[1]", "[1]", "1")), .total = "3"},
+                 -EPERM,
+                 "one of 2 threads (0 is one) was moved 1 times"},
+                {{.threads = BESIDE("", COMPANY("[0,2]", "[1]", "[1]", "[1]", "0")), .total = "3"},
+                 -EBADMSG,
+                 BROKEN "some threads are missing"},
+                {{.threads = BESIDE("", COMPANY("[0,0]", "[1]", "[1]", "[1]", "0")), .total = "2"},
+                 -EBADMSG,
+                 BROKEN "thread"},
+                {{.threads = BESIDE(THREAD("0", "[1]", "1", "[1]"), COMPANY("[0]", "[1]", "[1]", "[1]", "0")),
+                  .total = "2"},
+                 -EBADMSG,
+                 BROKEN "thread"},
+                {{.threads = BESIDE("", COMPANY("[1024]", "[1]", "[1]", "[1]", "0")), .total = "1"},
+                 -EBADMSG,
+                 BROKEN "thread"},
+                {{.threads = BESIDE("", COMPANY("[]", "[1]", "[1]", "[1]", "0")), .total = "0"},
+                 -EBADMSG,
+                 BROKEN "threads_together"},
+                {{.threads = BESIDE("", COMPANY("[0]", "[1]", "[]", "[1]", "0")), .total = "1"},
+                 -EBADMSG,
+                 BROKEN "cpus"},
+                {{.threads = BESIDE("", "7"), .total = "0"}, -EBADMSG, BROKEN "threads_together"},
+        };
+        static const struct proof_case roaming[] = {
+                {{.threads = BESIDE("", COMPANY("[0,1]", "[1,3]", "[1,3]", "[1,3]", "9")), .total = "2"}, 0, ""},
+                {{.threads = BESIDE("", COMPANY("[0,1]", "[1]", "[1]", "[1]", "0")), .total = "2"},
+                 -EPERM,
+                 "one of 2 threads (0 is one) was allowed on 1 CPUs of the 2 asked (1,3)"},
+        };
+        check_companies(false, pinned, ELEMENTS(pinned));
+        check_companies(true, roaming, ELEMENTS(roaming));
 }
 
 static void leader_where_it_was_put(void) {
@@ -300,7 +382,9 @@ static void pages_of_all_threads_together(void) {
 #define TWO THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[3]", "3", "[3]")
         static const struct proof_case cases[] = {
                 {{.threads = TWO, .total = "2", .pages = TOGETHER("stack", "2") "," TOGETHER("buffer", "2")}, 0, ""},
-                {{.threads = TWO, .total = "2", .pages = TOGETHER("stack", "2") "," TOGETHER("buffer", "4")}, 0, ""},
+                {{.threads = TWO, .total = "2", .pages = TOGETHER("stack", "2") "," TOGETHER("buffer", "4")},
+                 -EBADMSG,
+                 BROKEN "the thread of pages"},
                 {{.threads = TWO, .total = "2", .pages = TOGETHER("stack", "2") "," TOGETHER("buffer", "1")},
                  -EPERM,
                  "where the buffer of thread 0 is was not shown"},
@@ -355,7 +439,10 @@ static void nothing_was_asked(void) {
 #define FREE .affinity = "[0,1]", .threads = THREAD("0", "[0,1]", "1", "[0,1]")
         static const struct proof_case cases[] = {
                 {{FREE, .policy = "\"default\"", .policy_nodes = "[]"}, 0, ""},
-                {{FREE, .policy = "\"default\"", .policy_nodes = "[]", .total = "100", .pages = ""}, 0, ""},
+                {{FREE, .policy = "\"default\"", .policy_nodes = "[]", .pages = ""}, 0, ""},
+                {{FREE, .policy = "\"default\"", .policy_nodes = "[]", .total = "100", .pages = ""},
+                 -EBADMSG,
+                 BROKEN "some threads are missing"},
                 {{FREE, .policy = "\"default\"", .policy_nodes = "[]",
                   .pages = RANGE("stack", "0", "4", "\"2\":4", "\"absent\":0,\"nodes_seen\":[1,2],\"moved\":4")},
                  0,
@@ -407,6 +494,7 @@ static void texts_that_are_no_proof(void) {
 
 int main(void) {
         RUN(threads_where_they_were_put);
+        RUN(threads_that_are_told_of_together);
         RUN(leader_where_it_was_put);
         RUN(policy_that_was_given);
         RUN(pages_where_they_were_put);

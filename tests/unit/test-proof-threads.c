@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Proofs of as many threads as there may be, on machines of any size and kernels that tell little: each fits into a
+ * packet, speaks of all threads, and passes the daemon's judgement; or is refused in words.
+ */
+
+#include "agent/agent.h"
+#include "agent/proof.h"
+#include "check.h"
+#include "daemon/placement.h"
+#include "schema/json.h"
+#include "schema/protocol.h"
+#include "schema/util.h"
+
+#include <stdlib.h>
+
+#define CPUS_MAX 1024u
+
+struct shape {
+        const char *name;
+        uint32_t threads;
+        unsigned cpus;
+        bool pinned, roam; /* one CPU each, in turn; all of them, and all were given */
+        int migrations_error;
+        size_t listed, together; /* elements expected of the two lists; listed 0 and together 0: refused */
+};
+
+static const struct shape shapes[] = {
+        {"one", 1, 1, true, false, 0, 1, 0},
+        {"pinned to a few", 1024, 4, true, false, 0, 1024, 0},
+        {"pinned to a few, not counted", 1024, 4, true, false, ENOENT, 0, 4},
+        {"pinned to each its own", 1024, 1024, true, false, 0, 1024, 0},
+        {"roaming over a few", 1024, 4, false, true, 0, 1024, 0},
+        {"roaming over many", 1024, 64, false, true, 0, 0, 1},
+        {"roaming over all", 1024, 1024, false, true, ENOENT, 0, 1},
+        {"few that roam over all", 64, 1024, false, true, 0, 0, 1},
+        {"put nowhere", 64, 4, false, false, 0, 64, 0},
+        {"many put nowhere", 1024, 4, false, false, 0, 64, 1},
+        {"many put nowhere of a large machine", 1024, 1024, false, false, ENOENT, 0, 1},
+        {"more to say than a packet takes", 1024, 1024, true, false, ENOENT, 0, 0},
+};
+
+static void place(struct thread_proof *p, const struct shape *s, uint32_t i) {
+        for (unsigned cpu = 0; cpu < s->cpus; cpu++)
+                if (!s->pinned || cpu == i % s->cpus)
+                        cpumask_add(&p->affinity, cpu);
+        p->cpu = i % s->cpus;
+        p->seen = p->affinity;
+        p->migrations_error = s->migrations_error;
+}
+
+static struct worker *workers_of(const struct shape *s) {
+        struct worker *workers = aligned_alloc(WORKER_LINE, s->threads * sizeof *workers);
+        if (!workers)
+                abort();
+        memset(workers, 0, s->threads * sizeof *workers);
+        for (uint32_t i = 0; i < s->threads; i++) {
+                workers[i].index = i;
+                workers[i].tid = 4000000 + (pid_t) i;
+                place(&workers[i].proof, s, i);
+        }
+        return workers;
+}
+
+static size_t length_of(const char *proof, const char *member) {
+        struct json *root = NULL;
+        if (json_parse(proof, strlen(proof), &root, NULL) < 0)
+                abort();
+        const struct json *list = json_get(root, member);
+        size_t n = list ? json_length(list) : 0;
+        json_free(root);
+        return n;
+}
+
+static int judge(const struct shape *s, const char *proof, char *ret_detail) {
+        int32_t cpus[CPUS_MAX];
+        struct agent_placement given = {.cpus = cpus, .n_cpus = s->pinned || s->roam ? s->cpus : 0, .roam = s->roam};
+        const struct point point = {.transport = TRANSPORT_PIPE, .message_size = 1, .threads = s->threads};
+        bool unknown = false;
+        for (unsigned i = 0; i < s->cpus; i++)
+                cpus[i] = (int32_t) i;
+        return placement_verify(&given, &point, END_FIRST, proof, &unknown, ret_detail);
+}
+
+static void check_shape(const struct shape *s) {
+        char detail[PLACEMENT_DETAIL_MAX] = "";
+        struct worker *workers = workers_of(s);
+        struct agent a = {.n_workers = s->threads, .workers = workers};
+        a.setup.placement.n_cpus = s->pinned || s->roam ? s->cpus : 0;
+        for (unsigned cpu = 0; cpu < s->cpus; cpu++)
+                cpumask_add(&a.affinity, cpu);
+        _cleanup_free_ char *proof = NULL;
+        int r = proof_to_json(&a, &proof);
+        page_list_deinit(&a.pages);
+        free(workers);
+        if (s->listed + s->together == 0) {
+                CHECK_INT(r, -EMSGSIZE);
+                CHECK(strstr(a.failure.detail, "of where 1024 threads are takes "));
+                CHECK(strstr(a.failure.detail, "its limit is 131072"));
+                return;
+        }
+        CHECK_INT(r, 0);
+        CHECK(strlen(proof) < PROTOCOL_PACKET_MAX - 8192);
+        size_t listed = length_of(proof, "threads"), together = length_of(proof, "threads_together");
+        if (listed != s->listed || together != s->together)
+                CHECK_FAIL("%s: %zu listed, %zu together", s->name, listed, together);
+        if (judge(s, proof, detail) < 0)
+                CHECK_FAIL("%s: %s", s->name, detail);
+}
+
+static void proofs_fit_into_a_packet(void) {
+        for (size_t i = 0; i < ELEMENTS(shapes); i++)
+                check_shape(&shapes[i]);
+}
+
+/* One among a thousand that was elsewhere is found out, told of together or not. */
+static void one_of_many_is_found_out(void) {
+        static const int errors[] = {0, ENOENT};
+        for (size_t i = 0; i < ELEMENTS(errors); i++) {
+                struct shape s = shapes[1];
+                char detail[PLACEMENT_DETAIL_MAX] = "";
+                s.migrations_error = errors[i];
+                struct worker *workers = workers_of(&s);
+                struct agent a = {.n_workers = s.threads, .workers = workers};
+                a.setup.placement.n_cpus = s.cpus;
+                cpumask_add(&a.affinity, 0);
+                cpumask_add(&workers[1001].proof.looked, 3);
+                _cleanup_free_ char *proof = NULL;
+                CHECK_INT(proof_to_json(&a, &proof), 0);
+                page_list_deinit(&a.pages);
+                free(workers);
+                CHECK_INT(judge(&s, proof, detail), -EPERM);
+                CHECK_STRING(detail, errors[i] ? "one of 256 threads (1 is one) ran on CPU 3, asked 1"
+                                               : "thread 1001 ran on CPU 3, asked 1");
+        }
+}
+
+int main(void) {
+        RUN(proofs_fit_into_a_packet);
+        RUN(one_of_many_is_found_out);
+        return check_end();
+}
