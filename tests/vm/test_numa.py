@@ -188,7 +188,7 @@ def tuned(lab: Lab):
 
 
 def test_balancing_is_switched_for_the_run_and_put_back(tuned: Lab):
-    spec = {"transport": "pipe", "duration_seconds": 2, "require": {"numa_balancing": True}}
+    spec = {"transport": "pipe", "duration_seconds": 8, "require": {"numa_balancing": True}}
     experiment = tuned.post({**spec, "tune": {"numa_balancing": True}})
     tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ]")
     assert tuned.wait(experiment)["state"] == "done"
