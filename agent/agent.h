@@ -53,6 +53,7 @@ struct agent {
         uint64_t clock_cost_ns;    /* of the pair of clock reads round a message; 0: not measured here */
         struct page_list pages;    /* the leader's: what the proof looks at */
         struct counters *counters; /* the leader's: opened when the workers are ready */
+        int uncounted;             /* negative errno: the daemon gave no answer on counters; no more is asked */
         struct window window;
         struct failure failure; /* the leader's */
 };

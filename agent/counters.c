@@ -1,32 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A set of hardware events per worker. They are opened by the leader, after it has left the workers' descriptor table
- * (leader.c), so that theirs stays as it was. A capability that an administrator may want the daemon to have for this,
- * CAP_PERFMON, would have to reach the leader through the run's user namespace, which it cannot: what an unprivileged
- * process may count is set by kernel.perf_event_paranoid, and the reason says so.
+ * A set of hardware events per worker. The leader asks the daemon for them, thread by thread, after it has left the
+ * workers' descriptor table (leader.c), so that theirs stays as it was.
  */
 
 #include "agent/counters.h"
 
 #include "agent/agent.h"
 #include "schema/json.h"
+#include "schema/perf-pass.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define SPARE 4u /* descriptors that counting leaves to the leader, who opens files below /proc */
+#define ANSWER_NS (2 * NSEC_PER_SEC) /* well within what the daemon allows for all of set-up */
+#define SPARE 4u                     /* descriptors that counting leaves to the leader, who opens files below /proc */
 
 struct counters {
         struct agent *agent;
         uint32_t n;
+        struct perf_source source;
         struct perf_set sets[];
 };
 
-const struct perf_source *counters_source(const struct agent *a) {
-        return a->setup.point.workload == WORKLOAD_CONTEXT_SWITCH ? &perf_source_none : &perf_source_kernel;
+static void ask_daemon(void *userdata, pid_t tid, struct perf_handles *ret) {
+        struct agent *a = userdata;
+        if (!a->uncounted)
+                a->uncounted = perf_pass_ask(a->control_fd, tid, util_now_ns() + ANSWER_NS, ret);
+        if (a->uncounted)
+                perf_handles_fill(ret, a->uncounted);
+}
+
+struct perf_source counters_source(struct agent *a) {
+        if (a->setup.point.workload == WORKLOAD_CONTEXT_SWITCH)
+                return perf_source_none;
+        return (struct perf_source){
+                .open = ask_daemon, .read = perf_source_kernel.read, .close = perf_source_kernel.close, .userdata = a};
 }
 
 int counters_new(struct agent *a, const struct perf_source *source, struct counters **ret) {
@@ -38,13 +50,16 @@ int counters_new(struct agent *a, const struct perf_source *source, struct count
                                    a->n_workers);
         c->agent = a;
         c->n = a->n_workers;
+        c->source = *source;
         for (uint32_t i = 0; i < SPARE; i++)
                 spare[i] = fcntl(a->event_fd, F_DUPFD_CLOEXEC, 0);
         for (uint32_t i = 0; i < c->n; i++)
-                perf_set_init(&c->sets[i], source, a->workers[i].tid);
+                perf_set_init(&c->sets[i], &c->source, a->workers[i].tid);
         for (uint32_t i = 0; i < SPARE; i++)
                 (void) util_close(spare[i]);
         *ret = c;
+        if (a->uncounted == -EBADMSG)
+                return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: counters were due");
         return 0;
 }
 

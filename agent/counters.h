@@ -3,8 +3,8 @@
 #define IPCLAB_AGENT_COUNTERS_H
 
 /*
- * All counters of the workers, thread by thread: the kernel's accounts (usage.h) and the hardware's (perf.h). The
- * sampler reads them right after the message counts at the window's begin, at each sample and at its end, and
+ * All counters of the workers, thread by thread: the kernel's accounts (usage.h) and the hardware's (schema/perf.h).
+ * The sampler reads them right after the message counts at the window's begin, at each sample and at its end, and
  * subtracts; the measured threads do nothing for it.
  */
 
@@ -29,11 +29,12 @@ struct counters_totals {
 };
 
 /* Opens what can be had for each worker, from `source`. The threads exist. What cannot be had, up to a descriptor for
- * each event of a thousand threads, is no failure. 0; negative errno with a->failure. */
+ * each event of a thousand threads, is no failure, nor is a daemon that gives no answer; one that says something else
+ * is. 0; negative errno with a->failure. */
 int counters_new(struct agent *a, const struct perf_source *source, struct counters **ret);
 void counters_free(struct counters *c); /* NULL-safe */
-/* The source for a workload: none where counting would be what is measured. */
-const struct perf_source *counters_source(const struct agent *a);
+/* The source for the workload: the daemon, or none where counting would be what is measured. */
+struct perf_source counters_source(struct agent *a);
 
 int counters_read(struct counters *c, uint32_t thread, struct counters_reading *ret); /* as counters_new() */
 /* *into += later - earlier */

@@ -251,7 +251,8 @@ static int prepare_workers(struct agent *a) {
         if (unshare(CLONE_FILES) < 0)
                 return failure_set(&a->failure, errno, "the leader cannot have descriptors of its own: %s",
                                    strerrordesc_np(errno));
-        return counters_new(a, counters_source(a), &a->counters);
+        struct perf_source source = counters_source(a);
+        return counters_new(a, &source, &a->counters);
 }
 
 static int say_ready(struct agent *a) {
@@ -267,15 +268,17 @@ static int say_ready(struct agent *a) {
 }
 
 static int hear_start(struct agent *a, uint64_t *ret_start_ns) {
+        uint64_t deadline_ns = util_now_ns() + LEADER_START_NS;
         struct message m;
-        int r = leader_wait(a, util_now_ns() + LEADER_START_NS, LEADER_CONTROL);
-        if (r == 0)
-                return failure_set(&a->failure, ETIMEDOUT, "the daemon gave no start in time");
-        if (r < 0)
-                return r;
-        r = hear(a, &m, util_now_ns() + LEADER_SEND_NS);
-        if (r < 0)
-                return r;
+        do {
+                int r = leader_wait(a, deadline_ns, LEADER_CONTROL);
+                if (r == 0)
+                        return failure_set(&a->failure, ETIMEDOUT, "the daemon gave no start in time");
+                if (r > 0)
+                        r = hear(a, &m, util_now_ns() + LEADER_SEND_NS);
+                if (r < 0)
+                        return r;
+        } while (m.type == MESSAGE_COUNTING && a->uncounted); /* an answer that came too late */
         bool start = m.type == MESSAGE_START;
         if (start)
                 *ret_start_ns = m.start.start_ns;

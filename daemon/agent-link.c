@@ -9,6 +9,7 @@
 #include "daemon/agent-link.h"
 
 #include "daemon/log.h"
+#include "schema/perf-pass.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
@@ -157,7 +158,7 @@ static void deadline_passed(struct agent_link *l) {
 
 static void out_of_turn(struct agent_link *l, const struct message *m) {
         static const char *const expected[] = {
-                [AGENT_STARTED] = "hello",    [AGENT_SETTING_UP] = "ready",
+                [AGENT_STARTED] = "hello",    [AGENT_SETTING_UP] = "count or ready",
                 [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, sample, thread or report",
                 [AGENT_REPORTED] = "nothing", [AGENT_LEAVING] = "nothing",
                 [AGENT_FAILED] = "nothing"};
@@ -178,6 +179,19 @@ static void take_hello(struct agent_link *l, const struct message *m) {
         }
         l->state = AGENT_SETTING_UP;
         deadline_or_fail(l, l->heard_ns + ready_allowed(l->setup));
+}
+
+/* Opening takes some milliseconds at the most, and nothing is measured yet. */
+static void take_count(struct agent_link *l, const struct message *m) {
+        if (l->n_counted == l->setup->point.threads) {
+                fail(l, AGENT_BROKE_PROTOCOL, "asks for the counters of more than its %" PRIu32 " threads",
+                     l->setup->point.threads);
+                return;
+        }
+        l->n_counted++;
+        int r = perf_pass_answer(l->control_fd, &perf_source_kernel, l->pid, m->count.tid);
+        if (r < 0 && r != -ECONNRESET) /* who has hung up is dealt with as such */
+                fail(l, AGENT_BROKE_PROTOCOL, "cannot be given its counters: %s", strerrordesc_np(-r));
 }
 
 static void take_sample(struct agent_link *l, struct message *m) {
@@ -245,7 +259,9 @@ static void take(struct agent_link *l, struct message *m) {
                 l->state = AGENT_READY;
                 (void) set_deadline(l, UINT64_MAX);
                 l->ops->ready(l->userdata, l);
-        } else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_ALIVE)
+        } else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_COUNT)
+                take_count(l, m);
+        else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_ALIVE)
                 return; /* does not move the deadline of ready */
         else if (l->state == AGENT_RUNNING && (m->type == MESSAGE_ALIVE || m->type == MESSAGE_SAMPLE ||
                                                m->type == MESSAGE_THREAD || m->type == MESSAGE_REPORT))

@@ -73,6 +73,7 @@ struct agent_link {
         uint64_t deadline_ns; /* of the next message, UINT64_MAX: none */
         uint64_t packets;
         uint32_t *next_second; /* per thread */
+        uint32_t n_counted;    /* threads whose counters were asked for */
         bool hung_up;
 };
 

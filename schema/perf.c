@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Opening, reading and subtracting perf events. Owns the descriptors of a perf_set. Called by the agent's
- * leader.
+ * Opening, reading and subtracting perf events. Owns the descriptors of a perf_set. Opening is called by the daemon,
+ * the rest by the agent's leader.
  */
 
 #include "schema/perf.h"
@@ -170,8 +170,14 @@ static const char *reason_of(int error) {
                 return "this machine has no such counter (a virtual machine often has none)";
         case EACCES:
         case EPERM:
-                return "not allowed to agents, which have no capability: kernel.perf_event_paranoid is above 1 (sysctl "
-                       "kernel.perf_event_paranoid=1 allows it), or a seccomp filter forbids it";
+                return "not allowed to ipclabd: kernel.perf_event_paranoid is above 1 and it has no CAP_PERFMON, which "
+                       "its "
+                       "service has (sysctl kernel.perf_event_paranoid=1 allows it to all), or a seccomp filter "
+                       "forbids it";
+        case ESRCH:
+                return "refused by ipclabd: the thread is none of this agent's, or has ended";
+        case ETIMEDOUT:
+                return "ipclabd did not open the counters in time";
         case ENOSYS:
                 return "this kernel has no perf_event_open";
         case EMFILE:

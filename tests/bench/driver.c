@@ -5,6 +5,7 @@
 #include "tests/bench/driver.h"
 
 #include "schema/json.h"
+#include "schema/perf-pass.h"
 #include "schema/ring-layout.h"
 #include "schema/util.h"
 
@@ -39,6 +40,7 @@ struct driver_spec driver_spec_default(const char *agent) {
                 .interval_ns = NSEC_PER_SEC,
                 .cpus = {-1, -1},
                 .peer_fds = {-1, -1},
+                .perf = &perf_source_kernel,
         };
 }
 
@@ -219,10 +221,28 @@ static void take_sample(struct driver_end *e, const struct message_sample *s) {
                 histogram_add(&e->latency, s->latency);
 }
 
+static void answer_count(struct driver *d, struct driver_end *e) {
+        if (e->count_tid) /* should it be gone, that is heard next */
+                (void) perf_pass_answer(e->control_fd, d->spec.perf, e->pid, e->count_tid);
+        e->count_tid = 0;
+}
+
+static void take_count(struct driver *d, struct driver_end *e, const struct message_count *m) {
+        e->count_tid = m->tid;
+        e->counted++;
+        if (d->spec.counters == COUNTERS_GIVEN)
+                answer_count(d, e);
+}
+
 /* Keeps what one packet says. */
-static void take(struct driver_end *e, struct message *m) {
+static void take(struct driver *d, struct driver_end *e, struct message *m) {
         switch (m->type) {
+        case MESSAGE_COUNT:
+                take_count(d, e, &m->count);
+                break;
         case MESSAGE_READY:
+                if (d->spec.counters == COUNTERS_GIVEN_LATE)
+                        answer_count(d, e);
                 e->ready = true;
                 e->proof = util_steal(&m->ready.proof);
                 e->effective = util_steal(&m->ready.effective);
@@ -269,7 +289,7 @@ static int hear(struct driver *d, enum end end) {
         }
         if (r < 0)
                 return complain(d, -r, detail[0] ? detail : "message_receive");
-        take(e, &m);
+        take(d, e, &m);
         return 0;
 }
 

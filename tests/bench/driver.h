@@ -18,6 +18,8 @@ struct driver_end {
         int control_fd;
         const char *role;
         bool ready, reported, failed, gone; /* gone: hung up */
+        int32_t count_tid;                  /* of an agent whose question has no answer yet; 0: there is none */
+        uint32_t counted;                   /* threads whose counters it asked for */
         int status;                         /* of waitpid, after driver_close() */
         char *proof, *effective;            /* from ready */
         struct message_report report;
@@ -44,6 +46,8 @@ struct driver_spec {
         int cpus[END_COUNT];      /* given to the agent and set before exec; -1: not pinned */
         int real_cpus[END_COUNT]; /* what is set before exec instead, where `lie` is true */
         bool lie;
+        const struct perf_source *perf;                                            /* of the agents' counters */
+        enum { COUNTERS_GIVEN, COUNTERS_GIVEN_LATE, COUNTERS_NOT_GIVEN } counters; /* late: once an agent is ready */
         int peer_fds[END_COUNT]; /* -1: a socketpair; else the agent's side, owned by the driver from then on */
 };
 

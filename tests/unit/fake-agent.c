@@ -6,6 +6,7 @@
  * role that misbehaves, and how; the other role behaves. See test-runner.c for the wishes.
  */
 
+#include "schema/perf-pass.h"
 #include "schema/protocol.h"
 #include "schema/util.h"
 
@@ -119,8 +120,33 @@ static void report(uint64_t window) {
         message_deinit(&m);
 }
 
+/* What is refused is refused with ESRCH; what this machine cannot count, or the daemon may not, has other reasons. */
+static void count(pid_t tid, bool own) {
+        struct perf_handles handles;
+        if (perf_pass_ask(AGENT_CONTROL_FD, tid, util_now_ns() + 5 * NSEC_PER_SEC, &handles) < 0)
+                _exit(95);
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        if ((handles.of[event][mode] != -ESRCH) != own)
+                                give_up(EPROTO, own ? "its own thread was refused" : "a stranger's thread was not");
+}
+
+static void be_counted(void) {
+        if (wished("counts-itself") || wished("counts-too-much"))
+                count(getpid(), true);
+        if (wished("counts-too-much"))
+                say(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
+        if (wished("counts-the-daemon"))
+                count(getppid(), false);
+        if (wished("counts-init"))
+                count(1, false);
+        if (wished("counts-nobody"))
+                count(INT32_MAX, false);
+}
+
 static void be_ready(void) {
         struct message m = {.type = MESSAGE_READY};
+        be_counted();
         if (wished("early-report"))
                 report(0);
         if (wished("litter"))
@@ -149,6 +175,8 @@ static void wait_until(uint64_t until_ns) {
 }
 
 static void misbehave_in_window(void) {
+        if (wished("counts-late"))
+                say(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
         if (wished("killed"))
                 raise(SIGKILL);
         if (wished("stops"))
@@ -198,6 +226,8 @@ int main(int argc, char **argv) {
         read_wish(argv[1]);
         if (wished("silent-hello"))
                 sleep_ns(20 * NSEC_PER_SEC);
+        if (wished("counts-at-once"))
+                say(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
         if (wished("wrong-version"))
                 say_raw("{\"v\":99,\"type\":\"hello\",\"pid\":\"1\"}");
         if (wished("wrong-pid"))

@@ -182,7 +182,10 @@ static const struct bad_case {
         {"sender.wrong-version", "sender (pid %d) sent what is no message", 1},
         {"receiver.wrong-pid", "receiver (pid %d) claims to be pid", 1},
         {"receiver.dies-in-setup", "receiver (pid %d) was killed by signal 6 (SIGABRT) while it set up", 1},
-        {"sender.early-report", "it sent \"report\" where ready was expected", 1},
+        {"sender.early-report", "it sent \"report\" where count or ready was expected", 1},
+        {"sender.counts-too-much", "sender (pid %d) asks for the counters of more than its 1 threads", 1},
+        {"receiver.counts-at-once", "it sent \"count\" where hello was expected", 1},
+        {"receiver.counts-late", "receiver (pid %d) spoke out of turn: it sent \"count\"", 1.5},
         {"sender.lies-at-ready", "placement_violated: sender: ", 1},
         {"receiver.ready-twice", "receiver (pid %d) spoke out of turn", 1},
         {"sender.killed", "sender (pid %d) was killed by signal 9 (SIGKILL) in second 0", 1.5},
@@ -381,6 +384,22 @@ static void uncounted_migrations_are_flagged(void) {
         run_verdict_deinit(&verdict);
 }
 
+/* The daemon's own thread, its neighbour's, and one that nobody has: nothing is opened, and the run goes on. */
+static void counters_are_an_agents_own(void) {
+        static const char *const wishes[] = {"sender.counts-itself", "sender.counts-the-daemon", "receiver.counts-init",
+                                             "receiver.counts-nobody"};
+        for (size_t i = 0; i < ELEMENTS(wishes); i++) {
+                struct order o;
+                make_order(&o);
+                unsigned descriptors = count_entries("/proc/self/fd");
+                CHECK(run_order(&o.run, wishes[i], UINT64_MAX, STATE_FAILED) > 0);
+                CHECK_STRING(verdict.error ? verdict.error : "", "");
+                CHECK_INT(verdict.state, STATE_DONE);
+                CHECK_UINT(count_entries("/proc/self/fd"), descriptors);
+                run_verdict_deinit(&verdict);
+        }
+}
+
 static void counted_runs_must_agree(void) {
         struct order o;
         make_order(&o);
@@ -493,6 +512,7 @@ int main(void) {
         RUN(good_run_has_the_receivers_figures);
         RUN(ends_that_differ_are_flagged);
         RUN(uncounted_migrations_are_flagged);
+        RUN(counters_are_an_agents_own);
         RUN(counted_runs_must_agree);
         RUN(litter_is_removed);
         RUN(children_of_an_agent_end_with_the_run);
