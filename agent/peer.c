@@ -94,7 +94,8 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
         for (;;) {
                 struct msghdr m = {
                         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-                ssize_t n = recvmsg(a->peer_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+                /* MSG_TRUNC: the packet's own length, also where it is longer than the room for it */
+                ssize_t n = recvmsg(a->peer_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
                 if (n > 0) {
                         *ret_n_fds = take_fds(&m, fds);
                         if (n != sizeof *ret || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
