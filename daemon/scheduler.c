@@ -520,6 +520,16 @@ static int on_look(sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* A new source for each look: sd-event serves who has waited longest, and takes a defer source to wait since it was
+ * made and not since it was last switched on. The same one again and again would leave nobody else a turn while one run
+ * fails after the other. */
+static int look_soon(struct scheduler *s) {
+        if (sd_event_source_get_enabled(s->look, NULL) > 0)
+                return 0;
+        s->look = sd_event_source_disable_unref(s->look);
+        return sd_event_add_defer(s->o.event, &s->look, on_look, s);
+}
+
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         struct scheduler *s = userdata;
         (void) source;
@@ -535,7 +545,7 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static int add_sources(struct scheduler *s) {
         sd_event *event = s->o.event;
-        int e = sd_event_add_defer(event, &s->look, on_look, s);
+        int e = look_soon(s);
         if (e >= 0)
                 e = sd_event_add_time(event, &s->flush, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_flush, s);
         if (e >= 0)
@@ -593,7 +603,7 @@ void scheduler_free(struct scheduler *s) {
 }
 
 void scheduler_kick(struct scheduler *s) {
-        int e = sd_event_source_set_enabled(s->look, SD_EVENT_ONESHOT);
+        int e = look_soon(s);
         if (e < 0)
                 log_error("the queue cannot be looked at: %s", strerrordesc_np(-e));
 }

@@ -14,6 +14,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -71,7 +73,7 @@ static int submit(const char *text, int64_t *ret) {
         struct spec *spec = NULL;
         struct refusal r = {0};
         struct point_list points = {0};
-        uint32_t order[16];
+        static uint32_t order[SPEC_RUNS_MAX];
         int e = spec_parse(text, strlen(text), &spec, &r);
         if (e == 0)
                 e = spec_points(spec, &points, &r);
@@ -190,6 +192,48 @@ static void impossible_placement_fails_the_run(void) {
         CHECK(wait_state(id, STATE_FAILED, 10));
         (void) state_of(id, error, sizeof(error));
         CHECK(strstr(error, "8000") != NULL);
+        end();
+}
+
+/* What else comes in by the loop: a request to cancel, which takes a few turns to be read. */
+struct caller {
+        int64_t id;
+        unsigned turns;
+};
+
+static int on_caller(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct caller *c = userdata;
+        int64_t running = 0;
+        (void) fd;
+        (void) events;
+        if (++c->turns < 5)
+                return 0;
+        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        return store_cancel_experiment(store, c->id, &running);
+}
+
+static void runs_that_fail_at_once_leave_others_their_turn(void) {
+        struct caller caller = {0};
+        sd_event_source *source = NULL;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"repetitions\":1000,\"placement\":"
+                              "{\"initiator\":{\"cpu\":8000},\"responder\":{\"cpu\":0}}}",
+                         &caller.id),
+                  0);
+        CHECK(wait_state(caller.id, STATE_RUNNING, 5));
+        int fd = eventfd(1, EFD_CLOEXEC);
+        CHECK(sd_event_add_io(host.event, &source, fd, EPOLLIN, on_caller, &caller) >= 0);
+        bool cancelled = wait_state(caller.id, STATE_CANCELLED, 10);
+        (void) sd_event_source_disable_unref(source);
+        (void) util_close(fd);
+        CHECK(cancelled);
+        struct run_record *runs;
+        size_t n, failed = 0;
+        CHECK_INT(store_runs(store, caller.id, 0, 1000, &runs, &n), 0);
+        for (size_t i = 0; i < n; i++)
+                failed += runs[i].state == STATE_FAILED;
+        CHECK(failed > 0 && failed < 100);
+        store_runs_free(runs, n);
         end();
 }
 
@@ -384,6 +428,7 @@ int main(void) {
         RUN(failed_run_does_not_hold_the_next);
         RUN(precondition_that_does_not_hold_fails_the_run);
         RUN(impossible_placement_fails_the_run);
+        RUN(runs_that_fail_at_once_leave_others_their_turn);
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
         RUN(machine_is_looked_at_before_a_run);
