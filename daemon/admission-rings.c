@@ -82,18 +82,36 @@ static int check_huge_group(struct asked *a) {
                             "them: sysctl vm.hugetlb_shm_group=GID)");
 }
 
+/* The ring that has no more than one message at a time; 0: the options can ask for none that small, or it is too large,
+ * too. */
+static uint64_t least_ring_that_fits(struct asked *a, const struct ring_layout *l, uint64_t have) {
+        struct transport_options o = a->spec->options;
+        if (o.ring_bytes)
+                return 0;
+        for (o.ring_bytes = RING_BYTES_MIN; o.ring_bytes < l->slot_bytes;)
+                o.ring_bytes *= 2;
+        bool fits = o.ring_bytes <= RING_BYTES_MAX &&
+                    ring_layout_of(a->p, &o, (uint64_t) sysconf(_SC_PAGESIZE)).area_bytes <= have;
+        return fits ? o.ring_bytes : 0;
+}
+
 /* What they lie in: free space of a file system, kernel.shmmax, memory. */
 static int check_carrier(struct asked *a, const struct ring_layout *l) {
         const struct capacity_question q = {
                 .transport = a->p->transport, .runtime_dir = a->runtime_dir, .queues = a->queues};
         struct capacity c;
-        char why[200];
+        char why[300], smaller[100] = "";
 
         int x = capacity_read(&a->h, &q, &c);
         if (x < 0 || !c.known || l->area_bytes <= c.largest_transfer)
                 return x;
-        (void) snprintf(why, sizeof(why), "the rings of all threads, in bytes, do not fit (to have more: %.120s)",
-                        c.raise);
+        uint64_t ring_bytes = least_ring_that_fits(a, l, c.largest_transfer);
+        if (ring_bytes)
+                (void) snprintf(smaller, sizeof(smaller),
+                                "; or transport_options.ring_bytes of %" PRIu64 ", which holds one message",
+                                ring_bytes);
+        (void) snprintf(why, sizeof(why), "the rings of all threads, in bytes, do not fit (to have more: %.120s%s)",
+                        c.raise, smaller);
         return asked_refuse(a, a->spec->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
                             c.largest_transfer, l->area_bytes, why);
 }

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #define KIB UINT64_C(1024)
-/* Beside the buffers a thread costs its stack's touched pages, its histogram and its samples. */
-#define THREAD_OVERHEAD_BYTES (256 * KIB)
 /* Leaders and main threads of both agents. */
 #define EXTRA_THREADS 4u
 
@@ -147,7 +145,7 @@ static void add_carrier(struct asked *a, unsigned e, struct holding *h) {
 
 static struct holding end_holds(struct asked *a, unsigned e) {
         uint64_t tasks = tasks_needed(a->p) / workload_agents(a->p->workload);
-        struct holding h = {.own = tasks * (a->p->working_set + THREAD_OVERHEAD_BYTES),
+        struct holding h = {.own = tasks * (a->p->working_set + CAPACITY_THREAD_BYTES),
                             .messages = tasks * a->p->message_size};
         if (!workload_has_transport(a->p->workload))
                 return h;
@@ -343,8 +341,9 @@ static bool may_be_chunked(const struct spec *spec, const struct point *p) {
 
 static int check_message(struct asked *a) {
         const struct capacity_question q = question(a->runtime_dir, a->queues, a->spec, a->p);
-        if (workload_agents(a->p->workload) < END_COUNT || may_be_chunked(a->spec, a->p))
-                return 0;
+        if (workload_agents(a->p->workload) < END_COUNT || may_be_chunked(a->spec, a->p) ||
+            ring_layout_applies(a->p->transport) || a->p->transport == TRANSPORT_FILE)
+                return 0; /* slots for messages are counted by check_rings() and check_file_space() */
         return capacity_check_message(&a->h, &q, a->p->message_size, a->r);
 }
 

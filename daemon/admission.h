@@ -41,9 +41,9 @@ int admission_chunk_bytes(const struct admission_host *host, const struct spec *
  *
  * largest_transfer is what the mechanism takes in one piece; largest_message is what a spec may ask for, which for byte
  * streams is more, as they carry a message in many transfers, and for queues that a run has made larger when it needs
- * it. `limit` decides both, but for such queues: there it ends the message, and at_start the transfer. engines,
- * copy_modes and waits list what the transport can mean and this build measures. A value above 2^53 - 1 (shmmax as it
- * comes) is a decimal string.
+ * it, and for rings and files is what a stream of one thread has room for. `limit` decides both, but for such queues:
+ * there it ends the message, and at_start the transfer. engines, copy_modes and waits list what the transport can mean
+ * and this build measures. A value above 2^53 - 1 (shmmax as it comes) is a decimal string.
  */
 int capacity_to_json(const struct admission_host *host, char **ret);
 

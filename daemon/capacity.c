@@ -8,6 +8,8 @@
 
 #include "daemon/capacity.h"
 
+#include "schema/file-layout.h"
+#include "schema/ring-layout.h"
 #include "schema/spec.h"
 #include "schema/util.h"
 
@@ -27,6 +29,10 @@
 #define SOCKET_BUFFER_MIN 4608u
 
 #define SHM_AS_IT_COMES "cannot be raised: a run's own IPC namespace has it as the kernel makes it"
+
+/* From here on a message has two slots and no more, and takes the more the longer it is. */
+#define TWO_SLOTS_FROM (4096 * KIB)
+#define STEP 64u /* what slots are made of, and pages, too: between two of these a message takes the same */
 
 struct reading {
         struct hostfs *h;
@@ -258,6 +264,45 @@ static int read_address_space(struct hostfs *h, uint64_t *ret) {
         return end == at ? -EBADMSG : 0;
 }
 
+/* What a message takes of what its slots lie in, by the arithmetic of the agents. */
+static uint64_t slots_of(enum transport t, uint64_t message) {
+        const struct transport_options none = {0};
+        const struct point p = {.workload = WORKLOAD_STREAM, .transport = t, .threads = 1, .message_size = message};
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        return ring_layout_applies(t) ? ring_layout_of(&p, &none, page).area_bytes : file_layout_of(&p, page).bytes;
+}
+
+/* `copies`: buffers of the ends that lie there, too, each with a thread's own. */
+static bool fits(enum transport t, uint64_t message, uint64_t bytes, unsigned copies) {
+        return slots_of(t, message) + copies * (message + CAPACITY_THREAD_BYTES) <= bytes;
+}
+
+static uint64_t largest_that_fits(enum transport t, uint64_t bytes, unsigned copies) {
+        uint64_t least = TWO_SLOTS_FROM, most = SPEC_MESSAGE_SIZE_MAX;
+        if (fits(t, most, bytes, copies))
+                return most;
+        /* short messages have the more slots: one may fit where a shorter one does not */
+        while (least > 0 && !fits(t, least, bytes, copies))
+                least -= STEP;
+        if (least < TWO_SLOTS_FROM)
+                most = least + STEP;
+        if (least == 0)
+                return 0;
+        while (most - least > 1) { /* the one fits, the other does not */
+                uint64_t middle = least + (most - least) / 2;
+                if (fits(t, middle, bytes, copies))
+                        least = middle;
+                else
+                        most = middle;
+        }
+        return least;
+}
+
+uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes) {
+        return largest_that_fits(t, bytes, 0);
+}
+
+/* Here the buffers of both ends lie in what the ring lies in. */
 static int read_anonymous(const struct reading *g, struct capacity *c) {
         _cleanup_free_ char *text = NULL;
         char line[64], *end = line;
@@ -270,28 +315,38 @@ static int read_anonymous(const struct reading *g, struct capacity *c) {
         if (r < 0 || end == line)
                 return unknown(c, g->h, r < 0 ? r : -EBADMSG);
         decide(c, bytes, "memory available", bytes, "free memory, or add some");
-        if (read_address_space(g->h, &address_space) == 0 && address_space < bytes)
-                decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
+        c->largest_message = largest_that_fits(TRANSPORT_MMAP_ANONYMOUS, bytes, END_COUNT);
+        if (read_address_space(g->h, &address_space) < 0 || address_space >= bytes)
+                return 0;
+        decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
+        uint64_t most = capacity_largest_in_slots(TRANSPORT_MMAP_ANONYMOUS, address_space);
+        if (most < c->largest_message)
+                c->largest_message = most;
         return 0;
 }
 
 static const struct {
         int (*read)(const struct reading *g, struct capacity *c);
-        bool in_pieces; /* a message may take many transfers */
+        enum {
+                WHOLE,     /* a message is one transfer */
+                IN_PIECES, /* it may take many */
+                IN_SLOTS,  /* a transfer is all slots, each of which holds a message */
+                READ,      /* the reader says how long it may be */
+        } message;
 } rows[TRANSPORT_COUNT] = {
-        [TRANSPORT_PIPE] = {read_pipe, true},
-        [TRANSPORT_FIFO] = {read_pipe, true},
-        [TRANSPORT_UNIX_STREAM] = {read_stream_socket, true},
-        [TRANSPORT_UNIX_DGRAM] = {read_datagram_socket, false},
-        [TRANSPORT_UNIX_SEQPACKET] = {read_datagram_socket, false},
-        [TRANSPORT_TCP] = {read_tcp, true},
-        [TRANSPORT_SHM_POSIX] = {read_shm_posix, false},
-        [TRANSPORT_SHM_SYSV] = {read_shm_sysv, false},
-        [TRANSPORT_MMAP_FILE] = {read_file, false},
-        [TRANSPORT_MMAP_ANONYMOUS] = {read_anonymous, false},
-        [TRANSPORT_FILE] = {read_file, false},
-        [TRANSPORT_MSGQ_SYSV] = {read_msgq_sysv, false},
-        [TRANSPORT_MSGQ_POSIX] = {read_msgq_posix, false},
+        [TRANSPORT_PIPE] = {read_pipe, IN_PIECES},
+        [TRANSPORT_FIFO] = {read_pipe, IN_PIECES},
+        [TRANSPORT_UNIX_STREAM] = {read_stream_socket, IN_PIECES},
+        [TRANSPORT_UNIX_DGRAM] = {read_datagram_socket, WHOLE},
+        [TRANSPORT_UNIX_SEQPACKET] = {read_datagram_socket, WHOLE},
+        [TRANSPORT_TCP] = {read_tcp, IN_PIECES},
+        [TRANSPORT_SHM_POSIX] = {read_shm_posix, IN_SLOTS},
+        [TRANSPORT_SHM_SYSV] = {read_shm_sysv, IN_SLOTS},
+        [TRANSPORT_MMAP_FILE] = {read_file, IN_SLOTS},
+        [TRANSPORT_MMAP_ANONYMOUS] = {read_anonymous, READ},
+        [TRANSPORT_FILE] = {read_file, IN_SLOTS},
+        [TRANSPORT_MSGQ_SYSV] = {read_msgq_sysv, WHOLE},
+        [TRANSPORT_MSGQ_POSIX] = {read_msgq_posix, WHOLE},
 };
 
 int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret) {
@@ -299,11 +354,13 @@ int capacity_read(struct hostfs *h, const struct capacity_question *q, struct ca
         int r = rows[q->transport].read(&(struct reading){h, q}, &c);
         if (r < 0)
                 return r;
-        if (c.known) {
-                uint64_t most = c.reach ? c.reach : c.largest_transfer;
-                bool bounded = !rows[q->transport].in_pieces && most < SPEC_MESSAGE_SIZE_MAX;
-                c.largest_message = bounded ? most : SPEC_MESSAGE_SIZE_MAX;
-        }
+        uint64_t most = c.reach ? c.reach : c.largest_transfer;
+        if (c.known && rows[q->transport].message == IN_SLOTS)
+                c.largest_message = capacity_largest_in_slots(q->transport, most);
+        else if (c.known && rows[q->transport].message == IN_PIECES)
+                c.largest_message = SPEC_MESSAGE_SIZE_MAX;
+        else if (c.known && rows[q->transport].message == WHOLE)
+                c.largest_message = most < SPEC_MESSAGE_SIZE_MAX ? most : SPEC_MESSAGE_SIZE_MAX;
         *ret = c;
         return 0;
 }

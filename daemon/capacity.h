@@ -7,7 +7,9 @@
  * what does not fit, GET /transports shows it (capacity_to_json() in daemon/admission.h).
  *
  * Two figures are kept apart. A transfer is what the mechanism takes in one piece: a queue's longest message, a full
- * pipe, a segment. A message is what a spec may ask for: byte streams carry it in many transfers, the others in one.
+ * pipe, a segment. A message is what a spec may ask for: byte streams carry it in many transfers, queues and datagrams
+ * in one, and memory and files have slots for more than one message each: there it is what a stream of one thread can
+ * have as the options come.
  */
 
 #include "daemon/hostfs.h"
@@ -17,6 +19,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Beside the buffers a thread costs its stack's touched pages, its histogram and its samples. */
+#define CAPACITY_THREAD_BYTES (UINT64_C(256) * 1024)
 
 struct capacity {
         bool known;
@@ -41,6 +46,10 @@ struct capacity_question {
 /* 0; -errno only when nothing could be looked at (memory). */
 int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret);
 
+/* Of a transport that has slots for messages (rings, files): the longest message of a stream of one thread whose slots,
+ * as many as come by default, fit into so many bytes; 0: none. */
+uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes);
+
 /* Why this host cannot have the transport at all, or NULL. */
 const char *capacity_unavailable(const struct capacity_question *q);
 
@@ -54,7 +63,8 @@ const char *capacity_io_uring_zerocopy(struct hostfs *h, char *ret_reason);
 struct io_uring_probe;
 const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_reason);
 
-/* A message of so many bytes: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. */
+/* A message of so many bytes: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. Not
+ * for those that have slots: how many, options decide (admission-rings.c, check_file_space()). */
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
                            struct refusal *r);
 

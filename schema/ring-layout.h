@@ -22,6 +22,8 @@
 #define RING_STREAM_BYTES (UINT64_C(256) * 1024) /* what a ring of a stream is made for when nothing is asked */
 #define RING_PINGPONG_BYTES UINT64_C(4096)       /* one message is under way at a time: the fewer lines the better */
 #define RING_ALL_BYTES (UINT64_C(32) << 20)      /* all rings together, unless two messages each take more */
+#define RING_BYTES_MIN UINT64_C(4096)            /* of transport_options.ring_bytes */
+#define RING_BYTES_MAX (UINT64_C(1) << 30)
 #define RING_SLOTS_MAX (UINT32_C(1) << 28)
 
 struct ring_layout {

@@ -7,6 +7,7 @@
 
 #include "schema/spec-parser.h"
 
+#include "schema/ring-layout.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ static const struct option {
 #define AT(member) offsetof(struct transport_options, member)
         {CAPABILITY_PIPE_SIZE, NUMBER, AT(pipe_size), 4096, 1u << 30, PIPES, "pipe and fifo"},
         {CAPABILITY_MSGQ_DEPTH, NUMBER, AT(msgq_depth), 1, 65536, QUEUES, "message queues"},
-        {CAPABILITY_RING_BYTES, POWER_OF_TWO, AT(ring_bytes), 4096, 1u << 30, RINGS, "shared memory"},
+        {CAPABILITY_RING_BYTES, POWER_OF_TWO, AT(ring_bytes), RING_BYTES_MIN, RING_BYTES_MAX, RINGS, "shared memory"},
         {CAPABILITY_HUGE_PAGES, TOGGLE, AT(huge_pages), 0, 0, RINGS & ~BIT(MMAP_FILE),
          "shm-posix, shm-sysv and mmap-anonymous"},
         {CAPABILITY_FILE_SYNC, SYNC_WORD, AT(file_sync), 0, 0, BIT(FILE), "file"},

@@ -497,6 +497,47 @@ static void interleaved_pages_fit_into_each_node(void) {
         }
 }
 
+/* A ring of one message is the way out where two do not fit, and is named only where it is one. */
+static void a_smaller_ring_is_told_of_where_it_helps(void) {
+        static const struct {
+                uint64_t message_size;
+                uint32_t threads;
+                enum workload workload;
+                uint64_t ring_bytes;
+                const char *detail; /* NULL: admitted */
+        } rows[] = {
+                {1 << 20, 1, WORKLOAD_STREAM, 0,
+                 "the rings of all threads, in bytes, do not fit (to have more: sysctl kernel.shmmax=BYTES; or "
+                 "transport_options.ring_bytes of 2097152, which holds one message): 2105344 needed, kernel.shmmax is "
+                 "2000000"},
+                {1 << 20, 1, WORKLOAD_STREAM, 2097152, NULL},
+                {1 << 20, 1, WORKLOAD_PINGPONG, 0,
+                 "the rings of all threads, in bytes, do not fit (to have more: sysctl kernel.shmmax=BYTES): 4206592 "
+                 "needed, kernel.shmmax is 2000000"},
+                {1, 1, WORKLOAD_STREAM, 1 << 21,
+                 "the rings of all threads, in bytes, do not fit (to have more: sysctl kernel.shmmax=BYTES): 2105344 "
+                 "needed, kernel.shmmax is 2000000"},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                const struct spec spec = {.options = {.ring_bytes = rows[i].ring_bytes}};
+                const struct point p = {.transport = TRANSPORT_SHM_SYSV,
+                                        .workload = rows[i].workload,
+                                        .message_size = rows[i].message_size,
+                                        .threads = rows[i].threads};
+                struct topology *t = NULL;
+                struct refusal r = {.status = 0};
+                char tree[64];
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/shmmax", "2000000\n"), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                int x = admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                CHECK_INT(x, rows[i].detail ? -EINVAL : 0);
+                CHECK_STRING(r.detail, rows[i].detail ? rows[i].detail : "");
+        }
+}
+
 static void the_cgroup_limits_processes(void) {
         char tree[64];
         struct topology *t = NULL;
@@ -617,6 +658,7 @@ int main(void) {
         RUN(files_need_room);
         RUN(bound_pages_fit_into_their_nodes);
         RUN(interleaved_pages_fit_into_each_node);
+        RUN(a_smaller_ring_is_told_of_where_it_helps);
         RUN(the_cgroup_limits_processes);
         RUN(preconditions_that_cannot_be_met);
         RUN(this_machine_admits_what_is_modest);

@@ -6,7 +6,9 @@
 
 #include "daemon/admission.h"
 #include "daemon/capacity.h"
+#include "schema/file-layout.h"
 #include "schema/json.h"
+#include "schema/ring-layout.h"
 #include "schema/spec.h"
 #include "tests/unit/host-tree.h"
 
@@ -37,8 +39,8 @@ static void settings_decide(void) {
                 {TRANSPORT_TCP, SYS "net/ipv4/tcp_wmem", "4096 16384\n", NULL, 0, 0, 0},
                 {TRANSPORT_SHM_SYSV, NULL, NULL, "kernel.shmmax", UINT64_C(18446744073692774399),
                  UINT64_C(18446744073692774399), GIB},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "33554432\n", "kernel.shmmax", 33554432, 33554432, 33554432},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "16\n", "kernel.shmall", 16, 65536, 65536},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "33554432\n", "kernel.shmmax", 33554432, 33554432, 16775040},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "16\n", "kernel.shmall", 16, 65536, 0},
                 {TRANSPORT_MSGQ_SYSV, NULL, NULL, "kernel.msgmax", 8192, 8192, 8192},
                 {TRANSPORT_MSGQ_SYSV, SYS "kernel/msgmnb", "4096\n", "kernel.msgmnb", 4096, 4096, 4096},
                 {TRANSPORT_MSGQ_SYSV, SYS "kernel/msgmax", NULL, NULL, 0, 0, 0},
@@ -46,11 +48,11 @@ static void settings_decide(void) {
                 {TRANSPORT_MSGQ_POSIX, SYS "fs/mqueue/msgsize_max", "16777216\n", "fs.mqueue.msgsize_max", 16777216,
                  16777216, 16777216},
                 {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 1024 kB\n", "memory available", 1048576,
-                 1048576, 1048576},
+                 1048576, 129024},
                 {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits",
                  "Limit  Soft Limit  Hard Limit  Units\nMax address space         65536                unlimited    "
                  "bytes\n",
-                 "RLIMIT_AS", 65536, 65536, 65536},
+                 "RLIMIT_AS", 65536, 65536, 0},
                 {TRANSPORT_SHM_POSIX, NULL, NULL, NULL, 0, 0, 0},
                 {TRANSPORT_MMAP_FILE, NULL, NULL, NULL, 0, 0, 0},
                 {TRANSPORT_FILE, NULL, NULL, NULL, 0, 0, 0},
@@ -103,6 +105,107 @@ static void messages_above_a_limit_are_refused_by_its_name(void) {
                      "a message of 8193 bytes does not fit the POSIX message queue: 8192 at most, as "
                      "fs.mqueue.msgsize_max is 8192; to raise it: sysctl fs.mqueue.msgsize_max=BYTES (16777216 at "
                      "most)");
+}
+
+/* What a row says may be asked for is what admission lets in, and not a byte more. */
+static void the_largest_message_is_admitted_and_no_larger_one(void) {
+        static const struct queue_host queues = {
+                .settable = true,
+                .rlimit_msgqueue = 819200,
+                .fresh = {[QUEUE_MSGMAX] = 8192, [QUEUE_MSGMNB] = 16384, [QUEUE_MSGSIZE_MAX] = 8192}};
+        static const struct {
+                enum transport transport;
+                const char *file, *content;
+                const struct queue_host *queues;
+        } cases[] = {
+                {TRANSPORT_PIPE, NULL, NULL, NULL},
+                {TRANSPORT_FIFO, NULL, NULL, NULL},
+                {TRANSPORT_UNIX_STREAM, NULL, NULL, NULL},
+                {TRANSPORT_TCP, NULL, NULL, NULL},
+                {TRANSPORT_UNIX_DGRAM, NULL, NULL, NULL},
+                {TRANSPORT_UNIX_SEQPACKET, SYS "net/core/wmem_max", "212992\n", NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "67108864\n", NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "200000\n", NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "1000\n", NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "2147483648\n", NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 1024 kB\n", NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 65537 kB\n", NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 4000000 kB\n", NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits",
+                 "Limit  Soft Limit  Hard Limit  Units\nMax address space         67108864             unlimited    "
+                 "bytes\n",
+                 NULL},
+                {TRANSPORT_MSGQ_SYSV, NULL, NULL, NULL},
+                {TRANSPORT_MSGQ_SYSV, NULL, NULL, &queues},
+                {TRANSPORT_MSGQ_POSIX, NULL, NULL, NULL},
+                {TRANSPORT_MSGQ_POSIX, NULL, NULL, &queues},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct capacity_question q = {.transport = cases[i].transport, .queues = cases[i].queues};
+                const struct spec spec = {.repetitions = 1};
+                struct point p = {.transport = cases[i].transport, .threads = 1};
+                struct capacity c = {.known = false};
+                struct refusal r = {0};
+                struct topology *t = NULL;
+                struct hostfs h;
+                char tree[64];
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                if (cases[i].file)
+                        CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                CHECK_INT(capacity_read(&h, &q, &c), 0);
+                hostfs_deinit(&h);
+                struct admission_host host = {.root = tree, .topology = t, .queues = cases[i].queues};
+                p.message_size = c.largest_message;
+                int most = admission_check(&host, &spec, &p, &r);
+                p.message_size++;
+                int more = admission_check(&host, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (c.largest_message == 0 || most < 0 || (c.largest_message < GIB && more != -EINVAL))
+                        CHECK_FAIL("case %zu, %s, %" PRIu64 ": %d, and %d for one byte more: %s", i,
+                                   transport_name(cases[i].transport), c.largest_message, most, more, r.detail);
+        }
+}
+
+/* File systems are in no recorded tree: the arithmetic of all that has slots, by itself. */
+static void a_message_leaves_room_for_the_slots_that_come(void) {
+        static const enum transport all[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
+                                             TRANSPORT_MMAP_ANONYMOUS, TRANSPORT_FILE};
+        static const uint64_t spaces[] = {0,
+                                          4096,
+                                          200000,
+                                          270336,
+                                          300000,
+                                          1 << 20,
+                                          3 << 20,
+                                          4 << 20,
+                                          6000000,
+                                          8 << 20,
+                                          8400896,
+                                          9 << 20,
+                                          UINT64_C(64) << 20,
+                                          3 * GIB,
+                                          UINT64_MAX};
+        const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        const struct transport_options none = {0};
+        for (size_t i = 0; i < ELEMENTS(all) * ELEMENTS(spaces); i++) {
+                const uint64_t space = spaces[i % ELEMENTS(spaces)];
+                struct point p = {.transport = all[i / ELEMENTS(spaces)], .threads = 1};
+                const uint64_t most = capacity_largest_in_slots(p.transport, space);
+                uint64_t takes[2] = {0};
+                for (unsigned k = 0; k < 2; k++) {
+                        p.message_size = most + k;
+                        if (p.message_size > 0)
+                                takes[k] = p.transport == TRANSPORT_FILE ? file_layout_of(&p, page).bytes
+                                                                         : ring_layout_of(&p, &none, page).area_bytes;
+                }
+                if (takes[0] > space || (most < GIB && takes[1] <= space) || most > GIB)
+                        CHECK_FAIL("%s in %" PRIu64 ": a message of %" PRIu64 " takes %" PRIu64
+                                   ", and one more %" PRIu64,
+                                   transport_name(p.transport), space, most, takes[0], takes[1]);
+        }
 }
 
 /* This very machine's answer, asked without the library. */
@@ -307,6 +410,8 @@ static void this_machine_has_its_file_systems(void) {
 int main(void) {
         RUN(settings_decide);
         RUN(messages_above_a_limit_are_refused_by_its_name);
+        RUN(the_largest_message_is_admitted_and_no_larger_one);
+        RUN(a_message_leaves_room_for_the_slots_that_come);
         RUN(io_uring_is_what_the_kernel_says);
         RUN(zerocopy_is_in_the_list_of_operations);
         RUN(zerocopy_is_shown);
