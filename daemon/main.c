@@ -217,7 +217,8 @@ static int open_queue(struct daemon *d) {
                                       .agents = &d->host.identity,
                                       .root = d->config.root,
                                       .host_tuning = d->config.host_tuning,
-                                      .runtime_dir = d->config.runtime_dir};
+                                      .runtime_dir = d->config.runtime_dir,
+                                      .run_timeout_ns = d->config.run_timeout_ns};
         e = service_new(&d->service, d->event, d->store, &hooks);
         if (e < 0) {
                 log_error("cannot make the service: %s", strerrordesc_np(-e));

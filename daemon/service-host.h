@@ -24,6 +24,7 @@ struct service_hooks {
         const char *root;                    /* "" or a captured tree; copied */
         bool host_tuning;                    /* `tune` is allowed */
         const char *runtime_dir;             /* where runs have their files, NULL: not told; copied */
+        uint64_t run_timeout_ns;             /* no run may take longer; 0: not told */
 };
 
 /* The calling thread becomes the service's main thread; `store` is its writing connection and stays the caller's. */

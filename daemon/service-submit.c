@@ -227,8 +227,26 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
         return 0;
 }
 
+/* Not even as long as the limit may be measured: to start and to end a run takes time as well. The runner looks again,
+ * as what is stored already may come from a daemon that allowed more. */
+static int check_run_timeout(const struct service *s, const struct spec *spec, struct refusal *r) {
+        uint64_t most = s->hooks.run_timeout_ns, asked = spec->warmup_ns + spec->end.duration_ns;
+        char most_text[32], asked_text[32];
+        if (most == 0 || asked < most)
+                return 0;
+        (void) snprintf(most_text, sizeof(most_text), "%.9g", (double) most / 1e9);
+        (void) snprintf(asked_text, sizeof(asked_text), "%.9g", (double) asked / 1e9);
+        return refuse_limit(r, spec->end.duration_ns ? "/duration_seconds" : "/warmup_seconds", "run_timeout",
+                            most_text, asked_text,
+                            "warm-up and window take %s seconds, and a whole run may take no longer than run_timeout, "
+                            "which is %s (to raise it: run_timeout = SECONDS in ipclabd.conf)",
+                            asked_text, most_text);
+}
+
 static int span_points(struct service *s, struct submission *sub, struct refusal *r) {
         int error = spec_parse(sub->body, sub->length, &sub->spec, r);
+        if (error == 0)
+                error = check_run_timeout(s, sub->spec, r);
         if (error == 0)
                 error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
         if (error == 0)

@@ -21,7 +21,7 @@ SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.3, "wa
 class Daemon:
     """The real ipclabd, in directories and on a port of its own."""
 
-    def __init__(self, web_dir=None):
+    def __init__(self, *options, web_dir=None):
         self.base = Path(tempfile.mkdtemp(prefix="ipclab-api-"))
         self.base.chmod(0o755)  # agents of another user pass through
         self.log = self.base / "log"
@@ -35,6 +35,7 @@ class Daemon:
             f"--agent={BUILD / 'agent/ipclab-agent'}",
             f"--web-dir={web_dir or BUILD / 'web'}",
             "--log-level=debug",
+            *options,
         ]
         if os.geteuid() == 0:
             command.append("--agent-user=nobody")

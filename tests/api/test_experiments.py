@@ -5,7 +5,7 @@ import datetime
 import json
 
 import pytest
-from conftest import SHORT
+from conftest import SHORT, Daemon
 
 UNKNOWN = 999_999_999
 
@@ -105,6 +105,37 @@ def test_a_limit_is_named_with_its_value(unix):
     assert problem["pointer"] == "/message_size"
     assert problem["limit"]["value"] == 1 << 30
     assert problem["value"] == (1 << 30) + 1
+
+
+@pytest.fixture(scope="module")
+def hasty():
+    """A daemon that lets no run take longer than twenty seconds."""
+    d = Daemon("--run-timeout=20")
+    yield d.unix
+    d.remove()
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer", "asked"),
+    [
+        ({"duration_seconds": 15, "warmup_seconds": 15}, "/duration_seconds", 30),
+        ({"duration_seconds": 20, "warmup_seconds": 0}, "/duration_seconds", 20),
+        ({"duration_seconds": 25, "warmup_seconds": 0, "skip_impossible": True}, "/duration_seconds", 25),
+        ({"messages": 1, "warmup_seconds": 21}, "/warmup_seconds", 21),
+    ],
+)
+def test_what_run_timeout_would_end_is_refused(hasty, fields, pointer, asked):
+    spec = {"transport": "pipe", "message_size": 64} | fields
+    problem = hasty.refused("POST", "/experiments", 422, "limit-exceeded", spec)
+    assert problem["pointer"] == pointer
+    assert problem["limit"]["name"] == "run_timeout"
+    assert problem["limit"]["value"] == 20
+    assert problem["value"] == asked
+
+
+def test_what_run_timeout_lets_be_is_done(hasty):
+    experiment = hasty.post(SHORT)
+    assert hasty.wait_final(experiment["id"])["state"] == "done"
 
 
 def test_what_this_build_has_not_is_refused_by_name(unix):
