@@ -14,8 +14,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define NGROUPS_KEPT 256
-
 static bool wants_huge(const struct asked *a) {
         return a->spec->options.huge_pages == TOGGLE_ON && a->p->transport != TRANSPORT_MMAP_FILE;
 }
@@ -59,23 +57,11 @@ static int check_huge_pages(struct asked *a, const struct ring_layout *l) {
         return 0;
 }
 
-/* Whether agents are in a group: who changes to them takes no other groups along (spawn-child.c). */
-static bool agents_are_in(const struct agent_identity *agents, gid_t group) {
-        gid_t groups[NGROUPS_KEPT];
-        if (agents->gid == group)
-                return true;
-        int n = agents->change ? 0 : getgroups(NGROUPS_KEPT, groups);
-        for (int i = 0; i < n; i++)
-                if (groups[i] == group)
-                        return true;
-        return n < 0; /* too many to tell: the agent will */
-}
-
 /* Huge pages of System V segments are for one group, and for CAP_IPC_LOCK, which agents have not. */
 static int check_huge_group(struct asked *a) {
         uint64_t group = asked_setting(a, "/proc/sys/vm/hugetlb_shm_group");
         if (a->p->transport != TRANSPORT_SHM_SYSV || !a->agents || group == ASKED_UNLIMITED ||
-            agents_are_in(a->agents, (gid_t) group))
+            agent_identity_is_in(a->agents, (gid_t) group))
                 return 0;
         return asked_refuse(a, "/transport_options/huge_pages", "vm.hugetlb_shm_group", group, a->agents->gid,
                             "huge pages of System V shared memory are for one group, which is not the agents' (to let "

@@ -48,9 +48,9 @@ static int check_engine(struct asked *a) {
         char reason[200];
         if (a->p->engine != ENGINE_IO_URING)
                 return 0;
-        if (capacity_io_uring(&a->h, reason))
+        if (capacity_io_uring(&a->h, a->agents, reason))
                 return refuse(a->r, 422, "not-available", "/engine", "engine io_uring is not available: %s", reason);
-        if (a->p->copy_mode == COPY_ZERO && capacity_io_uring_zerocopy(&a->h, reason))
+        if (a->p->copy_mode == COPY_ZERO && capacity_io_uring_zerocopy(&a->h, a->agents, reason))
                 return refuse(a->r, 422, "not-available", "/copy_mode",
                               "copy_mode zero-copy is not available with engine io_uring: %s", reason);
         return 0;

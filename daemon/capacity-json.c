@@ -182,8 +182,8 @@ int capacity_to_json(const struct admission_host *host, char **ret) {
         int r = hostfs_init(&h, host->root);
         if (r < 0)
                 return r;
-        uring.reason = capacity_io_uring(&h, uring.text);
-        uring.zerocopy_reason = capacity_io_uring_zerocopy(&h, uring.zerocopy_text);
+        uring.reason = capacity_io_uring(&h, host->agents, uring.text);
+        uring.zerocopy_reason = capacity_io_uring_zerocopy(&h, host->agents, uring.zerocopy_text);
         json_writer_init(&w);
         json_object_begin(&w);
         r = put_items(&w, &h, host, &uring);

@@ -18,20 +18,36 @@
 #define REASON_MAX 200
 #define PROBE_ENTRIES 2u
 
-/* 1: only for a group and for the privileged, which agents are not; 2: for nobody. */
-static const char *disabled_by_setting(struct hostfs *h, char *ret_reason) {
-        int64_t v = 0;
+/* 1: for one group, which agents may be in, and for the privileged, which they are not; 2: for nobody. */
+static const char *disabled_by_setting(struct hostfs *h, const struct agent_identity *agents, char *ret_reason) {
+        int64_t v = 0, group = -1;
+        char gid[24] = "GID";
         if (hostfs_i64(h, &v, "/proc/sys/kernel/io_uring_disabled") < 0 || v == 0) /* before 6.6 there is none */
                 return NULL;
+        if (v != 1) {
+                (void) snprintf(ret_reason, REASON_MAX,
+                                "kernel.io_uring_disabled is %" PRId64
+                                " (for nobody); to allow it: sysctl kernel.io_uring_disabled=0",
+                                v);
+                return ret_reason;
+        }
+        bool named = hostfs_i64(h, &group, "/proc/sys/kernel/io_uring_group") == 0 && group >= 0; /* -1: no group */
+        if (named && agents && agent_identity_is_in(agents, (gid_t) group))
+                return NULL;
+        if (agents)
+                (void) snprintf(gid, sizeof(gid), "%u", (unsigned) agents->gid);
         (void) snprintf(ret_reason, REASON_MAX,
-                        "kernel.io_uring_disabled is %" PRId64 " (%s); to allow it: sysctl kernel.io_uring_disabled=0",
-                        v, v == 1 ? "only for the group of kernel.io_uring_group" : "for nobody");
+                        "kernel.io_uring_disabled is 1, and kernel.io_uring_group is %" PRId64
+                        ", not the agents'; to allow it: sysctl kernel.io_uring_group=%s, or "
+                        "kernel.io_uring_disabled=0",
+                        group, gid);
         return ret_reason;
 }
 
 /* A ring of our own to ask. NULL: it is there. */
-static const char *try_ring(struct hostfs *h, struct io_uring *ring, char *ret_reason) {
-        if (disabled_by_setting(h, ret_reason))
+static const char *try_ring(struct hostfs *h, const struct agent_identity *agents, struct io_uring *ring,
+                            char *ret_reason) {
+        if (disabled_by_setting(h, agents, ret_reason))
                 return ret_reason;
         if (h->root_fd >= 0) {
                 (void) snprintf(ret_reason, REASON_MAX, "a captured tree cannot be asked for io_uring");
@@ -48,9 +64,9 @@ static const char *try_ring(struct hostfs *h, struct io_uring *ring, char *ret_r
         return ret_reason;
 }
 
-const char *capacity_io_uring(struct hostfs *h, char *ret_reason) {
+const char *capacity_io_uring(struct hostfs *h, const struct agent_identity *agents, char *ret_reason) {
         struct io_uring ring;
-        const char *why = try_ring(h, &ring, ret_reason);
+        const char *why = try_ring(h, agents, &ring, ret_reason);
         if (!why)
                 io_uring_queue_exit(&ring);
         return why;
@@ -72,9 +88,9 @@ const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_r
         return NULL;
 }
 
-const char *capacity_io_uring_zerocopy(struct hostfs *h, char *ret_reason) {
+const char *capacity_io_uring_zerocopy(struct hostfs *h, const struct agent_identity *agents, char *ret_reason) {
         struct io_uring ring;
-        const char *why = try_ring(h, &ring, ret_reason);
+        const char *why = try_ring(h, agents, &ring, ret_reason);
         if (why)
                 return why;
         struct io_uring_probe *probe = io_uring_get_probe_ring(&ring);

@@ -14,6 +14,7 @@
 
 #include "daemon/hostfs.h"
 #include "daemon/queues.h"
+#include "daemon/spawn.h"
 #include "schema/refusal.h"
 #include "schema/spec.h"
 
@@ -54,11 +55,12 @@ uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes);
 const char *capacity_unavailable(const struct capacity_question *q);
 
 /* Whether programs without privilege may use io_uring here. A real set-up is tried on this machine; of a captured tree
- * only the settings are known. NULL when they may; else why not, in ret_reason[200]. */
-const char *capacity_io_uring(struct hostfs *h, char *ret_reason);
+ * only the settings are known. agents: whom they run as, as a setting may let one group have it; NULL: not told. NULL
+ * when they may; else why not, in ret_reason[200]. */
+const char *capacity_io_uring(struct hostfs *h, const struct agent_identity *agents, char *ret_reason);
 
 /* The same for sends over tcp that do not copy, which younger kernels have only: their operations are asked for. */
-const char *capacity_io_uring_zerocopy(struct hostfs *h, char *ret_reason);
+const char *capacity_io_uring_zerocopy(struct hostfs *h, const struct agent_identity *agents, char *ret_reason);
 /* By the kernel's list of its operations; NULL: there is none. */
 struct io_uring_probe;
 const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_reason);

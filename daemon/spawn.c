@@ -27,6 +27,7 @@
 #define EXEC_WITHIN_NS (5 * NSEC_PER_SEC)
 #define REAP_WITHIN_NS NSEC_PER_SEC
 #define LEFTOVERS_MAX 16u
+#define NGROUPS_KEPT 256
 
 static bool find_user(const char *name, struct agent_identity *ret) {
         struct passwd *p = getpwnam(name); /* NOLINT(concurrency-mt-unsafe): main thread, before the others */
@@ -48,6 +49,17 @@ int agent_identity_find(const char *name, struct agent_identity *ret) {
                 return -ENOENT;
         log_notice("agents run as user nobody: there is no unprivileged user %s on this machine", name);
         return 0;
+}
+
+bool agent_identity_is_in(const struct agent_identity *agents, gid_t group) {
+        gid_t groups[NGROUPS_KEPT];
+        if (agents->gid == group)
+                return true;
+        int n = agents->change ? 0 : getgroups(NGROUPS_KEPT, groups);
+        for (int i = 0; i < n; i++)
+                if (groups[i] == group)
+                        return true;
+        return n < 0; /* too many to tell: the agent will */
 }
 
 static int set_error(struct spawn_error *e, const char *step, int error) {

@@ -25,6 +25,9 @@ struct agent_identity {
  * when there is neither. */
 int agent_identity_find(const char *name, struct agent_identity *ret);
 
+/* Whether agents are in a group: who changes to them takes no other groups along (spawn-child.c). */
+bool agent_identity_is_in(const struct agent_identity *agents, gid_t group);
+
 struct spawned {
         pid_t pid;
         int pidfd;

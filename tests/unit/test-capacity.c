@@ -224,7 +224,7 @@ static void io_uring_is_what_the_kernel_says(void) {
         int64_t disabled = 0;
         CHECK_INT(hostfs_init(&h, ""), 0);
         (void) hostfs_i64(&h, &disabled, SYS "kernel/io_uring_disabled");
-        const char *why = capacity_io_uring(&h, reason);
+        const char *why = capacity_io_uring(&h, NULL, reason);
         hostfs_deinit(&h);
         CHECK_INT(why == NULL, disabled == 0 && kernel_says() == 0);
         CHECK_INT(why == NULL, reason[0] == '\0');
@@ -276,7 +276,7 @@ static void zerocopy_is_shown(void) {
         char *text = NULL, reason[200] = "";
         bool shown = false;
         CHECK_INT(hostfs_init(&h, ""), 0);
-        const char *why = capacity_io_uring_zerocopy(&h, reason);
+        const char *why = capacity_io_uring_zerocopy(&h, NULL, reason);
         hostfs_deinit(&h);
         CHECK_INT(capacity_to_json(&(struct admission_host){.root = "", .runtime_dir = "/"}, &text), 0);
         CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
@@ -289,28 +289,44 @@ static void zerocopy_is_shown(void) {
         json_free(root);
 }
 
+/* The setting may let one group have it, which agents are known to be in or not. */
 static void io_uring_names_the_setting(void) {
+#define FREE "a captured tree cannot be asked for io_uring"
+        static const struct agent_identity agents = {.change = true, .uid = 65534, .gid = 65534};
         static const struct {
-                const char *value, *reason;
+                const char *value, *group;
+                const struct agent_identity *agents;
+                const char *reason;
         } cases[] = {
-                {"0\n", "a captured tree cannot be asked for io_uring"},
-                {NULL, "a captured tree cannot be asked for io_uring"},
-                {"1\n",
-                 "kernel.io_uring_disabled is 1 (only for the group of kernel.io_uring_group); to allow it: sysctl "
-                 "kernel.io_uring_disabled=0"},
-                {"2\n", "kernel.io_uring_disabled is 2 (for nobody); to allow it: sysctl kernel.io_uring_disabled=0"},
+                {"0\n", "-1\n", &agents, FREE},
+                {NULL, NULL, &agents, FREE},
+                {"1\n", "65534\n", &agents, FREE},
+                {"1\n", "-1\n", &agents,
+                 "kernel.io_uring_disabled is 1, and kernel.io_uring_group is -1, not the agents'; to allow it: sysctl "
+                 "kernel.io_uring_group=65534, or kernel.io_uring_disabled=0"},
+                {"1\n", "100\n", &agents,
+                 "kernel.io_uring_disabled is 1, and kernel.io_uring_group is 100, not the agents'; to allow it: "
+                 "sysctl kernel.io_uring_group=65534, or kernel.io_uring_disabled=0"},
+                {"1\n", NULL, NULL,
+                 "kernel.io_uring_disabled is 1, and kernel.io_uring_group is -1, not the agents'; to allow it: sysctl "
+                 "kernel.io_uring_group=GID, or kernel.io_uring_disabled=0"},
+                {"2\n", "65534\n", &agents,
+                 "kernel.io_uring_disabled is 2 (for nobody); to allow it: sysctl kernel.io_uring_disabled=0"},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 char tree[64], reason[200] = "";
                 struct hostfs h;
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
                 CHECK_INT(host_tree_write(tree, SYS "kernel/io_uring_disabled", cases[i].value), 0);
+                if (cases[i].group) /* the recorded kernel tells none */
+                        CHECK_INT(host_tree_write(tree, SYS "kernel/io_uring_group", cases[i].group), 0);
                 CHECK_INT(hostfs_init(&h, tree), 0);
-                const char *why = capacity_io_uring(&h, reason);
+                const char *why = capacity_io_uring(&h, cases[i].agents, reason);
                 hostfs_deinit(&h);
                 host_tree_remove(tree);
                 CHECK_STRING(why, cases[i].reason);
         }
+#undef FREE
 }
 
 static void json_has_a_row_for_every_transport(void) {
