@@ -31,6 +31,29 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+def parse_events(lines, last_id):
+    """(id, event, data) of server-sent events; (id of the last event, None, None) for a comment, which is a sign of
+    life when there is nothing to tell."""
+    identity, event, data = last_id, "message", []
+    for line in lines:
+        text = line.decode().rstrip("\r\n")
+        field, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        if field == "id":
+            identity = value
+        elif field == "event":
+            event = value
+        elif field == "data":
+            data.append(value)
+        elif not text:
+            last_id = identity
+            if data:
+                yield last_id, event, json.loads("\n".join(data))
+            event, data = "message", []
+        elif not field:
+            yield last_id, None, None
+
+
 class Client:
     def __init__(self, path):
         self.path = path
@@ -58,7 +81,7 @@ class Client:
                 return
 
     def events(self, target, last_id):
-        """(id, event, data) of a server-sent event stream; ends when the stream does or is silent for a minute."""
+        """What parse_events() makes of a stream; ends when the stream does or is silent for a minute."""
         connection = UnixConnection(self.path, timeout=60)
         try:
             headers = {"Accept": "text/event-stream"}
@@ -68,20 +91,7 @@ class Client:
             response = connection.getresponse()
             if response.status != 200:
                 raise RuntimeError(f"GET {target}: {response.status}")
-            identity, event, data = last_id, "message", []
-            for line in response:
-                field, _, value = line.decode().rstrip("\r\n").partition(":")
-                value = value.removeprefix(" ")
-                if field == "id":
-                    identity = value
-                elif field == "event":
-                    event = value
-                elif field == "data":
-                    data.append(value)
-                elif not field and not value and line.strip() == b"":
-                    if data:
-                        yield identity, event, json.loads("\n".join(data))
-                    event, data = "message", []
+            yield from parse_events(response, last_id)
         except (OSError, http.client.HTTPException):
             return  # the caller asks for the state, and listens again from the last id
         finally:
@@ -185,7 +195,10 @@ def follow(client, identity):
     while progress.experiment["state"] not in FINAL:
         for event_id, event, data in client.events(target + "/events", last_id):
             last_id = event_id
-            progress.take(event, data)
+            if event:
+                progress.take(event, data)
+            elif progress.experiment["state"] == "queued":
+                progress.take("experiment", client.get(target))  # those before it are no events of its own
             progress.show()
             if progress.experiment["state"] in FINAL:
                 break

@@ -113,6 +113,44 @@ def test_table_has_the_fields_that_vary_and_the_flags(capsys):
     assert lines[4] == ["Flags", "of", "every", "row:", "noisy:steal"]
 
 
+def test_a_queue_that_moves_is_told_without_an_event(monkeypatch, capsys):
+    """While others run, the stream of a queued experiment has nothing but comments."""
+    queued = [experiment("queued", done=0, queue_position=n, eta=40 * n) for n in (3, 2, 1)]
+    states = [*queued, experiment("done", done=4)]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def address_string(self):
+            return "unix"
+
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            if self.path.endswith("/events"):
+                self.wfile.write(b": still here\n\n" * 3)
+            else:
+                self.wfile.write(json.dumps(states.pop(0) if len(states) > 1 else states[0]).encode())
+
+    monkeypatch.setattr(follow, "QUIET_SECONDS", 0)
+    with tempfile.TemporaryDirectory(prefix="ipclab-tools-") as base:
+        with socketserver.ThreadingUnixStreamServer(f"{base}/socket", Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                assert follow.follow(follow.Client(f"{base}/socket"), 3)["state"] == "done"
+            finally:
+                server.shutdown()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["[0/4] queued at position 2 · about 80 s left", "[0/4] queued at position 1 · about 40 s left"]
+
+
+def test_comments_are_signs_of_life_and_end_no_event():
+    lines = [b"id: 4\n", b": still here\n", b"event: run\n", b"data: {}\n", b"\n", b": still here\n", b"\n"]
+    told = list(follow.parse_events(lines, "3"))
+    assert told == [("3", None, None), ("4", "run", {}), ("4", None, None)]
+
+
 @pytest.fixture
 def ask():
     """ask(first, events, last): runs follow.py before a daemon that answers so."""
