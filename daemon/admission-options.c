@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -102,16 +103,35 @@ static bool in_memory(int fd) {
         return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
+/* As the agents make theirs, for file systems that know no file without a name. It may have been made even where it
+ * could not be opened. */
+static int open_named(const char *dir) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof(path), "%s/direct.XXXXXX", dir) >= (int) sizeof(path))
+                return -ENAMETOOLONG;
+        int fd = mkostemp(path, O_DIRECT | O_CLOEXEC), error = errno;
+        (void) unlink(path);
+        return fd < 0 ? -error : fd;
+}
+
+/* NFS, vfat and 9p have no O_TMPFILE, which tells nothing of O_DIRECT; before 3.11 the kernel took it for a folder. */
+static int open_direct(const char *dir) {
+        int fd = open(dir, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+        if (fd >= 0)
+                return fd;
+        return errno == EOPNOTSUPP || errno == EISDIR ? open_named(dir) : -errno;
+}
+
 /* Found by trying, as file systems tell it in no other way. */
 int check_file_sync(struct asked *a) {
         if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE ||
             a->spec->options.file_sync != FILE_SYNC_DIRECT || !a->runtime_dir || a->h.root_fd >= 0)
                 return 0;
-        _cleanup_close_ int fd = open(a->runtime_dir, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
-        if (fd < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
+        _cleanup_close_ int fd = open_direct(a->runtime_dir);
+        if (fd == -EINVAL || fd == -EOPNOTSUPP)
                 return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
                               "file_sync direct is not available: the file system of %s takes no O_DIRECT (%s)",
-                              a->runtime_dir, strerrordesc_np(errno));
+                              a->runtime_dir, strerrordesc_np(-fd));
         if (fd < 0) /* whatever it is, it is not for this check to say */
                 return 0;
         uint64_t unit = direct_alignment(fd);

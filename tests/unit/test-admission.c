@@ -6,8 +6,6 @@
 #include "daemon/admission.h"
 #include "tests/unit/host-tree.h"
 
-#include <sys/statvfs.h>
-
 #define LIMITS(processes, files)                                                                                       \
         "Limit                     Soft Limit           Hard Limit           Units\n"                                  \
         "Max processes             10                   " processes "        processes\n"                              \
@@ -328,58 +326,6 @@ static void messages_go_in_pieces(void) {
         }
 }
 
-/* Whether a file system takes O_DIRECT, and in what units, it is asked itself. */
-static void direct_files_are_tried(void) {
-        const struct spec spec = {.options = {.file_sync = FILE_SYNC_DIRECT}};
-        struct point p = {.transport = TRANSPORT_FILE, .message_size = 4097, .threads = 1};
-        struct topology *t = NULL;
-        struct refusal r = {.status = 0};
-        CHECK_INT(topology_read("", &t), 0);
-        struct admission_host host = {.root = "", .topology = t, .runtime_dir = "/proc"};
-        CHECK_INT(admission_check(&host, &spec, &p, &r), -EINVAL); /* procfs has no O_TMPFILE at all */
-        CHECK_STRING(r.code, "not-available");
-        CHECK_STRING(r.pointer, "/transport_options/file_sync");
-        host.runtime_dir = "/dev/shm"; /* in memory, whether it takes the flag or not */
-        p.message_size = 65536;
-        CHECK_INT(admission_check(&host, &spec, &p, &r), -EINVAL);
-        CHECK_STRING(r.code, "not-available");
-        p.message_size = 4097;
-        host.runtime_dir = ".";
-        int odd = admission_check(&host, &spec, &p, &r);
-        p.message_size = 65536;
-        int even = odd < 0 ? admission_check(&host, &spec, &p, &r) : 0;
-        topology_free(t);
-        if (odd < 0 && strcmp(r.code, "not-available") == 0)
-                SKIP("%s", r.detail);
-        CHECK_INT(odd, -EINVAL);
-        CHECK_STRING(r.limit, "alignment of O_DIRECT");
-        CHECK_STRING(r.value, "4097");
-        CHECK_INT(even, 0);
-}
-
-/* Two slots for each thread, of which one each would just fit. */
-static void files_need_room(void) {
-        const struct spec spec = {.repetitions = 1};
-        struct point p = {.transport = TRANSPORT_FILE, .message_size = 4096, .threads = 1};
-        struct topology *t = NULL;
-        struct refusal r = {.status = 0};
-        struct statvfs fs;
-        CHECK_INT(statvfs("/dev/shm", &fs), 0);
-        CHECK_INT(topology_read("", &t), 0);
-        struct admission_host host = {.root = "", .topology = t, .runtime_dir = "/dev/shm"};
-        int modest = admission_check(&host, &spec, &p, &r);
-        p.threads = 256;
-        p.message_size = fs.f_bavail * fs.f_frsize / 256 / 4096 * 4096;
-        int much = p.message_size > SPEC_MESSAGE_SIZE_MAX ? 0 : admission_check(&host, &spec, &p, &r);
-        topology_free(t);
-        CHECK_INT(modest, 0);
-        if (p.message_size > SPEC_MESSAGE_SIZE_MAX || p.message_size < 4096)
-                SKIP("/dev/shm has %ju bytes", (uintmax_t) (fs.f_bavail * fs.f_frsize));
-        CHECK_INT(much, -EINVAL);
-        CHECK_STRING(r.limit, "free space of the runtime directory");
-        CHECK_STRING(r.pointer, "/message_size");
-}
-
 /* An end on CPU 0, its memory or its buffer bound: node 0 has plenty, node 1 has 1 MiB. */
 static void bound_pages_fit_into_their_nodes(void) {
         enum { KIB = 1024, NONE = -1 };
@@ -654,8 +600,6 @@ int main(void) {
         RUN(every_option_meets_its_setting);
         RUN(huge_segments_have_a_group_and_a_size);
         RUN(messages_go_in_pieces);
-        RUN(direct_files_are_tried);
-        RUN(files_need_room);
         RUN(bound_pages_fit_into_their_nodes);
         RUN(interleaved_pages_fit_into_each_node);
         RUN(a_smaller_ring_is_told_of_where_it_helps);
