@@ -98,6 +98,7 @@ static int start_listener(struct api *a, unsigned listener) {
                                    .handler = {.admit = dispatch_admit,
                                                .handle = dispatch_handle,
                                                .refuse = dispatch_refuse,
+                                               .count = dispatch_count,
                                                .userdata = a},
                            });
         if (k >= 0)

@@ -71,15 +71,17 @@ static void end(struct connection *connection) {
         (void) shutdown(connection->fd, SHUT_RDWR); /* ENOTCONN: it ended by itself */
 }
 
-static void end_with(struct connection *connection, const char *text, size_t length) {
-        ssize_t n = send(connection->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void) n; /* a courtesy */
+/* The text is a courtesy: it counts only when it could be sent. */
+static void end_with(struct connections *c, struct connection *connection, unsigned status, const char *text,
+                     size_t length) {
+        if (send(connection->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t) length)
+                c->limits.answered(c->limits.userdata, status);
         end(connection);
 }
 
 static void end_late(struct connections *c, struct connection *connection) {
         if (connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY)
-                end_with(connection, c->limits.timeout_response, c->limits.timeout_length);
+                end_with(c, connection, 408, c->limits.timeout_response, c->limits.timeout_length);
         else
                 end(connection);
 }
@@ -286,7 +288,7 @@ struct connection *connections_add(struct connections *c, int fd) {
         else if (living >= c->limits.total)
                 room = make_room(c, NULL, now);
         if (!room)
-                end_with(connection, c->limits.full_response, c->limits.full_length);
+                end_with(c, connection, 503, c->limits.full_response, c->limits.full_length);
         connection->prev = c->last;
         if (c->last)
                 c->last->next = connection;

@@ -36,6 +36,8 @@ struct connection_limits {
         const char *full_response; /* the same for a connection that there is no room for */
         size_t full_length;
         void (*tick)(void *userdata); /* called about once a second while there are connections */
+        /* One of the responses above was sent. Must only count: all connections wait for it. */
+        void (*answered)(void *userdata, unsigned status);
         void *userdata;
 };
 

@@ -2,7 +2,7 @@
 
 /*
  * The way of a request: framing, host, origin, route, token, body, parameters, handler. Whatever comes of it leaves
- * through finish(), so that every answer bears the same headers.
+ * through finish(), so that every answer bears the same headers and is counted.
  */
 
 #include "api/dispatch.h"
@@ -16,7 +16,13 @@
 static const char content_policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
                                      "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-static void finish(struct api *a, struct request *q, struct response *p) {
+void dispatch_count(void *userdata, unsigned status) {
+        struct api *a = userdata;
+        if (status >= 100 && status < 600)
+                atomic_fetch_add(&a->responses[status / 100], 1);
+}
+
+static void dress(struct request *q, struct response *p) {
         response_header(p, "Content-Security-Policy", "%s", content_policy);
         response_header(p, "X-Content-Type-Options", "nosniff");
         response_header(p, "Referrer-Policy", "no-referrer");
@@ -34,13 +40,19 @@ static void finish(struct api *a, struct request *q, struct response *p) {
                 route_print_allow(allow, allowed);
                 response_header(p, "Allow", "%s", allow);
         }
-        if (p->status >= 100 && p->status < 600)
-                atomic_fetch_add(&a->responses[p->status / 100], 1);
+}
+
+static void finish(struct api *a, struct request *q, struct response *p) {
+        dress(q, p);
+        dispatch_count(a, p->status > 0 ? (unsigned) p->status : 0);
 }
 
 void dispatch_refuse(void *userdata, const struct request *q, const struct refusal *r, struct response *p) {
         problem_respond(p, r, q ? q->path : NULL);
-        finish(userdata, NULL, p);
+        if (q)
+                finish(userdata, NULL, p);
+        else
+                dress(NULL, p);
 }
 
 static int check_parameters(const struct route *route, const struct request *q, struct refusal *r) {

@@ -8,6 +8,8 @@
 
 bool dispatch_admit(void *userdata, struct request *q, struct response *p);
 void dispatch_handle(void *userdata, struct request *q, struct response *p);
+/* q NULL: a text for later, which is no answer until dispatch_count() says so. */
 void dispatch_refuse(void *userdata, const struct request *q, const struct refusal *r, struct response *p);
+void dispatch_count(void *userdata, unsigned status);
 
 #endif

@@ -192,6 +192,11 @@ static void tick(void *userdata) {
         pthread_mutex_unlock(&h->lock);
 }
 
+static void on_answered(void *userdata, unsigned status) {
+        struct http *h = userdata;
+        h->handler.count(h->handler.userdata, status);
+}
+
 /* ---- responses ---- */
 
 static struct MHD_Response *make_response(struct http *h, struct exchange *x) {
@@ -497,6 +502,7 @@ static int start_connections(struct http *h, const struct http_options *o) {
                                                         .full_response = h->full_response,
                                                         .full_length = full_length,
                                                         .tick = tick,
+                                                        .answered = on_answered,
                                                         .userdata = h,
                                                 });
 }

@@ -19,8 +19,9 @@ struct http;
 struct http_handler {
         bool (*admit)(void *userdata, struct request *q, struct response *p); /* false: refused with *p */
         void (*handle)(void *userdata, struct request *q, struct response *p);
-        /* A refusal of the server's own. q is NULL when there is no whole head. */
+        /* A refusal of the server's own. q is NULL when it is made before there is a request, to be sent later. */
         void (*refuse)(void *userdata, const struct request *q, const struct refusal *r, struct response *p);
+        void (*count)(void *userdata, unsigned status); /* such a one was sent */
         void *userdata;
 };
 

@@ -88,6 +88,11 @@ def test_metrics_are_prometheus_text(client, done):
     assert later[key] > values[key]
 
 
+def test_a_fresh_daemon_has_answered_nothing_else(own_daemon):
+    values, _ = parse_metrics(own_daemon.unix.request("GET", "/metrics").body.decode())
+    assert {c: values[f'ipclab_http_responses_total{{class="{c}xx"}}'] for c in (3, 4, 5)} == {3: 0, 4: 0, 5: 0}
+
+
 def test_the_dashboard_is_served(client):
     page = client.request("GET", "/")
     assert page.status == 200 and page.headers["Content-Type"] == "text/html; charset=utf-8"

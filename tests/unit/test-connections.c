@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* A full house: who gives way, and what is said to whom there is no room for. */
+/* A full house: who gives way, and what is said to whom there is no room for, or who comes too late. */
 
 #include "api/connections.h"
 
@@ -12,23 +12,31 @@
 
 #define FULL "HTTP/1.1 503 Service Unavailable\r\n\r\n"
 
+static unsigned answered[600]; /* by status */
+
 static void tick(void *userdata) {
         (void) userdata;
 }
 
-static struct connections *connections_for(unsigned total, unsigned per_peer) {
+static void on_answered(void *userdata, unsigned status) {
+        (void) userdata;
+        answered[status]++;
+}
+
+static struct connections *connections_for(unsigned total, unsigned per_peer, uint64_t body_ns) {
         struct connections *c = NULL;
         struct connection_limits limits = {.total = total,
                                            .per_peer = per_peer,
                                            .head_ns = UINT64_MAX,
-                                           .body_ns = UINT64_MAX,
+                                           .body_ns = body_ns,
                                            .idle_ns = UINT64_MAX,
                                            .busy_ns = UINT64_MAX,
                                            .timeout_response = "late",
                                            .timeout_length = 4,
                                            .full_response = FULL,
                                            .full_length = strlen(FULL),
-                                           .tick = tick};
+                                           .tick = tick,
+                                           .answered = on_answered};
         return connections_new(&c, &limits) == 0 ? c : NULL;
 }
 
@@ -43,8 +51,9 @@ static const char *told(int fd) {
 }
 
 static void full_house(unsigned total, unsigned per_peer) {
-        struct connections *c = connections_for(total, per_peer);
+        struct connections *c = connections_for(total, per_peer, UINT64_MAX);
         int first[2], second[2];
+        unsigned before = answered[503];
         CHECK(c);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, first), 0);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
@@ -53,6 +62,7 @@ static void full_house(unsigned total, unsigned per_peer) {
         struct connection *refused = connections_add(c, second[0]);
         CHECK(refused && !connection_enter(c, refused, CONNECTION_HEAD));
         CHECK_STRING(told(second[1]), FULL);
+        CHECK_UINT(answered[503], before + 1);
         CHECK(!told(first[1]) && connection_enter(c, busy, CONNECTION_IDLE));
         connections_remove(c, refused);
         close(second[0]);
@@ -81,8 +91,28 @@ static void test_no_room_for_this_peer(void) {
         full_house(9, 1);
 }
 
+/* The library knows nothing of this answer: it is counted where it is sent. */
+static void test_who_comes_late_is_told_so(void) {
+        struct connections *c = connections_for(1, 1, 1);
+        int fds[2];
+        char text[5] = "";
+        unsigned before = answered[408];
+        CHECK(c);
+        CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        struct connection *late = connections_add(c, fds[0]);
+        CHECK(late && connection_enter(c, late, CONNECTION_BODY));
+        CHECK_INT(recv(fds[1], text, 4, MSG_WAITALL), 4);
+        CHECK_STRING(text, "late");
+        connections_remove(c, late);
+        connections_free(c);
+        CHECK_UINT(answered[408], before + 1);
+        close(fds[0]);
+        close(fds[1]);
+}
+
 int main(void) {
         RUN(test_no_room_at_all);
         RUN(test_no_room_for_this_peer);
+        RUN(test_who_comes_late_is_told_so);
         return check_end();
 }

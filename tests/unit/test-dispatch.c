@@ -232,7 +232,8 @@ static void options_are_told(void) {
         CHECK_UINT(script.calls, 0);
 }
 
-/* What the server itself refuses, before there is a request or a path in it. */
+/* What the server itself refuses, before there is a request or a path in it: a text to be sent, which is no answer
+ * before it is. */
 static void the_servers_own_refusals(void) {
         CALL c;
         struct refusal r;
@@ -245,6 +246,8 @@ static void the_servers_own_refusals(void) {
         response_reset(&c.p);
         dispatch_refuse(&c.api, &c.q, &r, &c.p);
         CHECK(strstr(c.p.body, "\"instance\":\"/list\""));
+        CHECK_UINT(atomic_load(&c.api.responses[4]), 1);
+        dispatch_count(&c.api, 408);
         CHECK_UINT(atomic_load(&c.api.responses[4]), 2);
 }
 
