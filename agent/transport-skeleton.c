@@ -2,12 +2,10 @@
 
 /*
  * The start for the next transport's author: a complete small transport, over a socket pair per thread, that is built
- * and tested but is in no table. To make a transport of it:
- *
- *      1. copy this file to transport-NAME.c, write what yours is and why it is done so where this paragraph stands;
- *      2. name it in agent/meson.build, declare its ops in transport.h, put its line into the table in transport.c;
- *      3. say what it can do in schema/terms.c, and its limits in the daemon's capacity and admission;
- *      4. write its loops by hand in tests/bench, and add it to the lists in bench.c and test-agent.c.
+ * and tested but is in no table. Copy it to transport-NAME.c, and write what yours is and why it is done so where this
+ * paragraph stands. It is known once it has its name in schema/, its line in transport.h, transport.c and meson.build
+ * here, its limits in the daemon's capacity, and its place in the lists of the tests: "Adding a transport" in README.md
+ * names each of these tables.
  *
  * What is yours to decide is only how a message gets across. When to start and stop, what to count and what to verify
  * is decided in phases.c, sampler.c and loops.h.
