@@ -170,10 +170,8 @@ static const char *reason_of(int error) {
                 return "this machine has no such counter (a virtual machine often has none)";
         case EACCES:
         case EPERM:
-                return "not allowed to ipclabd: kernel.perf_event_paranoid is above 1 and it has no CAP_PERFMON, which "
-                       "its "
-                       "service has (sysctl kernel.perf_event_paranoid=1 allows it to all), or a seccomp filter "
-                       "forbids it";
+                return "not allowed to ipclabd: kernel.perf_event_paranoid has to be 1 at most, or 2 for its service, "
+                       "which has CAP_PERFMON (Debian 12's 3 asks for CAP_SYS_ADMIN); or a seccomp filter forbids it";
         case ESRCH:
                 return "refused by ipclabd: the thread is none of this agent's, or has ended";
         case ETIMEDOUT:

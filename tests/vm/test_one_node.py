@@ -48,3 +48,28 @@ def test_all_pairs_of_cpus(lab: Lab):
     runs = lab.done(spec, timeout=300)
     pairs = {tuple(agent["placement"]["cpus"][0] for agent in run["agents"]) for run in runs}
     assert pairs == {(a, b) for a in range(8) for b in range(8)}
+
+
+def counter_reasons(lab: Lab) -> list[dict]:
+    """Why there are none: an emulated machine has no counters, which is another reason than not to be allowed."""
+    (run,) = lab.done({"transport": "pipe", **WINDOW})
+    return [counted["reasons"] for counted in run["result"]["counters"].values()]
+
+
+def test_the_daemon_may_count_what_its_agents_may_not(lab: Lab):
+    dropin = "/run/systemd/system/ipclabd.service.d"
+    level = "/proc/sys/kernel/perf_event_paranoid"
+    assert lab.sh(f"cat {level}").strip() == "3"
+    for reasons in counter_reasons(lab):
+        assert "not allowed to ipclabd" in reasons["hardware"]
+
+    lab.sh(f"echo 2 >{level}")
+    for reasons in counter_reasons(lab):
+        assert set(reasons) == {"hardware"} and "no such counter" in reasons["hardware"]
+
+    bare = "[Service]\\nAmbientCapabilities=\\n"
+    again = "systemctl daemon-reload; systemctl restart ipclabd"
+    lab.sh(f"mkdir -p {dropin}; printf '{bare}' >{dropin}/bare.conf; {again}")
+    for reasons in counter_reasons(lab):
+        assert "hardware" not in reasons, "user and kernel mode have the same reason"
+    lab.sh(f"rm -r {dropin}; echo 3 >{level}; {again}")
