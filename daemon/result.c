@@ -21,10 +21,6 @@
 #define STEADY_WITHIN 0.10 /* first against last third of the window */
 #define STAMPED_MIN 16u
 
-/* The end that counters are told of where one has to stand for both, as in a table of results: who sends, serves,
- * initiates, or the only one. */
-#define COUNTED_END END_FIRST
-
 static bool streams(const struct result *r, enum data_direction direction) {
         const struct point *p = r->order->point;
         return point_has_direction(p->workload, p->transport) && p->direction == direction;
@@ -37,6 +33,12 @@ static bool is_measured(const struct result *r, enum end end) {
         if (streams(r, DIRECTION_BOTH))
                 return true;
         return end == (streams(r, DIRECTION_UP) ? END_FIRST : END_SECOND);
+}
+
+/* The end whose counters are told where one has to stand for both, as in a table of results: who sends, and has the
+ * copy mode; who serves, where both send; who initiates, or the only one. */
+static enum end counted_end(const struct result *r) {
+        return streams(r, DIRECTION_UP) ? END_SECOND : END_FIRST;
 }
 
 static int series_add(struct result_series *s, uint32_t second, double rate) {
@@ -292,7 +294,7 @@ int result_to_json(const struct result *r, char **ret) {
                 if (r->roles[end])
                         put_report(&w, r->roles[end], r->reports[end], &derived[end]);
         result_derived_to_json(&together, &w);
-        json_member_string(&w, "counted_by", r->roles[COUNTED_END]);
+        json_member_string(&w, "counted_by", r->roles[counted_end(r)]);
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         if (e == 0)

@@ -60,6 +60,7 @@ struct columns {
         size_t n[ELEMENTS(figures)];
         char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
         char *latency_reason;
+        char *counted_by; /* of the last run that says it; NULL: none does */
         struct effective_values effective;
 };
 
@@ -69,6 +70,7 @@ static void columns_deinit(struct columns *c) {
                 free(c->reasons[i]);
         }
         free(c->latency_reason);
+        free(c->counted_by);
         effective_values_deinit(&c->effective);
 }
 
@@ -124,12 +126,12 @@ static const char *reason_for(const struct figure *f, const struct json *object)
         return reason || !f->by_role ? reason : string_member(reasons, "hardware");
 }
 
-static int keep_reason(char **reason, const char *text) {
+static int keep(char **kept, const char *text) {
         char *copy = strdup(text);
         if (!copy)
                 return -ENOMEM;
-        free(*reason);
-        *reason = copy;
+        free(*kept);
+        *kept = copy;
         return 0;
 }
 
@@ -141,7 +143,7 @@ static int collect_figure(const struct json *result, size_t i, struct columns *c
                 return 0;
         }
         const char *reason = reason_for(&figures[i], object);
-        return reason ? keep_reason(&c->reasons[i], reason) : 0;
+        return reason ? keep(&c->reasons[i], reason) : 0;
 }
 
 static int collect_run(const char *result_json, struct columns *c, const char **latency_kind) {
@@ -157,7 +159,10 @@ static int collect_run(const char *result_json, struct columns *c, const char **
                 r = collect_figure(result, i, c);
         const char *reason = string_member(result, "latency_reason");
         if (r == 0 && reason)
-                r = keep_reason(&c->latency_reason, reason);
+                r = keep(&c->latency_reason, reason);
+        const char *by = string_member(result, "counted_by");
+        if (r == 0 && by)
+                r = keep(&c->counted_by, by);
         if (r == 0)
                 r = effective_values_add(&c->effective, result);
         if (!*latency_kind)
@@ -260,6 +265,7 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                 r = print_reasons(&c, row->latency_kind, &row->reasons_json);
         if (r == 0)
                 r = effective_values_print(&c.effective, &row->effective_json);
+        row->counted_by = util_steal(&c.counted_by);
         return r;
 }
 

@@ -49,6 +49,8 @@ def test_a_study_of_copy_modes_has_its_four_plots(page, daemon, study, picture):
     if not all(row["llc_misses"] for row in rows):
         assert lines[2] == []
         assert rows[0]["reasons"]["llc_misses"] in notes[2]
+    for at in (2, 3):
+        assert "Counted at the server." in notes[at]
     if not cycles:
         assert rows[0]["reasons"]["cycles_per_byte"] in notes[3]
     for name, size, scheme in (
@@ -89,7 +91,7 @@ const row = (copy_mode, message_size, threads, cycles, cpu, fields = copy_mode =
     cycles_per_byte: statistic(cycles), cpu_ns_per_gigabyte: statistic(cpu), llc_misses: null,
     throughput_bytes_per_second: statistic(1e9), latency_ns: null,
     reasons: { cycles_per_byte: 'none here', llc_misses: 'no LLC' } });
-const { isStudy, costUnit, relativeCost, studyPlots } = await import('/assets/study.js');
+const { isStudy, costUnit, countedBy, relativeCost, studyPlots } = await import('/assets/study.js');
 const { plotData } = await import('/assets/plots.js');
 """
 
@@ -103,6 +105,16 @@ const { plotData } = await import('/assets/plots.js');
         ("costUnit([row('two-copy', 1, 1, 2, 1)]).field", "cycles_per_byte"),
         ("costUnit([row('two-copy', 1, 1, 2, 1), row('one-copy', 1, 1, null, 1)]).field", "cpu_ns_per_gigabyte"),
         ("costUnit([row('two-copy', 1, 1, null, 1)]).why", "CPU time, as there are no cycles: none here."),
+        ("countedBy([row('two-copy', 1, 1, 2, 1)])", ""),
+        ("countedBy(['client', 'client'].map((counted_by) => ({ counted_by })))", "Counted at the client."),
+        (
+            "countedBy(['server', 'client', null].map((counted_by) => ({ counted_by })))",
+            "Counted at the end that sends: client or server.",
+        ),
+        (
+            "studyPlots([{ ...row('two-copy', 1, 1, 2, 1), counted_by: 'client' }]).map((plot) => plot.note ?? null)",
+            [None, None, "Counted at the client.", "Counted at the client."],
+        ),
         # each against two-copy of its own size and threads, whatever else a mode brings with it
         (
             "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('two-copy', 1, 2, 10, 8),"

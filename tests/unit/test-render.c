@@ -174,6 +174,7 @@ static void a_bare_result_has_every_key(void) {
                 "cost_ns",
                 "latency_ns",
                 "latency_one_way_ns",
+                "counted_by",
                 "error",
         };
         for (size_t i = 0; i < ELEMENTS(nulls); i++) {

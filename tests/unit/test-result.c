@@ -106,9 +106,52 @@ static void test_threads_in_use(void) {
         CHECK(strstr(text, "\"effective\":{\"threads\":{\"sender\":3,\"receiver\":2}}"));
 }
 
+static const struct {
+        enum transport transport;
+        enum workload workload;
+        enum data_direction direction;
+        const char *counted_by;
+} counted_cases[] = {
+        {TRANSPORT_TCP, WORKLOAD_STREAM, DIRECTION_DOWN, "server"},
+        {TRANSPORT_TCP, WORKLOAD_STREAM, DIRECTION_UP, "client"},
+        {TRANSPORT_TCP, WORKLOAD_STREAM, DIRECTION_BOTH, "server"}, /* both send alike: the first */
+        {TRANSPORT_TCP, WORKLOAD_PINGPONG, DIRECTION_UP, "server"},
+        {TRANSPORT_PIPE, WORKLOAD_STREAM, DIRECTION_UP, "server"}, /* has no direction */
+};
+
+/* The copy mode is the sender's, and so is what it saves. */
+static void test_the_sender_is_counted(void) {
+        for (size_t i = 0; i < sizeof(counted_cases) / sizeof(counted_cases[0]); i++) {
+                struct point point = {.transport = counted_cases[i].transport,
+                                      .workload = counted_cases[i].workload,
+                                      .direction = counted_cases[i].direction,
+                                      .message_size = 10,
+                                      .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char object[] = "{}";
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 100,
+                                           .bytes = 1000,
+                                           .effective = object,
+                                           .counters = object};
+                struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &a}};
+                _cleanup_free_ char *text = NULL;
+                struct json *root = NULL;
+                const char *by = "";
+                CHECK_INT(result_to_json(&r, &text), 0);
+                CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+                CHECK_INT(json_as_string(json_get(root, "counted_by"), &by), 0);
+                if (strcmp(by, counted_cases[i].counted_by) != 0)
+                        CHECK_FAIL("case %zu: counted by the %s", i, by);
+                json_free(root);
+        }
+}
+
 int main(void) {
         RUN(test_above_memcpy_ceiling);
         RUN(test_latency_reason);
         RUN(test_threads_in_use);
+        RUN(test_the_sender_is_counted);
         return check_end();
 }

@@ -123,6 +123,7 @@ static int keep_row(void *userdata, const struct result_record *row) {
         (*rows)->flags_json = strdup(row->flags_json);
         (*rows)->reasons_json = strdup(row->reasons_json);
         (*rows)->effective_json = strdup(row->effective_json);
+        (*rows)->counted_by = row->counted_by ? strdup(row->counted_by) : NULL;
         (*rows)->error = row->error ? strdup(row->error) : NULL;
         (*rows)++;
         return 0;
@@ -207,6 +208,7 @@ static void test_results_of_counters(void) {
         CHECK(row.dtlb_misses.n == 1 && row.dtlb_misses.median == 8);
         CHECK_UINT(row.cycles_per_byte.n, 0);
         CHECK(row.cpu_ns_per_message.n == 1 && row.cpu_ns_per_message.median == 5);
+        CHECK_STRING(row.counted_by, "server");
         CHECK_STRING(row.effective_json, "{\"chunk_bytes\":8192}");
         CHECK_STRING(row.reasons_json, "{\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
                                        "\"branch_misses\":\"gone\","
@@ -217,7 +219,7 @@ static void test_results_of_counters(void) {
 static int count_row(void *userdata, const struct result_record *row) {
         unsigned *n = userdata;
         (*n)++;
-        return row->runs == 0 && row->throughput_bytes_per_second.n == 0 && !row->latency_kind &&
+        return row->runs == 0 && row->throughput_bytes_per_second.n == 0 && !row->latency_kind && !row->counted_by &&
                                strcmp(row->flags_json, "[]") == 0
                        ? 0
                        : -EILSEQ;

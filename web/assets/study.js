@@ -40,6 +40,14 @@ export function costUnit(rows) {
     };
 }
 
+/** Whose counters a table's figures are, in a sentence: the copy mode is the sender's, and either end may be that. */
+export function countedBy(rows) {
+    const roles = [...new Set(rows.map((row) => row.counted_by).filter(Boolean))].sort();
+    if (roles.length === 0) return '';
+    if (roles.length === 1) return `Counted at the ${roles[0]}.`;
+    return `Counted at the end that sends: ${roles.join(' or ')}.`;
+}
+
 const keyOf = ({ point }, ignore) =>
     JSON.stringify(
         Object.entries(point)
@@ -90,6 +98,7 @@ export function studyPlots(rows, chosen = {}) {
             format: integer,
             value: (row) => row.llc_misses,
             field: 'llc_misses',
+            note: countedBy(rows),
         },
         {
             ...bySize,
@@ -98,7 +107,7 @@ export function studyPlots(rows, chosen = {}) {
             value: relativeCost(rows, cost.field),
             field: cost.field,
             log: false,
-            note: cost.why,
+            note: [cost.why, countedBy(rows)].filter(Boolean).join(' '),
         },
     ];
 }
