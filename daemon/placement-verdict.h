@@ -11,6 +11,7 @@ struct verdict {
         const struct agent_placement *given;
         const struct point *point;
         enum end end;
+        const struct json *started; /* the CPUs that the process was started with */
         char *detail;
         bool *ret_migrations_unknown;
 };

@@ -81,10 +81,31 @@ static int check_within(const struct verdict *v, const struct json *list, const 
         return 0;
 }
 
+/* A thread that nobody put anywhere may be wherever its process was started, and still is where that has not changed:
+ * one that is held to fewer CPUs was put there from outside. */
+static int check_free(const struct verdict *v, const struct json *list, const struct share *s) {
+        const struct json *want = json_first(v->started), *got = json_first(list);
+        for (; want && got; want = json_next(want), got = json_next(got)) {
+                int64_t cpu = -1, given = -1;
+                if (json_as_i64(got, &cpu) < 0 || json_as_i64(want, &given) < 0)
+                        return verdict_bad(v, "affinity");
+                if (cpu != given)
+                        return verdict_say(v, -EPERM, "%s was %sallowed on CPU %" PRId64 ", its process was%s", s->who,
+                                           cpu < given ? "" : "not ", cpu < given ? cpu : given,
+                                           cpu < given ? " not" : "");
+        }
+        if (want || got)
+                return verdict_say(v, -EPERM, "%s was allowed on %zu CPUs, its process on %zu", s->who,
+                                   json_length(list), json_length(v->started));
+        return 0;
+}
+
 static int check_affinity(const struct verdict *v, const struct json *list, const struct share *s) {
         int r = check_within(v, list, s, "affinity", "was allowed on");
-        if (r < 0 || s->n == 0)
+        if (r < 0)
                 return r;
+        if (s->n == 0)
+                return check_free(v, list, s);
         if (json_length(list) != s->n)
                 return verdict_say(v, -EPERM, "%s was allowed on %zu CPUs of the %zu asked (%s)", s->who,
                                    json_length(list), s->n, s->text);
@@ -300,11 +321,11 @@ static int check_policy(const struct verdict *v, const struct json *root) {
 
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
                      const char *proof_json, bool *ret_migrations_unknown, char *ret_detail) {
-        const struct verdict v = {.given = given,
-                                  .point = point,
-                                  .end = end,
-                                  .detail = ret_detail,
-                                  .ret_migrations_unknown = ret_migrations_unknown};
+        struct verdict v = {.given = given,
+                            .point = point,
+                            .end = end,
+                            .detail = ret_detail,
+                            .ret_migrations_unknown = ret_migrations_unknown};
         struct json_error error;
         struct json *root = NULL;
         int64_t threads = 0;
@@ -315,6 +336,7 @@ int placement_verify(const struct agent_placement *given, const struct point *po
         if (r < 0)
                 return r;
         r = json_type(root) == JSON_OBJECT ? check_process(&v, root) : verdict_bad(&v, "not an object");
+        v.started = r == 0 ? json_get(root, "affinity") : NULL;
         if (r == 0)
                 r = check_threads(&v, root, &threads);
         if (r == 0)

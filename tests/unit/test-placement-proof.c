@@ -436,7 +436,8 @@ static void interleaving_is_spread(void) {
 }
 
 static void nothing_was_asked(void) {
-#define FREE .affinity = "[0,1]", .threads = THREAD("0", "[0,1]", "1", "[0,1]")
+#define FREE_ON(cpus) .affinity = "[0,1]", .threads = THREAD("0", cpus, "1", "[0,1]")
+#define FREE FREE_ON("[0,1]")
         static const struct proof_case cases[] = {
                 {{FREE, .policy = "\"default\"", .policy_nodes = "[]"}, 0, ""},
                 {{FREE, .policy = "\"default\"", .policy_nodes = "[]", .pages = ""}, 0, ""},
@@ -452,6 +453,21 @@ static void nothing_was_asked(void) {
                  0,
                  ""},
                 {{FREE, .policy = "\"bind\"", .policy_nodes = "[0]"}, -EPERM, "memory policy was bind, asked default"},
+                {{FREE_ON("[1]"), .policy = "\"default\"", .policy_nodes = "[]"},
+                 -EPERM,
+                 "thread 0 was not allowed on CPU 0, its process was"},
+                {{FREE_ON("[0]"), .policy = "\"default\"", .policy_nodes = "[]"},
+                 -EPERM,
+                 "thread 0 was allowed on 1 CPUs, its process on 2"},
+                {{FREE_ON("[0,1,2]"), .policy = "\"default\"", .policy_nodes = "[]"},
+                 -EPERM,
+                 "thread 0 was allowed on 3 CPUs, its process on 2"},
+                {{.affinity = "[1,2]",
+                  .threads = THREAD("0", "[0,1,2]", "1", "[1]"),
+                  .policy = "\"default\"",
+                  .policy_nodes = "[]"},
+                 -EPERM,
+                 "thread 0 was allowed on CPU 0, its process was not"},
         };
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
         const struct agent_placement given = {.n_cpus = 0};
