@@ -73,3 +73,23 @@ def test_the_daemon_may_count_what_its_agents_may_not(lab: Lab):
     for reasons in counter_reasons(lab):
         assert "hardware" not in reasons, "user and kernel mode have the same reason"
     lab.sh(f"rm -r {dropin}; echo 3 >{level}; {again}")
+
+
+def test_upgrade_and_removal(lab: Lab):
+    """Last of this machine: after an upgrade the new daemon serves where the old one did; after a removal nobody is
+    left, and what was stored is; after a purge that has gone, too."""
+    units = "systemctl is-active ipclabd.service ipclabd.socket ipclab-tune.socket"
+    found = lab.get("/experiments")
+    for started, wanted in (("ipclabd", ["active", "inactive", "active"]), ("ipclabd.socket", ["active"] * 3)):
+        lab.sh(f"systemctl stop ipclabd; systemctl start {started}")
+        assert lab.get("/health")["status"]
+        before = lab.sh("pidof ipclabd")
+        lab.sh("dpkg -i /root/ipclab.deb", timeout=240)
+        assert lab.get("/experiments") == found
+        assert lab.sh(units, check=False).split() == wanted
+        assert lab.sh("pidof ipclabd") != before
+    lab.sh("dpkg -r ipclab", timeout=240)
+    assert lab.sh(units, check=False).split() == ["inactive"] * 3
+    assert not lab.sh("pgrep -a ipclab; ls -d /run/ipclab*.sock /run/ipclab/*.sock 2>/dev/null; true")
+    lab.sh("test -e /var/lib/ipclab/ipclab.db; umount /var/lib/ipclab; touch /var/lib/ipclab/ipclab.db")
+    lab.sh("dpkg -P ipclab; test ! -e /var/lib/ipclab")
