@@ -59,9 +59,7 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
         json_array_end(w);
 }
 
-static void put_content(struct json_writer *w, const struct media *media) {
-        json_put_key(w, "content");
-        json_object_begin(w);
+static void put_media(struct json_writer *w, const struct media *media) {
         for (; media && media->type; media++) {
                 json_put_key(w, media->type);
                 json_object_begin(w);
@@ -72,12 +70,34 @@ static void put_content(struct json_writer *w, const struct media *media) {
                         json_put_raw(w, "{\"type\": \"string\"}");
                 json_object_end(w);
         }
+}
+
+static void put_content(struct json_writer *w, const struct media *media) {
+        json_put_key(w, "content");
+        json_object_begin(w);
+        put_media(w, media);
         json_object_end(w);
 }
 
 static void put_problem(struct json_writer *w, const char *status) {
         json_put_key(w, status);
         put_ref(w, "responses", "Problem");
+}
+
+/* Bad news in the shape of the good: /health. */
+static void put_also(struct json_writer *w, const struct route *route) {
+        static const struct media problem[] = {{"application/problem+json", "Problem"}, {0}};
+        char status[8];
+        snprintf(status, sizeof(status), "%d", route->also);
+        json_put_key(w, status);
+        json_object_begin(w);
+        json_member_string(w, "description", "The same body, which says what is wrong; or why there is none.");
+        json_put_key(w, "content");
+        json_object_begin(w);
+        put_media(w, route->media);
+        put_media(w, problem);
+        json_object_end(w);
+        json_object_end(w);
 }
 
 static void put_responses(struct json_writer *w, const struct route *route) {
@@ -95,6 +115,8 @@ static void put_responses(struct json_writer *w, const struct route *route) {
         if (route->media)
                 put_content(w, route->media);
         json_object_end(w);
+        if (route->also)
+                put_also(w, route);
         for (const char *i = route->problems; i && *i;) {
                 size_t n = strcspn(i, " ");
                 snprintf(status, sizeof(status), "%.*s", (int) n, i);

@@ -32,6 +32,7 @@ struct route {
         const char *body_schema;            /* component, for BODY_JSON */
         const struct parameter *parameters; /* up to a NULL name; NULL: takes none */
         int status;                         /* when it goes well */
+        int also;                           /* the same media with bad news, or a problem; 0: never */
         const struct media *media;          /* up to a NULL type; NULL: no body */
         const char *problems;               /* further statuses, "404 409" */
 };

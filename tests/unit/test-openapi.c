@@ -68,12 +68,21 @@ static void answers_are_told(void) {
                 for (const struct media *m = routes[i].media; m && m->type; m++)
                         if (!DOWN(good, "content", m->type, "schema"))
                                 CHECK_FAIL("%s does not tell of %s", routes[i].operation, m->type);
+                if (routes[i].also) {
+                        (void) snprintf(status, sizeof status, "%d", routes[i].also);
+                        const struct json *content = DOWN(responses, status, "content");
+                        for (const struct media *m = routes[i].media; m && m->type; m++)
+                                CHECK(DOWN(content, m->type, "schema"));
+                        CHECK(DOWN(content, "application/problem+json", "schema"));
+                        n++;
+                }
                 CHECK(routes[i].status != 201 || DOWN(good, "headers", "Location"));
                 for (const char *p = routes[i].problems; p && *p; p += p[3] ? 4 : 3, n++) {
                         (void) snprintf(status, sizeof status, "%.3s", p);
                         CHECK_STRING(string_of(DOWN(responses, status), "$ref"), "#/components/responses/Problem");
                 }
                 CHECK(DOWN(responses, "default"));
+                CHECK(!routes[i].also == (strcmp(routes[i].operation, "getHealth") != 0));
                 CHECK_UINT(json_length(responses), n);
         }
 }
