@@ -229,6 +229,8 @@ int service_reader_get(struct service *s, struct reader **ret, struct refusal *r
         error = found->store ? 0 : store_open_reader(&found->store, s->dir);
         if (error < 0) {
                 service_reader_put(s, found);
+                if (error == -ENOENT) /* of what was asked for, nothing is known */
+                        return service_unavailable(r, error, "the database is gone from its directory");
                 return service_fail(s, r, error, "opening the database", 0);
         }
         *ret = found;

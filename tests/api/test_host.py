@@ -88,6 +88,17 @@ def test_metrics_are_prometheus_text(client, done):
     assert later[key] > values[key]
 
 
+def test_what_ails_the_daemon_is_told_in_the_same_words(own_daemon):
+    state, away = own_daemon.base / "state", own_daemon.base / "away"
+    state.rename(away)
+    own_daemon.unix.refused("GET", "/experiments/1", 503, "unavailable")
+    answer = own_daemon.unix.request("GET", "/health")  # and has the shape that is described for its status
+    away.rename(state)
+    assert answer.status == 503 and answer.headers["Content-Type"] == "application/json"
+    assert answer.json["status"] == "failing" and "the database is gone" in answer.json["problem"]
+    assert own_daemon.unix.get("/health")["status"] == "ok"
+
+
 def test_a_fresh_daemon_has_answered_nothing_else(own_daemon):
     values, _ = parse_metrics(own_daemon.unix.request("GET", "/metrics").body.decode())
     assert {c: values[f'ipclab_http_responses_total{{class="{c}xx"}}'] for c in (3, 4, 5)} == {3: 0, 4: 0, 5: 0}
