@@ -43,9 +43,10 @@ static const struct shape shapes[] = {
 
 static void place(struct thread_proof *p, const struct shape *s, uint32_t i) {
         for (unsigned cpu = 0; cpu < s->cpus; cpu++)
-                if (!s->pinned || cpu == i % s->cpus)
+                if (!s->pinned || i % s->cpus == cpu) {
                         cpumask_add(&p->affinity, cpu);
-        p->cpu = i % s->cpus;
+                        p->cpu = cpu;
+                }
         p->seen = p->affinity;
         p->migrations_error = s->migrations_error;
 }
