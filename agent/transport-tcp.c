@@ -156,8 +156,10 @@ static void put_sending(const struct agent *a, struct json_writer *w) {
         const struct tcp_channel *c = a->workers[0].channel;
         json_member_string(w, "send_method", tcp_send_method(a));
         json_member_u64(w, "fields", tcp_fields(c)->n);
-        if (c->zerocopy)
-                json_member_u64(w, "pool_messages", c->zerocopy->n);
+        if (!c->zerocopy)
+                return;
+        json_member_u64(w, "pool_messages", c->zerocopy->n);
+        zerocopy_limits(a->setup.point.engine == ENGINE_SYSCALL, w);
 }
 
 static void put_latency(const struct agent *a, struct json_writer *w) {

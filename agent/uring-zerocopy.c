@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #ifndef IORING_SEND_ZC_REPORT_USAGE /* since liburing 2.4 */
@@ -23,11 +22,11 @@
 
 #define COMPLETIONS 256u
 #define LOOK_NS (100 * NSEC_PER_MSEC) /* how often a worker that waits looks at its limit */
-#define RELIEF_NS NSEC_PER_MSEC
-#define NO_BUFFERS_NS (3 * NSEC_PER_SEC) /* without a notification in between: it never gets better */
+#define SETTLE_NS NSEC_PER_SEC
 
 struct uring_zerocopy {
         struct io_uring ring;
+        struct zerocopy *pool;
         int fd;
         uint8_t sqe_flags;
         int files_error; /* why the descriptor is not registered */
@@ -59,7 +58,9 @@ static void enroll(struct uring_zerocopy *u, const struct zerocopy *z) {
         }
 }
 
-int uring_zerocopy_new(struct worker *w, const struct zerocopy *z, struct uring_zerocopy **ret) {
+static void settle(struct worker *w);
+
+int uring_zerocopy_new(struct worker *w, struct zerocopy *z, struct uring_zerocopy **ret) {
         struct uring_zerocopy *u = calloc(1, sizeof *u);
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
@@ -76,6 +77,9 @@ int uring_zerocopy_new(struct worker *w, const struct zerocopy *z, struct uring_
         }
         u->fd = w->send_fd;
         enroll(u, z);
+        u->pool = z;
+        w->to_settle = u;
+        w->settle = settle;
         *ret = u;
         return 0;
 }
@@ -180,6 +184,27 @@ static int await(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z,
         return 0;
 }
 
+/* What a send has pinned is given back when its thread takes the notification, and not before. One that rests would
+ * keep it from the others, for ever. */
+static void settle(struct worker *w) {
+        struct uring_zerocopy *u = w->to_settle;
+        uint64_t deadline_ns = util_now_ns() + SETTLE_NS;
+        int r = uring_zerocopy_collect(w, u, u->pool);
+        while (r == 0 && zerocopy_under_way(u->pool) > 0 && util_now_ns() < deadline_ns)
+                r = await(w, u, u->pool, ZEROCOPY_RELIEF_NS);
+}
+
+/* As in zerocopy.c; but to sleep elsewhere than in the ring would be to keep what has come back. */
+static int give_way(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
+        uint64_t now_ns = util_now_ns(), until_ns = now_ns + ZEROCOPY_GIVE_WAY_NS;
+        int r = 0;
+        if (!zerocopy_somebody_starves())
+                return 0;
+        for (; r == 0 && now_ns < until_ns; now_ns = util_now_ns())
+                r = await(w, u, z, until_ns - now_ns);
+        return r;
+}
+
 int uring_zerocopy_wait(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
         int r = uring_zerocopy_collect(w, u, z);
         while (r == 0 && !zerocopy_ready(z)) {
@@ -187,26 +212,24 @@ int uring_zerocopy_wait(struct worker *w, struct uring_zerocopy *u, struct zeroc
                         return WORKER_STOP;
                 r = await(w, u, z, LOOK_NS);
         }
-        return r;
+        return r < 0 ? r : give_way(w, u, z);
 }
 
 int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint64_t *since_ns) {
         uint64_t before = w->zerocopy_completions, now_ns = util_now_ns();
-        struct rlimit memlock = {};
+        int starves = zerocopy_under_way(z) == 0;
         worker_count(&w->enobufs);
-        int r = await(w, u, z, RELIEF_NS);
+        zerocopy_starve(starves);
+        int r = await(w, u, z, ZEROCOPY_RELIEF_NS);
+        zerocopy_starve(-starves);
         if (r < 0)
                 return r;
         if (w->zerocopy_completions != before || *since_ns == 0)
                 *since_ns = now_ns;
-        if (now_ns - *since_ns <= NO_BUFFERS_NS)
-                return 0;
-        (void) getrlimit(RLIMIT_MEMLOCK, &memlock);
-        return failure_set(&w->failure, ENOBUFS,
-                           "zero-copy sends of thread %" PRIu32
-                           " get no buffers and none comes back: RLIMIT_MEMLOCK is "
-                           "%ju bytes for all of the user's sends",
-                           w->index, (uintmax_t) memlock.rlim_cur);
+        if (w->zerocopy_completions != before)
+                return give_way(w, u, z);
+        /* the kernel keeps the account of such sends elsewhere than in the socket */
+        return now_ns - *since_ns > ZEROCOPY_NO_BUFFERS_NS ? zerocopy_no_relief(w, z, false) : 0;
 }
 
 int uring_zerocopy_fd(const struct uring_zerocopy *u) {

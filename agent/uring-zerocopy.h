@@ -26,8 +26,8 @@
 struct json_writer;
 struct uring_zerocopy;
 
-/* In the worker's thread, for sends to w->send_fd. 0; negative errno with w->failure. */
-int uring_zerocopy_new(struct worker *w, const struct zerocopy *z, struct uring_zerocopy **ret);
+/* In the worker's thread, for sends to w->send_fd; the pool must outlive it. 0; negative errno with w->failure. */
+int uring_zerocopy_new(struct worker *w, struct zerocopy *z, struct uring_zerocopy **ret);
 struct uring_zerocopy *uring_zerocopy_free(struct uring_zerocopy *u);
 
 /* As sendmsg(2) or send(2), what lies behind the first `sent` bytes of the current message. Counts what was notified

@@ -169,6 +169,8 @@ static void run(struct worker *w) {
         wait_until(w->start_ns);
         int r = w->loop(w);
         w->finished_ns = util_now_ns();
+        if (r >= 0 && w->settle)
+                w->settle(w);
         if (r >= 0)
                 r = proof_take(w);
         if (r < 0 && w->failure.detail[0] == '\0')

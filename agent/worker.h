@@ -52,6 +52,8 @@ struct worker {
         double pace_ns;                   /* from one message to the next in an open loop; 0 = closed */
         void *channel;                    /* the transport's own, per thread */
         void *engine;                     /* the engine's, where it is not the system calls */
+        void (*settle)(struct worker *w); /* behind the last message, before the thread rests; may be NULL */
+        void *to_settle;                  /* its argument */
         struct agent *agent;
         worker_loop loop;
         uint32_t index;

@@ -6,6 +6,7 @@
 #include "agent/zerocopy.h"
 
 #include "agent/agent.h"
+#include "schema/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -19,9 +20,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define POLL_MS 100                      /* how often a worker that waits looks at its limit */
-#define RELIEF_MS 1                      /* other threads' sends may be what is in the way: they notify elsewhere */
-#define NO_BUFFERS_NS (3 * NSEC_PER_SEC) /* of ENOBUFS without a notification in between: it never gets better */
+#define POLL_MS 100 /* how often a worker that waits looks at its limit */
+#define RELIEF_MS ((int) (ZEROCOPY_RELIEF_NS / NSEC_PER_MSEC))
+#define GIVE_WAY_MS ((int) (ZEROCOPY_GIVE_WAY_NS / NSEC_PER_MSEC))
+
+static int starving; /* atomic: threads of this process */
 
 int zerocopy_new(struct worker *w, size_t size, unsigned n_fields, struct zerocopy **ret) {
         struct zerocopy *z = calloc(1, sizeof *z);
@@ -143,10 +146,33 @@ static int await_notification(struct worker *w, int timeout_ms) {
                            w->agent->peer_role, w->index, w->messages, strerrordesc_np(error));
 }
 
+uint32_t zerocopy_under_way(const struct zerocopy *z) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < z->n; i++)
+                n += z->pending[i];
+        return n;
+}
+
+void zerocopy_starve(int by) {
+        __atomic_fetch_add(&starving, by, __ATOMIC_RELAXED);
+}
+
+bool zerocopy_somebody_starves(void) {
+        return __atomic_load_n(&starving, __ATOMIC_RELAXED) > 0;
+}
+
+/* What has come back is left to who has nothing for a moment. */
+static void give_way(void) {
+        if (zerocopy_somebody_starves())
+                (void) poll(NULL, 0, GIVE_WAY_MS);
+}
+
 int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun) {
         zerocopy_enough enough = begun ? zerocopy_has_room : zerocopy_ready;
         for (;;) {
                 int r = zerocopy_collect(w, z, enough);
+                if (r == 0 && enough(z))
+                        give_way();
                 if (r < 0 || enough(z))
                         return r;
                 if (!begun && worker_over(w))
@@ -165,14 +191,46 @@ static uint64_t optmem_max(void) {
         return strtoull(text, NULL, 10);
 }
 
-static int no_relief(struct worker *w) {
+static const char *memlock_text(char text[32]) {
         struct rlimit memlock = {};
-        (void) getrlimit(RLIMIT_MEMLOCK, &memlock);
+        if (getrlimit(RLIMIT_MEMLOCK, &memlock) < 0)
+                (void) snprintf(text, 32, "unknown");
+        else if (memlock.rlim_cur == RLIM_INFINITY)
+                (void) snprintf(text, 32, "unlimited");
+        else
+                (void) snprintf(text, 32, "%ju bytes", (uintmax_t) memlock.rlim_cur);
+        return text;
+}
+
+int zerocopy_no_relief(struct worker *w, const struct zerocopy *z, bool optmem) {
+        uint32_t n = zerocopy_under_way(z);
+        char memlock[32], whose[96], socket[96] = "";
+        (void) memlock_text(memlock);
+        if (n > 0)
+                (void) snprintf(whose, sizeof whose, "none of its %" PRIu32 " under way is notified", n);
+        else
+                (void) snprintf(whose, sizeof whose, "it has none under way that could give some back");
+        if (optmem)
+                (void) snprintf(socket, sizeof socket, "net.core.optmem_max is %" PRIu64 " bytes for each socket, ",
+                                optmem_max());
         return failure_set(&w->failure, ENOBUFS,
-                           "zero-copy sends of thread %" PRIu32 " get no buffers (ENOBUFS) and none comes back: "
-                           "net.core.optmem_max is %" PRIu64 " bytes for each socket, RLIMIT_MEMLOCK is %ju bytes for "
-                           "all of the user's sends",
-                           w->index, optmem_max(), (uintmax_t) memlock.rlim_cur);
+                           "zero-copy sends of thread %" PRIu32 " got no buffers (ENOBUFS) for %u s, and %s: %s"
+                           "RLIMIT_MEMLOCK is %s for all of the user's sends",
+                           w->index, (unsigned) (ZEROCOPY_NO_BUFFERS_NS / NSEC_PER_SEC), whose, socket, memlock);
+}
+
+void zerocopy_limits(bool optmem, struct json_writer *w) {
+        struct rlimit memlock = {.rlim_cur = RLIM_INFINITY};
+        int r = getrlimit(RLIMIT_MEMLOCK, &memlock);
+        if (memlock.rlim_cur != RLIM_INFINITY) {
+                json_member_u64(w, "memlock_bytes", memlock.rlim_cur);
+        } else {
+                json_member_null(w, "memlock_bytes");
+                json_member_string(w, "memlock_bytes_reason",
+                                   r < 0 ? "getrlimit failed" : "RLIMIT_MEMLOCK is unlimited");
+        }
+        if (optmem)
+                json_member_u64(w, "optmem_max_bytes", optmem_max());
 }
 
 int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns) {
@@ -182,12 +240,17 @@ int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns) {
         int r = collect(w, z, NULL, &news);
         if (r < 0)
                 return r;
-        if (news.completions || *since_ns == 0) {
+        if (news.completions || *since_ns == 0)
                 *since_ns = now_ns;
-                if (news.completions)
-                        return 0;
+        if (news.completions) {
+                give_way();
+                return 0;
         }
-        if (now_ns - *since_ns > NO_BUFFERS_NS)
-                return no_relief(w);
-        return await_notification(w, RELIEF_MS);
+        if (now_ns - *since_ns > ZEROCOPY_NO_BUFFERS_NS)
+                return zerocopy_no_relief(w, z, true);
+        int starves = zerocopy_under_way(z) == 0;
+        zerocopy_starve(starves);
+        r = await_notification(w, RELIEF_MS);
+        zerocopy_starve(-starves);
+        return r;
 }

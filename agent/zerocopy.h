@@ -11,7 +11,12 @@
  * several sends at a time where it can, through the socket's error queue. Each range says whether the bytes were copied
  * after all (SO_EE_CODE_ZEROCOPY_COPIED): on loopback they always are.
  *
- * Source: Linux Documentation/networking/msg_zerocopy.rst; net/core/skbuff.c (msg_zerocopy_realloc).
+ * The pages of messages under way are pinned, and RLIMIT_MEMLOCK bounds those of all of a user's threads together. A
+ * thread that has none under way and gets no buffers has nothing to wait for but the others: it says so, and these give
+ * way, else they would take what they get back before it can. That goes on until a deadline.
+ *
+ * Source: Linux Documentation/networking/msg_zerocopy.rst; net/core/skbuff.c (msg_zerocopy_realloc,
+ * mm_account_pinned_pages).
  */
 
 #include "agent/fields.h"
@@ -20,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct json_writer;
 struct worker;
 
 #define ZEROCOPY_IDS 1024u /* sends that may await their notification at once; a power of two */
@@ -79,8 +85,24 @@ int zerocopy_read(struct zerocopy *z, int fd, zerocopy_enough enough, struct zer
  */
 int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun); /* until ready; of a message begun: until room */
 int zerocopy_collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough); /* zerocopy_read() */
-/* After a send that failed with ENOBUFS: waits for notifications, at most until the limits that are to blame (they are
- * named) have been in the way for too long. since_ns: 0 at the first failure in a row, kept by the caller. */
+/* After a send that failed with ENOBUFS: waits for notifications, or for other threads', at most until the limits that
+ * are to blame (they are named) have been in the way for too long. since_ns: 0 at the first failure in a row, kept by
+ * the caller. */
 int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns);
+
+/* What both engines have of that. */
+#define ZEROCOPY_RELIEF_NS NSEC_PER_MSEC              /* between two tries */
+#define ZEROCOPY_GIVE_WAY_NS (2 * ZEROCOPY_RELIEF_NS) /* so that who waits tries once, whenever it began */
+#define ZEROCOPY_NO_BUFFERS_NS (3 * NSEC_PER_SEC)     /* without a notification in between: it never gets better */
+
+/* Sends that are not notified. */
+uint32_t zerocopy_under_way(const struct zerocopy *z);
+/* A thread with none under way begins (1), ends (-1) a wait for the others. */
+void zerocopy_starve(int by);
+bool zerocopy_somebody_starves(void);
+/* -ENOBUFS with w->failure: the limits by name and value; optmem_max only of sends that it bounds. */
+int zerocopy_no_relief(struct worker *w, const struct zerocopy *z, bool optmem);
+/* Members "memlock_bytes" and (optmem) "optmem_max_bytes": what "enobufs" is to be read with. */
+void zerocopy_limits(bool optmem, struct json_writer *w);
 
 #endif

@@ -298,24 +298,38 @@ static void test_wait_stops(void) {
         zerocopy_free(z);
 }
 
-/* ENOBUFS that never gets better is a failure that names the limits; each one is counted. */
-static void test_no_relief(void) {
+/* ENOBUFS that never gets better is a failure that names the limits; each one is counted. Who has sends of its own
+ * under way is told apart from who waits for what others have. */
+static void no_relief(bool under_way) {
         struct agent a = {.peer_role = "client"};
         int fds[2], r = 0;
         uint64_t since_ns = 0, begin_ns = util_now_ns();
         CHECK_INT(connected_pair(fds), 0);
         struct zerocopy *z = new_pool();
         struct worker *w = new_worker(&a, fds[0]);
+        z->pending[3] = under_way ? 5 : 0;
         while (r == 0 && util_now_ns() - begin_ns < 20 * NSEC_PER_SEC)
                 r = zerocopy_relieve(w, z, &since_ns);
         CHECK_INT(r, -ENOBUFS);
         CHECK(w->enobufs > 1);
         CHECK(strstr(w->failure.detail, "net.core.optmem_max is "));
         CHECK(strstr(w->failure.detail, "RLIMIT_MEMLOCK is "));
+        CHECK(strstr(w->failure.detail, under_way ? "none of its 5 under way is notified"
+                                                  : "it has none under way that could give some back"));
+        CHECK(!zerocopy_somebody_starves());
+        z->pending[3] = 0;
         (void) close(fds[0]);
         (void) close(fds[1]);
         free(w);
         zerocopy_free(z);
+}
+
+static void test_no_relief(void) {
+        no_relief(true);
+}
+
+static void test_no_relief_from_others(void) {
+        no_relief(false);
 }
 
 int main(void) {
@@ -330,5 +344,6 @@ int main(void) {
         RUN(test_wait_sees_the_peer_go);
         RUN(test_wait_stops);
         RUN(test_no_relief);
+        RUN(test_no_relief_from_others);
         return check_end();
 }
