@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -174,6 +175,20 @@ static void a_message_longer_than_the_pipe(void) {
         }
 }
 
+/* What lies behind the message in the pipe is the next one's. */
+static void a_message_takes_no_more_than_its_own(void) {
+        int fds[2], left;
+        CHECK_INT(pipe2(fds, O_CLOEXEC), 0);
+        CHECK_INT(write(fds[1], sent, 170), 170);
+        worker_reset(100, WORKER_UNLIMITED);
+        worker.receive_fd = fds[0];
+        CHECK_INT(descriptor_receive_rest(&worker, received, 30), 0);
+        CHECK_INT(ioctl(fds[0], FIONREAD, &left), 0);
+        CHECK_INT(left, 100);
+        util_close(fds[0]);
+        util_close(fds[1]);
+}
+
 static void a_pipe_without_its_other_end(void) {
         int fds[2];
         unsigned char *where;
@@ -261,6 +276,7 @@ int main(void) {
         RUN(the_limit_counts_before_the_first_byte);
         RUN(failures_name_the_thing);
         RUN(a_message_longer_than_the_pipe);
+        RUN(a_message_takes_no_more_than_its_own);
         RUN(a_pipe_without_its_other_end);
         RUN(room_for_descriptors);
         return check_end();

@@ -131,6 +131,14 @@ static void failures_name_the_thing(void) {
         }
 }
 
+static void half_a_packet_is_not_a_packet_sent(void) {
+        worker_reset(SIZE, WORKER_UNLIMITED, ready_fd);
+        CHECK_INT(packet_send_again(&worker, message, SIZE, 0, SIZE - 1), -EBADMSG);
+        CHECK_STRING(worker.failure.detail, "a packet of 99 bytes where one of 100 was due, in thread 3, message 7");
+        worker_reset(SIZE, WORKER_UNLIMITED, ready_fd);
+        CHECK_INT(packet_send_again(&worker, message, SIZE, 0, SIZE), 0);
+}
+
 /* ---- pairs of sockets ---- */
 
 struct pair {
@@ -230,7 +238,7 @@ static void a_peer_that_is_gone(void) {
         CHECK_INT(packet_receive(&worker, &where), -EPIPE);
         CHECK_STRING(worker.failure.detail, "peer sender closed the channel of thread 3 before message 7");
         worker_reset(SIZE, WORKER_UNLIMITED, p.fds[1]);
-        CHECK_INT(packet_send(&worker, message), -EPIPE); /* and no SIGPIPE */
+        CHECK_INT(packet_send(&worker, message), -EPIPE);
 }
 
 /* A queue that is full, and a limit that has been reached: the message is not sent, and the queue is as it was. */
@@ -257,6 +265,7 @@ int main(void) {
         RUN(what_did_not_go_goes_again_whole);
         RUN(the_limit_counts_before_the_first_packet);
         RUN(failures_name_the_thing);
+        RUN(half_a_packet_is_not_a_packet_sent);
         RUN(a_packet_goes_and_comes);
         RUN(packets_of_another_length_are_found_out);
         RUN(chunks_make_a_message);

@@ -222,7 +222,7 @@ static void a_peer_that_is_gone(void) {
         CHECK_STRING(agent.failure.detail,
                      "peer responder is gone; it still had to tell that it received all messages");
         memset(&agent.failure, 0, sizeof agent.failure);
-        CHECK_INT(peer_send(&agent, PEER_DONE, 0, 0, later()), -EPIPE); /* and no SIGPIPE */
+        CHECK_INT(peer_send(&agent, PEER_DONE, 0, 0, later()), -EPIPE);
         CHECK_STRING(agent.failure.detail, "peer responder is gone: cannot tell it that it is done: Broken pipe");
 }
 

@@ -136,6 +136,28 @@ static void this_threads_accounts_grow(void) {
         CHECK(d.migrations_error || d.migrations < 1000000);
 }
 
+#define BUSY_NS (20 * NSEC_PER_MSEC)
+
+static void *be_busy(void *unused) {
+        struct timespec ts;
+        do
+                (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+        while (ts.tv_sec == 0 && (uint64_t) ts.tv_nsec < BUSY_NS);
+        return unused;
+}
+
+/* What another thread of the process uses is not this one's, which sleeps meanwhile. */
+static void another_thread_is_not_counted(void) {
+        struct usage before, after, d = {0};
+        pthread_t thread;
+        take_this_thread(&before);
+        CHECK_INT(pthread_create(&thread, NULL, be_busy, NULL), 0);
+        pthread_join(thread, NULL);
+        take_this_thread(&after);
+        usage_add(&d, &after, &before);
+        CHECK(d.cpu_ns > 0 && d.cpu_ns < BUSY_NS);
+}
+
 static void a_thread_that_is_not_there(void) {
         struct usage u = {.eagain = 42};
         memset(&agent, 0, sizeof agent);
@@ -154,6 +176,7 @@ int main(void) {
         RUN(nulls_have_their_reasons);
         RUN(zero_copy_has_its_fraction);
         RUN(this_threads_accounts_grow);
+        RUN(another_thread_is_not_counted);
         RUN(a_thread_that_is_not_there);
         return check_end();
 }

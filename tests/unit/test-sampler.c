@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Samples of two made-up workers, as the daemon reads them: differences of what was counted, over the time that really
+ * lay between, which come to the window's totals. */
+
+#include "agent/agent.h"
+#include "agent/sampler.h"
+#include "schema/histogram.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#define THREADS 2u
+#define SIZE 100u
+
+static struct agent agent;
+static struct worker workers[THREADS]; /* static: see test-counters.c */
+static struct histogram latencies[THREADS];
+
+struct fixture {
+        struct sampler *sampler;
+        int daemon;
+};
+
+static bool fixture_open(struct fixture *f, bool sampled) {
+        int control[2];
+        memset(&agent, 0, sizeof agent);
+        memset(workers, 0, sizeof workers);
+        memset(latencies, 0, sizeof latencies);
+        *f = (struct fixture){.daemon = -1};
+        agent.event_fd = eventfd(0, EFD_CLOEXEC);
+        agent.workers = workers;
+        agent.n_workers = THREADS;
+        agent.workload = &workload_stream;
+        agent.setup.point = (struct point){.message_size = SIZE, .threads = THREADS};
+        agent.setup.interval_ns = sampled ? NSEC_PER_SEC : 0;
+        for (uint32_t i = 0; i < THREADS; i++) {
+                workers[i].agent = &agent;
+                workers[i].index = i;
+                workers[i].tid = (pid_t) syscall(SYS_gettid);
+                workers[i].latency = sampled ? &latencies[i] : NULL;
+        }
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+                return false;
+        agent.control_fd = control[0];
+        f->daemon = control[1];
+        return counters_new(&agent, &perf_source_none, &agent.counters) == 0 && sampler_new(&agent, &f->sampler) == 0;
+}
+
+static void fixture_close(struct fixture *f) {
+        sampler_free(f->sampler);
+        counters_free(agent.counters);
+        util_close(agent.event_fd);
+        util_close(agent.control_fd);
+        util_close(f->daemon);
+}
+#define FIXTURE __attribute__((cleanup(fixture_close))) struct fixture
+
+/* Messages of a worker, each with its latency. */
+static void work(uint32_t thread, uint64_t messages, uint64_t latency_ns) {
+        workers[thread].messages += messages;
+        for (uint64_t i = 0; workers[thread].latency && i < messages; i++)
+                histogram_record(workers[thread].latency, latency_ns);
+}
+
+/* The next packet that is there. */
+static bool hear(struct fixture *f, struct message *ret) {
+        char detail[200];
+        return message_receive(f->daemon, ret, 0, detail) == 0;
+}
+
+struct want {
+        uint32_t thread, second;
+        uint64_t interval_ns, messages, p50;
+};
+
+static void check_sample(struct fixture *f, const struct want *want) {
+        struct message m;
+        struct latency_summary s = {0};
+        CHECK(hear(f, &m));
+        struct message_sample got = m.sample;
+        int r = m.type == MESSAGE_SAMPLE && got.latency ? histogram_summarize(got.latency, &s) : -ENODATA;
+        bool counted = m.type == MESSAGE_SAMPLE && got.counters && strstr(got.counters, "\"eagain\":");
+        enum message_type type = m.type;
+        message_deinit(&m);
+        CHECK_INT(type, MESSAGE_SAMPLE);
+        CHECK_UINT(got.thread, want->thread);
+        CHECK_UINT(got.second, want->second);
+        if (want->interval_ns)
+                CHECK_UINT(got.interval_ns, want->interval_ns);
+        CHECK_UINT(got.messages, want->messages);
+        CHECK_UINT(got.bytes, want->messages * SIZE);
+        CHECK_UINT(s.count, want->messages);
+        CHECK(r == 0 || want->messages == 0);
+        if (want->messages)
+                CHECK_UINT(s.p50, want->p50);
+        CHECK(counted);
+}
+
+static void check_thread(struct fixture *f, uint32_t thread, uint64_t messages) {
+        struct message m;
+        CHECK(hear(f, &m));
+        enum message_type type = m.type;
+        struct message_thread got = m.thread;
+        message_deinit(&m);
+        CHECK_INT(type, MESSAGE_THREAD);
+        CHECK_UINT(got.thread, thread);
+        CHECK_UINT(got.messages, messages);
+        CHECK_UINT(got.bytes, messages * SIZE);
+}
+
+/* What was before the window is not in it; the last sample is as long as what was left. */
+static void samples_come_to_the_window(void) {
+        FIXTURE f;
+        struct message none;
+        CHECK(fixture_open(&f, true));
+        work(0, 1000, 9);
+        work(1, 2000, 9);
+        CHECK_INT(sampler_open(f.sampler, 5000000000), 0);
+        CHECK(!hear(&f, &none)); /* nothing is said at the beginning */
+        work(0, 10, 20);
+        work(1, 30, 40);
+        CHECK_INT(sampler_take(f.sampler), 0);
+        work(0, 5, 100);
+        workers[1].eagain = 3;
+        CHECK_INT(sampler_close(f.sampler, 5000000000), 0);
+        const struct want first[] = {{0, 0, 0, 10, 20}, {1, 0, 0, 30, 40}},
+                          last[] = {{0, 1, 0, 5, 100}, {1, 1, 0, 0, 0}};
+        for (size_t i = 0; i < 2 && !check_case_failed; i++)
+                check_sample(&f, &first[i]);
+        for (size_t i = 0; i < 2 && !check_case_failed; i++)
+                check_sample(&f, &last[i]);
+        if (!check_case_failed)
+                check_thread(&f, 0, 15);
+        if (!check_case_failed)
+                check_thread(&f, 1, 30);
+        CHECK(!check_case_failed && !hear(&f, &none));
+        CHECK_UINT(agent.window.messages, 45);
+        CHECK_UINT(agent.window.window_ns, 0); /* it was closed at the instant that it was opened at */
+        CHECK_UINT(agent.window.counters.usage.eagain, 3);
+}
+
+/* Given instants are what counts, to the nanosecond, and not when the leader got round to it. */
+static void intervals_are_as_given(void) {
+        FIXTURE f;
+        CHECK(fixture_open(&f, true));
+        CHECK_INT(sampler_open(f.sampler, 1000), 0);
+        work(0, 1, 7);
+        CHECK_INT(sampler_close(f.sampler, 1000012346789), 0);
+        const struct want want[] = {{0, 0, 1000012345789, 1, 7}, {1, 0, 1000012345789, 0, 0}};
+        for (size_t i = 0; i < 2 && !check_case_failed; i++)
+                check_sample(&f, &want[i]);
+        CHECK(!check_case_failed);
+        CHECK_UINT(agent.window.window_ns, 1000012345789);
+        CHECK_UINT(agent.window.messages, 1);
+}
+
+/* By the clock, intervals lie end to end: their sum is the window. */
+static void intervals_lie_end_to_end(void) {
+        FIXTURE f;
+        uint64_t sum = 0;
+        CHECK(fixture_open(&f, true));
+        CHECK_INT(sampler_open(f.sampler, 0), 0);
+        for (unsigned i = 0; i < 5; i++)
+                CHECK_INT(sampler_take(f.sampler), 0);
+        CHECK_INT(sampler_close(f.sampler, 0), 0);
+        for (unsigned i = 0; i < 6 * THREADS; i++) {
+                struct message m;
+                CHECK(hear(&f, &m));
+                CHECK_INT(m.type, MESSAGE_SAMPLE);
+                CHECK_UINT(m.sample.second, i / THREADS);
+                sum += m.sample.thread == 0 ? m.sample.interval_ns : 0;
+                message_deinit(&m);
+        }
+        CHECK_UINT(sum, agent.window.window_ns);
+        CHECK(sum > 0);
+}
+
+/* Another window of the same run, after a warm-up that counts, begins from nothing. */
+static void a_window_can_be_opened_again(void) {
+        FIXTURE f;
+        struct message m;
+        CHECK(fixture_open(&f, true));
+        CHECK_INT(sampler_open(f.sampler, 1000), 0);
+        work(0, 100, 5);
+        CHECK_INT(sampler_take(f.sampler), 0);
+        while (hear(&f, &m))
+                message_deinit(&m);
+        CHECK_INT(sampler_open(f.sampler, 2000), 0);
+        work(0, 3, 6);
+        CHECK_INT(sampler_close(f.sampler, 2500), 0);
+        const struct want want[] = {{0, 0, 500, 3, 6}, {1, 0, 500, 0, 0}};
+        for (size_t i = 0; i < 2 && !check_case_failed; i++)
+                check_sample(&f, &want[i]);
+        CHECK(!check_case_failed);
+        CHECK_UINT(agent.window.messages, 3);
+        CHECK_UINT(agent.window.window_ns, 500);
+}
+
+/* To measure what sampling costs there are none, and the threads' totals all the same. */
+static void without_samples_the_totals_are_there(void) {
+        FIXTURE f;
+        CHECK(fixture_open(&f, false));
+        work(1, 7, 0);
+        CHECK_INT(sampler_open(f.sampler, 1000), 0);
+        work(0, 10, 0);
+        CHECK_INT(sampler_take(f.sampler), 0);
+        work(1, 20, 0);
+        CHECK_INT(sampler_close(f.sampler, 3000), 0);
+        check_thread(&f, 0, 10);
+        if (!check_case_failed)
+                check_thread(&f, 1, 20);
+        CHECK(!check_case_failed);
+        CHECK_UINT(agent.window.messages, 30);
+        CHECK_UINT(agent.window.window_ns, 2000);
+}
+
+static void a_thread_that_is_gone_fails_the_run(void) {
+        FIXTURE f;
+        struct message m;
+        CHECK(fixture_open(&f, true));
+        CHECK_INT(sampler_open(f.sampler, 0), 0);
+        workers[1].tid = 1 << 30;
+        CHECK(sampler_take(f.sampler) < 0);
+        CHECK(strncmp(agent.failure.detail, "the counters of thread 1 cannot be read: ", 41) == 0);
+        CHECK(!hear(&f, &m)); /* a sample of half the threads is none */
+        CHECK(sampler_close(f.sampler, 0) < 0);
+        CHECK(sampler_open(f.sampler, 0) < 0);
+        sampler_free(NULL);
+}
+
+int main(void) {
+        RUN(samples_come_to_the_window);
+        RUN(intervals_are_as_given);
+        RUN(intervals_lie_end_to_end);
+        RUN(a_window_can_be_opened_again);
+        RUN(without_samples_the_totals_are_there);
+        RUN(a_thread_that_is_gone_fails_the_run);
+        return check_end();
+}
