@@ -107,9 +107,14 @@ static void watch_begin(struct watch *h, uint64_t from_ns) {
         }
 }
 
+/* Messages of a window that so many end. */
+static uint64_t share_of(const struct agent *a, uint32_t thread) {
+        return a->setup.messages + (thread < a->setup.messages_over);
+}
+
 static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
         char target[40] = "";
-        uint64_t at = worker_messages(w), wanted = a->setup.messages;
+        uint64_t at = worker_messages(w), wanted = share_of(a, w->index);
         if (wanted && a->phase && strcmp(a->phase, "window") == 0) {
                 at = wanted - (w->limit - at);
                 (void) snprintf(target, sizeof target, " of %" PRIu64, wanted);
@@ -440,7 +445,7 @@ static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint
                 return r;
         a->phase = "window";
         for (uint32_t i = 0; i < a->n_workers; i++)
-                limit_to_count(&a->workers[i], a->setup.messages);
+                limit_to_count(&a->workers[i], share_of(a, i));
         r = sampler_open(s, go_ns);
         if (r < 0)
                 return r;

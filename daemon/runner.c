@@ -425,7 +425,8 @@ static void plan_setup(struct runner *r, enum end end) {
                 .point = *o->point,
                 .verify = o->spec->verify,
                 .duration_ns = o->spec->end.duration_ns,
-                .messages = total / o->point->threads + (total % o->point->threads != 0),
+                .messages = total / o->point->threads,
+                .messages_over = total % o->point->threads,
                 .warmup_ns = o->spec->warmup_ns,
                 .interval_ns = INTERVAL_NS,
                 .stall_ns = STALL_NS + bytes_time(o->point) +

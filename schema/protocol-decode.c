@@ -210,6 +210,9 @@ static void take_setup(struct reader *r, struct message_setup *s) {
         s->messages = take_u64(r, "messages");
         if (r->error == 0 && (s->duration_ns == 0) == (s->messages == 0))
                 fault(r, "exactly one of duration_ns and messages ends the window");
+        s->messages_over = take_u64(r, "messages_over");
+        if (r->error == 0 && s->messages_over && (s->messages == 0 || s->messages_over >= s->point.threads))
+                fault(r, "\"messages_over\" is not of some of the threads");
         s->warmup_ns = take_u64(r, "warmup_ns");
         s->interval_ns = take_u64(r, "interval_ns");
         s->stall_ns = take_u64(r, "stall_ns");

@@ -54,6 +54,7 @@ static void put_setup(struct json_writer *w, const struct message_setup *s) {
         json_member_string(w, "verify", verify_name(s->verify));
         json_member_u64_text(w, "duration_ns", s->duration_ns);
         json_member_u64_text(w, "messages", s->messages);
+        json_member_u64_text(w, "messages_over", s->messages_over);
         json_member_u64_text(w, "warmup_ns", s->warmup_ns);
         json_member_u64_text(w, "interval_ns", s->interval_ns);
         json_member_u64_text(w, "stall_ns", s->stall_ns);

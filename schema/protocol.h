@@ -104,8 +104,9 @@ struct message_setup {
         enum end end;
         struct point point; /* its placement is not sent: agent_placement is */
         enum verify verify;
-        uint64_t duration_ns; /* 0 when messages ends the window */
-        uint64_t messages;    /* per thread (calls, round trips); 0 when duration does */
+        uint64_t duration_ns;   /* 0 when messages ends the window */
+        uint64_t messages;      /* per thread (calls, round trips); 0 when duration does */
+        uint64_t messages_over; /* so many threads, from the first on, have one more: fewer than there are */
         uint64_t warmup_ns;
         uint64_t interval_ns; /* of the samples; 0: no samples (for measuring what they cost) */
         uint64_t stall_ns;    /* a thread that moves nothing for so long fails the run; 0: the agent's own */

@@ -73,13 +73,20 @@ static int check_capabilities(const struct spec *s, const struct point *p, struc
         return options_check_point(&s->options, p, r);
 }
 
-/* How many bytes end a window without messages? */
+/* How many bytes end a window without messages? And a thread that has none to move measures nothing. */
 static int check_end(const struct spec *s, const struct point *p, struct refusal *r) {
-        if (workload_has_transport(p->workload) || !s->end.bytes)
+        if (!workload_has_transport(p->workload) && s->end.bytes)
+                return refuse(r, 422, "impossible-combination", "/bytes",
+                              "bytes cannot end the window of workload %s, which moves none: give messages or "
+                              "duration_seconds",
+                              workload_name(p->workload));
+        uint64_t n = window_end_messages(&s->end, p);
+        if (n == 0 || n >= p->threads)
                 return 0;
-        return refuse(r, 422, "impossible-combination", "/bytes",
-                      "bytes cannot end the window of workload %s, which moves none: give messages or duration_seconds",
-                      workload_name(p->workload));
+        return refuse(r, 422, "impossible-combination", s->end.bytes ? "/bytes" : "/messages",
+                      "the window ends after %" PRIu64 " messages, fewer than threads, %" PRIu32
+                      ": each thread moves one at least",
+                      n, p->threads);
 }
 
 int point_check(const struct spec *s, const struct point *p, struct refusal *r) {

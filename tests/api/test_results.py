@@ -129,6 +129,15 @@ def test_lists_leave_out_what_each_of_many_threads_did(unix):
     assert listed == run  # all else is there
 
 
+@pytest.mark.parametrize(("end", "shares"), [({"messages": 8}, [3, 3, 2]), ({"bytes": 4 * 64 + 1}, [2, 2, 1])])
+def test_threads_divide_the_messages_of_a_window_among_them(unix, end, shares):
+    spec = {"transport": "pipe", "threads": 3, "message_size": 64, "warmup_seconds": 0} | end
+    (run,) = unix.items(f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}/runs")
+    assert run["result"]["messages"] == sum(shares)
+    for threads in run["result"]["threads"].values():
+        assert [thread["messages"] for thread in threads] == shares
+
+
 def test_threads_add_up_to_their_agent(unix):
     spec = {"transport": "pipe", "threads": 3, "duration_seconds": 0.3, "warmup_seconds": 0}
     (run,) = unix.items(f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}/runs")

@@ -23,6 +23,7 @@ static struct message setup_message(void) {
                                     .threads = 3},
                           .verify = VERIFY_CHECKSUM,
                           .messages = UINT64_MAX,
+                          .messages_over = 2,
                           .warmup_ns = 1,
                           .interval_ns = 1000000000,
                           .stall_ns = 2000000000,
@@ -91,7 +92,8 @@ static void setup_travels(void) {
         const struct message_setup *a = &m.setup, *b = &got.setup;
         CHECK_INT(got.type, MESSAGE_SETUP);
         CHECK(a->end == b->end && a->verify == b->verify && a->duration_ns == b->duration_ns);
-        CHECK(a->messages == b->messages && a->warmup_ns == b->warmup_ns && a->interval_ns == b->interval_ns);
+        CHECK(a->messages == b->messages && a->messages_over == b->messages_over);
+        CHECK(a->warmup_ns == b->warmup_ns && a->interval_ns == b->interval_ns);
         CHECK(a->stall_ns == b->stall_ns && a->rate == b->rate && a->chunk_bytes == b->chunk_bytes);
         CHECK(memcmp(&a->options, &b->options, sizeof(a->options)) == 0);
         CHECK(a->point.workload == b->point.workload && a->point.transport == b->point.transport);
@@ -185,7 +187,8 @@ static void small_ones_travel(void) {
 #define POINT                                                                                                          \
         "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":1,\"threads\":1,"                            \
         "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\"}"
-#define ENDS "\"duration_ns\":\"1\",\"messages\":\"0\""
+#define NONE_OVER ",\"messages_over\":\"0\""
+#define ENDS "\"duration_ns\":\"1\",\"messages\":\"0\"" NONE_OVER
 #define PLACED(cpus, leader_cpus, memory, nodes)                                                                       \
         ",\"placement\":{\"cpus\":" cpus ",\"roam\":false,\"leader_cpus\":" leader_cpus ",\"memory\":\"" memory        \
         "\",\"memory_nodes\":" nodes ",\"buffer\":\"default\",\"buffer_nodes\":[]}"
@@ -226,8 +229,10 @@ static const char *const bad[][2] = {
          "\"effective\":{},\"counters\":null}",
          "\"counters\" is not an object"},
         {SETUP("{}", ENDS, REST), "\"point\" is not a point"},
-        {SETUP(POINT, "\"duration_ns\":\"0\",\"messages\":\"0\"", REST), "exactly one"},
-        {SETUP(POINT, "\"duration_ns\":\"1\",\"messages\":\"1\"", REST), "exactly one"},
+        {SETUP(POINT, "\"duration_ns\":\"0\",\"messages\":\"0\"" NONE_OVER, REST), "exactly one"},
+        {SETUP(POINT, "\"duration_ns\":\"1\",\"messages\":\"1\"" NONE_OVER, REST), "exactly one"},
+        {SETUP(POINT, "\"duration_ns\":\"0\",\"messages\":\"7\",\"messages_over\":\"1\"", REST),
+         "\"messages_over\" is not of some of the threads"},
         {SETUP(POINT, ENDS, ",\"rate\":-1,\"chunk_bytes\":\"0\",\"options\":{}" PLACEMENT), "\"rate\""},
         {SETUP(POINT, ENDS, ",\"rate\":0,\"options\":{}" PLACEMENT), "\"chunk_bytes\" is missing"},
         {SETUP(POINT, ENDS, OPTIONS("[]") PLACEMENT), "\"options\" is not an object"},
