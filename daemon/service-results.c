@@ -17,6 +17,11 @@
 
 #define POINTS_PER_PAGE 32u
 
+/* Of figures that a workload has and others have not; and of those that runs of another version did not have. */
+#define OF_PINGPONG "of pingpong only"
+#define OF_COSTS "of syscall and context-switch only"
+#define UNTOLD "the runs do not tell it"
+
 /* Where each figure stands in a run's result, and where its statistic goes. */
 static const struct figure {
         const char *object; /* NULL: the result itself */
@@ -58,6 +63,7 @@ static const struct figure {
 struct columns {
         double *values[ELEMENTS(figures)];
         size_t n[ELEMENTS(figures)];
+        size_t n_runs;
         char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
         char *latency_reason;
         char *counted_by; /* of the last run that says it; NULL: none does */
@@ -155,6 +161,7 @@ static int collect_run(const char *result_json, struct columns *c, const char **
                         log_error("a stored result is not JSON: %s", error.detail);
                 return r == -ENOMEM ? r : -EBADMSG;
         }
+        c->n_runs++;
         for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
                 r = collect_figure(result, i, c);
         const char *reason = string_member(result, "latency_reason");
@@ -237,16 +244,31 @@ static int unite_flags(const struct point_record *p, struct result_record *row) 
         return flag_set_print(&flags, &row->flags_json);
 }
 
-/* Of the figures that no run has. */
-static int print_reasons(const struct columns *c, bool latency, char **ret) {
+/* Of a figure that no run has: what the last says, else what is known of all that say nothing. */
+static const char *reason_of(const struct columns *c, size_t i) {
+        if (c->reasons[i])
+                return c->reasons[i];
+        if (strcmp(figures[i].name, "both_ways_bytes_per_second") == 0)
+                return OF_PINGPONG;
+        return strcmp(figures[i].name, "cost_ns") == 0 ? OF_COSTS : UNTOLD;
+}
+
+static bool is_latency(const struct figure *f) {
+        return f->object && strncmp(f->object, "latency", 7) == 0; /* has one reason for all its percentiles */
+}
+
+/* Of all figures that are null although there are runs. */
+static int print_reasons(const struct columns *c, const struct result_record *row, char **ret) {
         struct json_writer w;
         json_writer_init(&w);
         json_object_begin(&w);
-        for (size_t i = 0; i < ELEMENTS(figures); i++)
-                if (c->n[i] == 0 && c->reasons[i])
-                        json_member_string(&w, figures[i].name, c->reasons[i]);
-        if (!latency && c->latency_reason)
-                json_member_string(&w, "latency_ns", c->latency_reason);
+        for (size_t i = 0; c->n_runs > 0 && i < ELEMENTS(figures); i++)
+                if (c->n[i] == 0 && !is_latency(&figures[i]))
+                        json_member_string(&w, figures[i].name, reason_of(c, i));
+        if (c->n_runs > 0 && (!row->latency_kind || row->latency_p50.n == 0))
+                json_member_string(&w, "latency_ns", c->latency_reason ? c->latency_reason : UNTOLD);
+        if (c->n_runs > 0 && row->one_way_p50.n == 0)
+                json_member_string(&w, "latency_one_way_ns", OF_PINGPONG);
         json_object_end(&w);
         int r = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
@@ -262,7 +284,7 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
         for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
                 r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
         if (r == 0)
-                r = print_reasons(&c, row->latency_kind, &row->reasons_json);
+                r = print_reasons(&c, row, &row->reasons_json);
         if (r == 0)
                 r = effective_values_print(&c.effective, &row->effective_json);
         row->counted_by = util_steal(&c.counted_by);

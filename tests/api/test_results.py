@@ -188,6 +188,21 @@ def test_results_have_the_counters_of_one_agent(client, done):
         assert row["latency_ns"] is not None or row["reasons"]["latency_ns"]
 
 
+def untold(row):
+    """Figures of a row that are null without a word."""
+    return {k for k, v in row.items() if v is None and k != "error"} - set(row["reasons"])
+
+
+def test_no_null_is_without_a_reason(client, done):
+    rows = client.get(f"/experiments/{done['id']}/results")["items"]
+    assert [untold(row) for row in rows] == [set(), set()]
+    assert rows[0]["reasons"]["both_ways_bytes_per_second"] == "of pingpong only"
+    assert rows[0]["reasons"]["latency_one_way_ns"] == "of pingpong only"
+    assert "latency_one_way_ns" not in rows[1]["reasons"]
+    for row in rows:
+        assert row["reasons"]["cost_ns"] == "of syscall and context-switch only"
+
+
 def test_csv_has_the_columns_that_studies_plot(client, done):
     answer = client.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": "text/csv"})
     rows = client.get(f"/experiments/{done['id']}/results")["items"]

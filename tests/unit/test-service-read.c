@@ -210,9 +210,14 @@ static void test_results_of_counters(void) {
         CHECK(row.cpu_ns_per_message.n == 1 && row.cpu_ns_per_message.median == 5);
         CHECK_STRING(row.counted_by, "server");
         CHECK_STRING(row.effective_json, "{\"chunk_bytes\":8192}");
-        CHECK_STRING(row.reasons_json, "{\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
+        CHECK_STRING(row.reasons_json, "{\"messages_per_second\":\"the runs do not tell it\","
+                                       "\"both_ways_bytes_per_second\":\"of pingpong only\","
+                                       "\"cost_ns\":\"of syscall and context-switch only\","
+                                       "\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
                                        "\"branch_misses\":\"gone\","
-                                       "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\"}");
+                                       "\"cpu_ns_per_gigabyte\":\"the runs do not tell it\","
+                                       "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\","
+                                       "\"latency_one_way_ns\":\"of pingpong only\"}");
         result_record_deinit(&row);
 }
 
@@ -220,7 +225,7 @@ static int count_row(void *userdata, const struct result_record *row) {
         unsigned *n = userdata;
         (*n)++;
         return row->runs == 0 && row->throughput_bytes_per_second.n == 0 && !row->latency_kind && !row->counted_by &&
-                               strcmp(row->flags_json, "[]") == 0
+                               strcmp(row->flags_json, "[]") == 0 && strcmp(row->reasons_json, "{}") == 0
                        ? 0
                        : -EILSEQ;
 }
