@@ -13,24 +13,42 @@
 
 #define THREADS "threads" /* counted by the daemon, not said by an end */
 
+enum teller { SENDER, RECEIVER, DAEMON };
+
 /* Both ends say most of it; a buffer is told by the end that fills or empties it. */
 static const struct {
         const char *name;
-        enum end end; /* asked first */
+        enum teller teller;    /* asked first */
+        const char *told_with; /* whoever tells this tells both, one of which may be absent; NULL: it stands alone */
 } settings[] = {
-        {"chunk_bytes", END_FIRST},     {"chunks_per_message", END_FIRST},
-        {"send_method", END_FIRST},     {"fields", END_FIRST},
-        {"pipe_size", END_FIRST},       {"pipe_size_max", END_FIRST},
-        {"sndbuf_bytes", END_FIRST},    {"rcvbuf_bytes", END_SECOND},
-        {"nodelay", END_FIRST},         {"congestion", END_FIRST},
-        {"segment_bytes", END_FIRST},   {"queue_bytes", END_FIRST},
-        {"queue_messages", END_FIRST},  {"queue_message_bytes", END_FIRST},
-        {"ring_bytes", END_FIRST},      {"ring_messages", END_FIRST},
-        {"ring_slot_bytes", END_FIRST}, {"page_bytes", END_FIRST},
-        {"huge_pages", END_FIRST},      {"file_sync", END_FIRST},
-        {"file_system", END_FIRST},     {"file_bytes", END_FIRST},
-        {"slots", END_FIRST},           {"direct_alignment_bytes", END_FIRST},
-        {THREADS, END_COUNT},
+        {"chunk_bytes", SENDER, NULL},
+        {"chunks_per_message", SENDER, NULL},
+        {"send_method", SENDER, NULL},
+        {"fields", SENDER, NULL},
+        {"pipe_size", SENDER, NULL},
+        {"pipe_size_max", SENDER, "pipe_size"},
+        {"sndbuf_bytes", SENDER, NULL},
+        {"sndbuf_bytes_max", SENDER, "sndbuf_bytes"},
+        {"rcvbuf_bytes", RECEIVER, NULL},
+        {"rcvbuf_bytes_max", RECEIVER, "rcvbuf_bytes"},
+        {"busy_poll_us", RECEIVER, NULL},
+        {"nodelay", SENDER, NULL},
+        {"congestion", SENDER, NULL},
+        {"segment_bytes", SENDER, NULL},
+        {"queue_bytes", SENDER, NULL},
+        {"queue_messages", SENDER, NULL},
+        {"queue_message_bytes", SENDER, NULL},
+        {"ring_bytes", SENDER, NULL},
+        {"ring_messages", SENDER, NULL},
+        {"ring_slot_bytes", SENDER, NULL},
+        {"page_bytes", SENDER, NULL},
+        {"huge_pages", SENDER, NULL},
+        {"file_sync", SENDER, NULL},
+        {"file_system", SENDER, NULL},
+        {"file_bytes", SENDER, NULL},
+        {"slots", SENDER, NULL},
+        {"direct_alignment_bytes", SENDER, NULL},
+        {THREADS, DAEMON, NULL},
 };
 _Static_assert(ELEMENTS(settings) == EFFECTIVE_COUNT, "one list of values per setting");
 
@@ -49,11 +67,17 @@ static int put_value(struct json_writer *w, const char *name, const struct json 
         return 0;
 }
 
+static enum end other(enum end end) {
+        return end == END_FIRST ? END_SECOND : END_FIRST;
+}
+
 /* With the reason beside a null. */
-static int put_setting(struct json_writer *w, size_t i, struct json *const ends[END_COUNT]) {
-        const struct json *end = ends[settings[i].end];
-        if (!end || !json_get(end, settings[i].name))
-                end = ends[settings[i].end == END_FIRST ? END_SECOND : END_FIRST];
+static int put_setting(struct json_writer *w, size_t i, struct json *const ends[END_COUNT], enum end sender) {
+        const char *asked = settings[i].told_with ? settings[i].told_with : settings[i].name;
+        enum end teller = settings[i].teller == SENDER ? sender : other(sender);
+        const struct json *end = ends[teller];
+        if (!end || !json_get(end, asked))
+                end = ends[other(teller)];
         const struct json *value = end ? json_get(end, settings[i].name) : NULL;
         if (!value)
                 return 0;
@@ -64,8 +88,8 @@ static int put_setting(struct json_writer *w, size_t i, struct json *const ends[
         return r == 0 && reason ? put_value(w, key, reason) : r;
 }
 
-int result_effective_to_json(const struct message_report *const reports[END_COUNT], const char *threads_json,
-                             struct json_writer *w) {
+int result_effective_to_json(const struct message_report *const reports[END_COUNT], enum end sender,
+                             const char *threads_json, struct json_writer *w) {
         struct json *ends[END_COUNT] = {NULL};
         int r = 0;
         for (int end = 0; r == 0 && end < END_COUNT; end++)
@@ -74,8 +98,8 @@ int result_effective_to_json(const struct message_report *const reports[END_COUN
         json_put_key(w, "effective");
         json_object_begin(w);
         for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++)
-                if (settings[i].end < END_COUNT)
-                        r = put_setting(w, i, ends);
+                if (settings[i].teller != DAEMON)
+                        r = put_setting(w, i, ends, sender);
         if (threads_json)
                 json_member_raw(w, THREADS, threads_json);
         json_object_end(w);

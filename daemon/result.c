@@ -35,9 +35,9 @@ static bool is_measured(const struct result *r, enum end end) {
         return end == (streams(r, DIRECTION_UP) ? END_FIRST : END_SECOND);
 }
 
-/* The end whose counters are told where one has to stand for both, as in a table of results: who sends, and has the
- * copy mode; who serves, where both send; who initiates, or the only one. */
-static enum end counted_end(const struct result *r) {
+/* Who sends, and has the copy mode; who serves, where both send; who initiates, or the only one. Its counters are told
+ * where one end has to stand for both, as in a table of results. */
+static enum end sender(const struct result *r) {
         return streams(r, DIRECTION_UP) ? END_SECOND : END_FIRST;
 }
 
@@ -294,11 +294,11 @@ int result_to_json(const struct result *r, char **ret) {
                 if (r->roles[end])
                         put_report(&w, r->roles[end], r->reports[end], &derived[end]);
         result_derived_to_json(&together, &w);
-        json_member_string(&w, "counted_by", r->roles[counted_end(r)]);
+        json_member_string(&w, "counted_by", r->roles[sender(r)]);
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         if (e == 0)
-                e = result_effective_to_json(r->reports, threads, &w);
+                e = result_effective_to_json(r->reports, sender(r), threads, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);

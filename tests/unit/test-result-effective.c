@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* NULL: refused */
-static char *effective_of(const char *first, const char *second, const char *threads) {
-        char a[200], b[200];
+static char *effective_of(const char *first, const char *second, enum end sender, const char *threads) {
+        char a[300], b[300];
         (void) snprintf(a, sizeof(a), "%s", first);
         (void) snprintf(b, sizeof(b), "%s", second ? second : "");
         struct message_report reports[END_COUNT] = {{.effective = a}, {.effective = b}};
@@ -21,7 +21,7 @@ static char *effective_of(const char *first, const char *second, const char *thr
         char *text = NULL;
         json_writer_init(&w);
         json_object_begin(&w);
-        int r = result_effective_to_json(of, threads, &w);
+        int r = result_effective_to_json(of, sender, threads, &w);
         json_object_end(&w);
         if (r == 0)
                 (void) json_writer_steal(&w, &text, NULL);
@@ -47,15 +47,43 @@ static void test_of_a_run(void) {
                 {"{}", "no object", NULL},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second, NULL);
+                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second, END_FIRST, NULL);
                 if (!text || !cases[i].effective ? text != cases[i].effective : strcmp(text, cases[i].effective) != 0)
                         CHECK_FAIL("case %zu: %s", i, text ? text : "refused");
         }
 }
 
+/* A buffer is told by the end that fills or empties it, whichever end of the run that is. */
+static void test_either_end_sends(void) {
+        static const char first[] = "{\"sndbuf_bytes\":1,\"rcvbuf_bytes\":2,\"busy_poll_us\":3,\"nodelay\":true,"
+                                    "\"congestion\":\"reno\",\"segment_bytes\":4}";
+        static const char second[] = "{\"sndbuf_bytes\":5,\"rcvbuf_bytes\":6,\"busy_poll_us\":7,\"nodelay\":false,"
+                                     "\"congestion\":\"cubic\",\"segment_bytes\":8}";
+        _cleanup_free_ char *down = effective_of(first, second, END_FIRST, NULL);
+        _cleanup_free_ char *up = effective_of(first, second, END_SECOND, NULL);
+        CHECK_STRING(down, "{\"effective\":{\"sndbuf_bytes\":1,\"rcvbuf_bytes\":6,\"busy_poll_us\":7,"
+                           "\"nodelay\":true,\"congestion\":\"reno\",\"segment_bytes\":4}}");
+        CHECK_STRING(up, "{\"effective\":{\"sndbuf_bytes\":5,\"rcvbuf_bytes\":2,\"busy_poll_us\":3,"
+                         "\"nodelay\":false,\"congestion\":\"cubic\",\"segment_bytes\":8}}");
+}
+
+/* The largest where threads' sizes differ, and never another end's beside the smallest of this one. */
+static void test_largest_sizes(void) {
+        static const char uneven[] = "{\"sndbuf_bytes\":1,\"sndbuf_bytes_max\":2,\"rcvbuf_bytes\":3,"
+                                     "\"rcvbuf_bytes_max\":4,\"pipe_size\":5,\"pipe_size_max\":6}";
+        static const char even[] = "{\"sndbuf_bytes\":7,\"rcvbuf_bytes\":8,\"pipe_size\":9}";
+        _cleanup_free_ char *sent = effective_of(uneven, even, END_FIRST, NULL);
+        _cleanup_free_ char *received = effective_of(uneven, even, END_SECOND, NULL);
+        CHECK_STRING(sent, "{\"effective\":{\"pipe_size\":5,\"pipe_size_max\":6,\"sndbuf_bytes\":1,"
+                           "\"sndbuf_bytes_max\":2,\"rcvbuf_bytes\":8}}");
+        CHECK_STRING(received, "{\"effective\":{\"pipe_size\":9,\"sndbuf_bytes\":7,\"rcvbuf_bytes\":3,"
+                               "\"rcvbuf_bytes_max\":4}}");
+}
+
 /* How many threads moved anything is the daemon's own count. */
 static void test_threads(void) {
-        _cleanup_free_ char *text = effective_of("{\"slots\":2,\"threads\":99}", "{}", "{\"server\":3,\"client\":4}");
+        _cleanup_free_ char *text =
+                effective_of("{\"slots\":2,\"threads\":99}", "{}", END_FIRST, "{\"server\":3,\"client\":4}");
         CHECK_STRING(text, "{\"effective\":{\"slots\":2,\"threads\":{\"server\":3,\"client\":4}}}");
 }
 
@@ -87,6 +115,8 @@ static void test_of_a_point(void) {
 
 int main(void) {
         RUN(test_of_a_run);
+        RUN(test_either_end_sends);
+        RUN(test_largest_sizes);
         RUN(test_threads);
         RUN(test_of_a_point);
         return check_end();

@@ -129,21 +129,26 @@ static void test_the_sender_is_counted(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
+                char object[] = "{}", first[] = "{\"nodelay\":true}", second[] = "{\"nodelay\":false}";
                 struct message_report a = {.window_ns = 1000000000,
                                            .messages = 100,
                                            .bytes = 1000,
-                                           .effective = object,
+                                           .effective = first,
                                            .counters = object};
-                struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &a}};
+                struct message_report b = a;
+                struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &b}};
                 _cleanup_free_ char *text = NULL;
                 struct json *root = NULL;
                 const char *by = "";
+                b.effective = second;
                 CHECK_INT(result_to_json(&r, &text), 0);
                 CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
                 CHECK_INT(json_as_string(json_get(root, "counted_by"), &by), 0);
                 if (strcmp(by, counted_cases[i].counted_by) != 0)
                         CHECK_FAIL("case %zu: counted by the %s", i, by);
+                bool of_first = strstr(text, "\"effective\":{\"nodelay\":true}");
+                if (of_first != (strcmp(counted_cases[i].counted_by, "server") == 0))
+                        CHECK_FAIL("case %zu: the other end's settings", i);
                 json_free(root);
         }
 }
