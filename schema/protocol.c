@@ -267,6 +267,9 @@ static ssize_t receive_packet(int fd, char *text, struct message_rights *rights)
                 m.msg_controllen = CMSG_LEN(sizeof(rights->fds));
         }
         ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+        /* The other side went without reading all of ours: told once, and ahead of what it has said itself. */
+        if (n < 0 && errno == ECONNRESET)
+                n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
         const struct cmsghdr *c = rights && n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
         if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
                 rights->n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -304,6 +304,23 @@ static void deadlines(void) {
         close(fds[1]);
 }
 
+/* The kernel tells of what was left unread ahead of what was said last; both are heard, and in the right order. */
+static void the_last_words_of_one_who_did_not_listen(void) {
+        struct message start = {.type = MESSAGE_START, .start = {.start_ns = 1}}, got;
+        struct message error = {.type = MESSAGE_ERROR, .error = {.detail = "the disk is full"}};
+        int fds[2];
+        CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+        CHECK_INT(message_send(fds[0], &start, 0), 0);
+        CHECK_INT(message_send(fds[1], &error, 0), 0);
+        close(fds[1]);
+        CHECK_INT(message_receive(fds[0], &got, 0, NULL), 0);
+        CHECK_INT(got.type, MESSAGE_ERROR);
+        CHECK_STRING(got.error.detail, "the disk is full");
+        CHECK_INT(message_receive(fds[0], &got, 0, NULL), -ECONNRESET);
+        CHECK_INT(message_receive(fds[0], &got, 0, NULL), -ECONNRESET);
+        close(fds[0]);
+}
+
 static void foreign_packets(void) {
         static char large[PROTOCOL_PACKET_MAX + 1];
         int fds[2], size = 4 << 20;
@@ -339,6 +356,7 @@ int main(void) {
         RUN(bad_packets);
         RUN(too_large_to_send);
         RUN(deadlines);
+        RUN(the_last_words_of_one_who_did_not_listen);
         RUN(foreign_packets);
         RUN(a_full_histogram_fits_a_packet);
         return check_end();
