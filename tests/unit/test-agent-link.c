@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+
+/* One agent as the daemon watches it: the test speaks for the agent, a child that does nothing is its process. What the
+ * protocol allows in each state, what is said of everything else, and that the end is told exactly once. test-runner
+ * has programs that misbehave, and the deadlines. */
+
+#include "daemon/agent-link.h"
+#include "daemon/log.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define THREADS 2u
+
+static const struct message_setup setup = {
+        .point = {.message_size = 100, .threads = THREADS}, .duration_ns = NSEC_PER_SEC, .interval_ns = NSEC_PER_SEC};
+
+struct told {
+        unsigned ready, samples, reported, failed, ended;
+        enum agent_failure failure;
+        char words[700];
+};
+
+static void on_ready(void *userdata, struct agent_link *l) {
+        (void) l;
+        ((struct told *) userdata)->ready++;
+}
+
+static void on_sample(void *userdata, struct agent_link *l, struct message_sample *s) {
+        (void) l;
+        (void) s;
+        ((struct told *) userdata)->samples++;
+}
+
+static void on_reported(void *userdata, struct agent_link *l) {
+        (void) l;
+        ((struct told *) userdata)->reported++;
+}
+
+static void on_failed(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words) {
+        struct told *t = userdata;
+        (void) l;
+        t->failed++;
+        t->failure = failure;
+        (void) snprintf(t->words, sizeof t->words, "%s", words);
+}
+
+static void on_ended(void *userdata, struct agent_link *l) {
+        (void) l;
+        ((struct told *) userdata)->ended++;
+}
+
+static const struct agent_link_ops ops = {on_ready, on_sample, on_reported, on_failed, on_ended};
+
+/* ---- the agent ---- */
+
+struct scene {
+        sd_event *event;
+        struct agent_link *link;
+        struct told told;
+        int agent; /* its end of the control socket */
+        int leave; /* closed: the process exits */
+        pid_t pid;
+};
+
+static pid_t make_process(int status, int *ret_leave, int *ret_pidfd) {
+        int leave[2];
+        char byte;
+        if (pipe2(leave, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                close(leave[1]);
+                (void) !read(leave[0], &byte, 1);
+                _exit(status);
+        }
+        close(leave[0]);
+        *ret_leave = leave[1];
+        *ret_pidfd = pid > 0 ? (int) pidfd_open(pid, 0) : -1;
+        return pid;
+}
+
+static bool scene_open(struct scene *s, int status) {
+        int control[2] = {-1, -1}, pidfd = -1;
+        *s = (struct scene){.agent = -1, .leave = -1};
+        s->pid = make_process(status, &s->leave, &pidfd);
+        if (s->pid < 0 || pidfd < 0 || sd_event_new(&s->event) < 0 ||
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, control) < 0)
+                return false;
+        s->agent = control[1];
+        const struct agent_link_options o = {.event = s->event,
+                                             .role = "sender",
+                                             .setup = &setup,
+                                             .control_fd = control[0],
+                                             .process = {.pid = s->pid, .pidfd = pidfd},
+                                             .ops = &ops,
+                                             .userdata = &s->told};
+        return agent_link_new(&s->link, &o) == 0;
+}
+
+static void scene_close(struct scene *s) {
+        agent_link_free(s->link);
+        util_close(s->agent);
+        util_close(s->leave);
+        sd_event_unref(s->event);
+}
+#define SCENE __attribute__((cleanup(scene_close))) struct scene
+
+/* Everything that is there is dealt with. */
+static void turn(struct scene *s) {
+        while (sd_event_run(s->event, 0) > 0)
+                ;
+}
+
+static void await_end(struct scene *s) {
+        while (s->told.ended == 0 && sd_event_run(s->event, UINT64_MAX) >= 0)
+                ;
+}
+
+static bool say(struct scene *s, const struct message *m) {
+        int r = message_send(s->agent, m, 0);
+        turn(s);
+        return r == 0;
+}
+
+static char json[] = "{}";
+
+static bool say_type(struct scene *s, enum message_type type) {
+        struct message m = {.type = type};
+        if (type == MESSAGE_HELLO)
+                m.hello.pid = s->pid;
+        if (type == MESSAGE_READY)
+                m.ready = (struct message_ready){.proof = json, .effective = json};
+        if (type == MESSAGE_ALIVE)
+                (void) snprintf(m.alive.phase, sizeof m.alive.phase, "window");
+        if (type == MESSAGE_SAMPLE)
+                m.sample = (struct message_sample){.interval_ns = NSEC_PER_SEC, .messages = 5, .bytes = 500};
+        if (type == MESSAGE_THREAD)
+                m.thread = (struct message_thread){.thread = s->link->n_threads, .messages = 1, .counters = json};
+        if (type == MESSAGE_REPORT)
+                m.report = (struct message_report){
+                        .window_ns = 1, .messages = 2, .proof = json, .effective = json, .counters = json};
+        if (type == MESSAGE_ERROR)
+                (void) snprintf(m.error.detail, sizeof m.error.detail, "the disk is full");
+        return say(s, &m);
+}
+
+/* The way to a state, as an agent goes that does all right. */
+static bool go_to(struct scene *s, enum agent_state state) {
+        bool ok = true;
+        if (state >= AGENT_SETTING_UP)
+                ok = say_type(s, MESSAGE_HELLO);
+        if (state >= AGENT_READY)
+                ok = ok && say_type(s, MESSAGE_READY);
+        if (state >= AGENT_RUNNING)
+                ok = ok && agent_link_start(s->link, util_now_ns()) == 0;
+        for (unsigned i = 0; state >= AGENT_REPORTED && i < THREADS; i++)
+                ok = ok && say_type(s, MESSAGE_THREAD);
+        if (state >= AGENT_REPORTED)
+                ok = ok && say_type(s, MESSAGE_REPORT);
+        return ok && s->link->state == state && s->told.failed == 0;
+}
+
+static void a_run_from_hello_to_the_end(void) {
+        SCENE s;
+        struct message m;
+        CHECK(scene_open(&s, 0));
+        CHECK(go_to(&s, AGENT_READY));
+        CHECK_UINT(s.told.ready, 1);
+        CHECK_INT(s.link->ready.type, MESSAGE_READY);
+        CHECK_INT(message_receive(s.agent, &m, 0, NULL), 0);
+        CHECK_INT(m.type, MESSAGE_SETUP);
+        CHECK_UINT(m.setup.point.message_size, 100);
+        message_deinit(&m);
+        CHECK_INT(agent_link_start(s.link, 4711), 0);
+        CHECK_INT(message_receive(s.agent, &m, 0, NULL), 0);
+        CHECK_INT(m.type, MESSAGE_START);
+        CHECK_UINT(m.start.start_ns, 4711);
+        CHECK(say_type(&s, MESSAGE_ALIVE) && say_type(&s, MESSAGE_SAMPLE));
+        CHECK_UINT(s.told.samples, 1);
+        CHECK_UINT(s.link->sampled_messages, 5);
+        CHECK_UINT(s.link->sampled_bytes, 500);
+        CHECK(say_type(&s, MESSAGE_THREAD) && say_type(&s, MESSAGE_THREAD) && say_type(&s, MESSAGE_REPORT));
+        CHECK_UINT(s.told.reported, 1);
+        CHECK_UINT(s.link->report.report.messages, 2);
+        CHECK_INT(s.link->state, AGENT_REPORTED);
+        agent_link_dismiss(s.link);
+        CHECK_INT(s.link->state, AGENT_LEAVING);
+        CHECK_INT(message_receive(s.agent, &m, 0, NULL), -ECONNRESET); /* this is how it is told */
+        s.leave = util_close(s.leave);
+        await_end(&s);
+        CHECK_UINT(s.told.ended, 1);
+        CHECK_UINT(s.told.failed, 0);
+        CHECK(s.link->has_ended && s.link->exit_code == CLD_EXITED && s.link->exit_status == 0);
+        turn(&s);
+        CHECK_UINT(s.told.ended, 1);
+}
+
+/* Every word in every state: what is not the protocol's next one ends it, and says which was due. */
+static void words_out_of_turn(void) {
+        static const struct {
+                enum agent_state state;
+                unsigned allowed; /* a bit for each message type */
+                const char *expected;
+        } states[] = {
+                {AGENT_STARTED, 1u << MESSAGE_HELLO, "where hello was expected"},
+                {AGENT_SETTING_UP, 1u << MESSAGE_READY | 1u << MESSAGE_ALIVE, "where count or ready was expected"},
+                {AGENT_READY, 0, "where nothing was expected"},
+                {AGENT_RUNNING, 1u << MESSAGE_ALIVE | 1u << MESSAGE_SAMPLE | 1u << MESSAGE_THREAD,
+                 "where alive, sample, thread or report was expected"},
+                {AGENT_REPORTED, 0, "where nothing was expected"}};
+        static const enum message_type words[] = {MESSAGE_HELLO,  MESSAGE_READY,  MESSAGE_START, MESSAGE_ALIVE,
+                                                  MESSAGE_SAMPLE, MESSAGE_THREAD, MESSAGE_REPORT};
+        for (size_t i = 0; i < ELEMENTS(states); i++)
+                for (size_t k = 0; k < ELEMENTS(words); k++) {
+                        SCENE s;
+                        CHECK(scene_open(&s, 0) && go_to(&s, states[i].state));
+                        CHECK(say_type(&s, words[k]));
+                        if (states[i].allowed & 1u << words[k]) {
+                                CHECK_UINT(s.told.failed, 0);
+                                continue;
+                        }
+                        bool early = words[k] == MESSAGE_REPORT && states[i].state == AGENT_RUNNING;
+                        if (s.told.failed != 1 || s.told.failure != AGENT_BROKE_PROTOCOL ||
+                            !strstr(s.told.words,
+                                    early ? "reports without the totals of thread 0" : states[i].expected))
+                                CHECK_FAIL("%s in state %d: %s", message_type_name(words[k]), (int) states[i].state,
+                                           s.told.words);
+                        CHECK_INT(s.link->state, AGENT_FAILED);
+                        CHECK(say_type(&s, words[k])); /* not listened to any more */
+                        CHECK_UINT(s.told.failed, 1);
+                }
+}
+
+static void impossible_samples(void) {
+        static const struct message_sample samples[] = {
+                {.thread = THREADS, .interval_ns = 1}, /* there is no such thread */
+                {.second = 3600, .interval_ns = 1},    /* an hour that has not been yet */
+                {.interval_ns = 0},
+        };
+        for (size_t i = 0; i <= ELEMENTS(samples); i++) {
+                SCENE s;
+                struct message m = {.type = MESSAGE_SAMPLE};
+                CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+                if (i == ELEMENTS(samples)) /* the same second again */
+                        CHECK(say_type(&s, MESSAGE_SAMPLE));
+                m.sample = samples[i % ELEMENTS(samples)];
+                if (i == ELEMENTS(samples))
+                        m.sample = (struct message_sample){.interval_ns = 1};
+                unsigned before = s.told.samples;
+                CHECK(say(&s, &m));
+                CHECK_UINT(s.told.samples, before);
+                CHECK_UINT(s.told.failed, 1);
+                if (!strstr(s.told.words, "sent an impossible sample: thread "))
+                        CHECK_FAIL("sample %zu: %s", i, s.told.words);
+        }
+}
+
+static void totals_come_in_their_order(void) {
+        for (uint32_t thread = 1; thread <= THREADS; thread++) {
+                SCENE s;
+                struct message m = {.type = MESSAGE_THREAD, .thread = {.thread = thread, .counters = json}};
+                CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+                for (uint32_t i = 0; thread == THREADS && i < THREADS; i++)
+                        CHECK(say_type(&s, MESSAGE_THREAD)); /* all there are; then one more */
+                CHECK(say(&s, &m));
+                CHECK_UINT(s.told.failed, 1);
+                CHECK(strstr(s.told.words, "sent the totals of thread "));
+        }
+}
+
+static void another_pid_and_no_message(void) {
+        SCENE pid, noise;
+        struct message m = {.type = MESSAGE_HELLO, .hello = {.pid = 1}};
+        CHECK(scene_open(&pid, 0) && say(&pid, &m));
+        CHECK_INT(pid.told.failure, AGENT_BROKE_PROTOCOL);
+        CHECK(strstr(pid.told.words, "claims to be pid 1"));
+        CHECK(scene_open(&noise, 0));
+        CHECK_INT(send(noise.agent, "{]", 2, 0), 2);
+        turn(&noise);
+        CHECK_INT(noise.told.failure, AGENT_BROKE_PROTOCOL);
+        CHECK(strstr(noise.told.words, "sent what is no message: "));
+}
+
+static void a_flood_is_stopped(void) {
+        SCENE s;
+        unsigned n = 0;
+        CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+        while (s.told.failed == 0 && n < 1000000 && say_type(&s, MESSAGE_ALIVE))
+                n++;
+        CHECK(n > 200);
+        CHECK_INT(s.told.failure, AGENT_BROKE_PROTOCOL);
+        CHECK(strstr(s.told.words, "floods its control socket"));
+}
+
+static void what_it_says_itself_comes_first(void) {
+        SCENE s;
+        char words[128];
+        CHECK(scene_open(&s, 1) && go_to(&s, AGENT_RUNNING));
+        struct message m = {.type = MESSAGE_ERROR, .error = {.detail = "the disk is full"}};
+        CHECK_INT(message_send(s.agent, &m, 0), 0); /* and before it is read the agent is gone */
+        s.agent = util_close(s.agent);
+        s.leave = util_close(s.leave);
+        await_end(&s);
+        CHECK_UINT(s.told.failed, 1);
+        CHECK_INT(s.told.failure, AGENT_SAID_SO);
+        (void) snprintf(words, sizeof words, "sender (pid %d) gave up: the disk is full", s.pid);
+        CHECK_STRING(s.told.words, words);
+        CHECK_UINT(s.told.ended, 1);
+}
+
+static void how_it_died(void) {
+        static const struct {
+                enum agent_state state;
+                int signal, status; /* 0: it exits */
+                const char *words;
+        } cases[] = {{AGENT_STARTED, SIGKILL, 0, "was killed by signal 9 (SIGKILL) before it said hello"},
+                     {AGENT_SETTING_UP, 0, 3, "exited with status 3 while it set up"},
+                     {AGENT_READY, SIGTERM, 0, "was killed by signal 15 (SIGTERM) while it waited for the start"},
+                     {AGENT_REPORTED, 0, 0, "exited with status 0 after its report"}}; /* nobody had told it to go */
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                SCENE s;
+                CHECK(scene_open(&s, cases[i].status) && go_to(&s, cases[i].state));
+                if (cases[i].signal)
+                        CHECK_INT(kill(s.pid, cases[i].signal), 0);
+                else
+                        s.leave = util_close(s.leave);
+                await_end(&s);
+                CHECK_UINT(s.told.failed, 1);
+                CHECK_INT(s.told.failure, AGENT_DIED);
+                if (!strstr(s.told.words, cases[i].words))
+                        CHECK_FAIL("%s, expected %s", s.told.words, cases[i].words);
+                CHECK_UINT(s.told.ended, 1);
+        }
+}
+
+/* Dismissed as it should be, and then not well: that is its failure too. */
+static void leaving_badly_is_a_failure(void) {
+        SCENE s;
+        CHECK(scene_open(&s, 7) && go_to(&s, AGENT_REPORTED));
+        agent_link_dismiss(s.link);
+        s.leave = util_close(s.leave);
+        await_end(&s);
+        CHECK_INT(s.told.failure, AGENT_DIED);
+        CHECK(strstr(s.told.words, "exited with status 7 after its report"));
+}
+
+/* Killed by the runner's own wish: it ends, and that is no failure of its own. */
+static void killed_it_only_ends(void) {
+        SCENE s;
+        CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+        agent_link_kill(s.link);
+        CHECK(say_type(&s, MESSAGE_SAMPLE));
+        await_end(&s);
+        CHECK_UINT(s.told.ended, 1);
+        CHECK_UINT(s.told.failed + s.told.samples, 0);
+        CHECK_INT(s.link->exit_code, CLD_KILLED);
+        CHECK_INT(s.link->exit_status, SIGKILL);
+        agent_link_kill(s.link); /* again, when it is gone */
+}
+
+static void freed_it_leaves_no_process(void) {
+        SCENE s;
+        CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+        agent_link_free(util_steal(&s.link));
+        CHECK(kill(s.pid, 0) < 0 && errno == ESRCH); /* and no zombie */
+        CHECK_UINT(s.told.ended + s.told.failed, 0);
+        agent_link_free(NULL);
+}
+
+int main(void) {
+        log_open(LOG_ERR);
+        RUN(a_run_from_hello_to_the_end);
+        RUN(words_out_of_turn);
+        RUN(impossible_samples);
+        RUN(totals_come_in_their_order);
+        RUN(another_pid_and_no_message);
+        RUN(a_flood_is_stopped);
+        RUN(what_it_says_itself_comes_first);
+        RUN(how_it_died);
+        RUN(leaving_badly_is_a_failure);
+        RUN(killed_it_only_ends);
+        RUN(freed_it_leaves_no_process);
+        return check_end();
+}
