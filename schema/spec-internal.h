@@ -10,6 +10,8 @@
 /* A placement that says nothing: the default, each end at -1. */
 void placement_init(struct placement *p);
 bool placement_equal(const struct placement *a, const struct placement *b);
+/* Whichever roles they name. */
+bool placement_same(const struct placement *a, const struct placement *b);
 /* A word or an object per role. 0; -EINVAL with *r filled. Whether the roles fit a workload is not asked here. */
 int placement_parse(const struct json *value, const char *pointer, struct placement *ret, struct refusal *r);
 /* Whether it stands for many: all-node-pairs, all-cpu-pairs. */

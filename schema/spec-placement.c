@@ -24,10 +24,14 @@ static bool end_equal(const struct end_placement *a, const struct end_placement 
                memcmp(&a->buffer_nodes, &b->buffer_nodes, sizeof(a->buffer_nodes)) == 0;
 }
 
-bool placement_equal(const struct placement *a, const struct placement *b) {
-        return a->kind == b->kind && a->roles == b->roles && a->otherwise == b->otherwise &&
-               require_equal(&a->require, &b->require) && end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
+bool placement_same(const struct placement *a, const struct placement *b) {
+        return a->kind == b->kind && a->otherwise == b->otherwise && require_equal(&a->require, &b->require) &&
+               end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
                end_equal(&a->ends[END_SECOND], &b->ends[END_SECOND]);
+}
+
+bool placement_equal(const struct placement *a, const struct placement *b) {
+        return a->roles == b->roles && placement_same(a, b);
 }
 
 /* A node or CPU number below `limit`. */

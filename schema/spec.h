@@ -20,7 +20,7 @@
 #define SPEC_NAME_MAX 200u
 #define SPEC_MESSAGE_SIZE_MAX (UINT64_C(1) << 30)
 #define SPEC_THREADS_MAX 1024u
-#define SPEC_POINTS_MAX 4096u
+#define SPEC_POINTS_MAX 16384u /* each of 128 CPUs with each */
 #define SPEC_RUNS_MAX 16384u
 #define SPEC_NODES_MAX 1024u /* highest node id + 1 */
 #define SPEC_CPUS_MAX 8192u  /* highest CPU id + 1 */

@@ -407,23 +407,48 @@ static void pairs_are_expanded(void) {
         spec_free(s);
 }
 
-/* A pair that was given by hand too would be measured twice; and a large host has more pairs than an experiment may. */
-static void pairs_that_cannot_be(void) {
-        static const char text[] = "{\"placement\":[{\"sender\":{\"cpu\":0},\"receiver\":{\"cpu\":1}},\"default\"]}";
-        static struct end_placement cpus[65];
+/* As many CPUs as an experiment has room for. */
+static void pairs_of_a_large_host(void) {
+        static const char text[] = "{\"placement\":\"default\"}";
+        static struct end_placement cpus[128];
+        struct point_list l = {.points = NULL};
         struct spec *s = NULL;
         struct refusal r;
 
-        for (int i = 0; i < 65; i++)
+        for (int i = 0; i < 128; i++)
+                cpus[i] = (struct end_placement){.node = -1, .cpu = i};
+        CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
+        s->placements[0].kind = PLACEMENT_ALL_CPU_PAIRS;
+        CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 128, &r), 0);
+        CHECK_UINT(s->n_placements, 16384);
+        CHECK_INT(spec_points(s, &l, &r), 0);
+        CHECK_UINT(l.n_points, 16384);
+        CHECK_INT(l.points[16383].placement.ends[END_SECOND].cpu, 127);
+        point_list_deinit(&l);
+        spec_free(s);
+}
+
+/* A pair that was given by hand too would be measured twice; and a large host has more pairs than an experiment may. */
+static void pairs_that_cannot_be(void) {
+        static const char text[] = "{\"placement\":[{\"sender\":{\"cpu\":0},\"receiver\":{\"cpu\":1}},\"default\"]}";
+        static struct end_placement cpus[129];
+        struct spec *s = NULL;
+        struct refusal r;
+
+        for (int i = 0; i < 129; i++)
                 cpus[i] = (struct end_placement){.node = -1, .cpu = i};
         CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
         s->placements[1].kind = PLACEMENT_ALL_CPU_PAIRS;
         CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 2, &r), -EINVAL);
         CHECK_STRING(r.code, "duplicate-value");
         CHECK_STRING(r.pointer, "/placement/1");
-        CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 65, &r), -EINVAL);
+        CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 129, &r), -EINVAL);
         CHECK_STRING(r.code, "limit-exceeded");
-        CHECK_STRING(r.value, "4225");
+        CHECK_STRING(r.value, "16641");
+        CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 128, &r), -EINVAL); /* and the one by hand */
+        CHECK_STRING(r.code, "limit-exceeded");
+        CHECK_STRING(r.pointer, "/placement");
+        CHECK_STRING(r.value, "16385");
         CHECK_UINT(s->n_placements, 2);
         spec_free(s);
 }
@@ -567,6 +592,7 @@ int main(void) {
         RUN(preset_is_overridden_field_by_field);
         RUN(presets_are_good);
         RUN(pairs_are_expanded);
+        RUN(pairs_of_a_large_host);
         RUN(pairs_that_cannot_be);
         RUN(order_of_points);
         RUN(point_as_json);
