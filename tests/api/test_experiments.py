@@ -138,17 +138,6 @@ def test_what_run_timeout_lets_be_is_done(hasty):
     assert hasty.wait_final(experiment["id"])["state"] == "done"
 
 
-def test_what_this_build_has_not_is_refused_by_name(unix):
-    for transport in unix.get("/transports")["items"]:
-        if not transport["available"]:
-            problem = unix.refused(
-                "POST", "/experiments", 422, "not-available", SHORT | {"transport": transport["name"]}
-            )
-            assert transport["name"] in problem["detail"]
-            return
-    pytest.skip("this build has every transport")
-
-
 def test_a_body_may_span_lines_and_chunks(unix):
     body = json.dumps(SHORT, indent=4).encode()
     connection = unix.connect()
