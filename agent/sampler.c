@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Snapshots and their differences. All counters are read first, in a few nanoseconds per thread, behind one reading of
- * the clock; the kernel's and the hardware's counters, histograms and whatever takes longer come after.
+ * Snapshots and their differences. All message counts are read first, in a few nanoseconds per thread, behind one
+ * reading of the clock; then all histograms, in a few microseconds per thread, in the same order each time, so that
+ * each histogram is of as long as its count; the kernel's and the hardware's counters and whatever takes longer come
+ * after.
  */
 
 #include "agent/sampler.h"
@@ -22,9 +24,14 @@ struct sampler {
         uint32_t second;
         uint64_t *began, *messages, *now; /* per thread: at the window's begin, at the last snapshot, at this one */
         struct counters_reading *opened, *before, *after; /* per thread: at the window's begin, and as messages, now */
-        struct histogram *latency; /* per thread: at the last snapshot; NULL when nothing is timed */
-        struct histogram later, difference;
+        struct histogram *latency, *later;                /* per thread: as messages, now; NULL when nothing is timed */
+        struct histogram difference;
 };
+
+static void copy_histograms(const struct sampler *s, struct histogram *ret) {
+        for (uint32_t i = 0; ret && i < s->agent->n_workers; i++)
+                histogram_snapshot(&ret[i], s->agent->workers[i].latency);
+}
 
 int sampler_new(struct agent *a, struct sampler **ret) {
         struct sampler *s = calloc(1, sizeof *s);
@@ -36,14 +43,20 @@ int sampler_new(struct agent *a, struct sampler **ret) {
                 s->opened = calloc(a->n_workers, sizeof *s->opened);
                 s->before = calloc(a->n_workers, sizeof *s->before);
                 s->after = calloc(a->n_workers, sizeof *s->after);
-                if (a->workers[0].latency)
+                if (a->workers[0].latency) {
                         s->latency = calloc(a->n_workers, sizeof *s->latency);
+                        s->later = calloc(a->n_workers, sizeof *s->later);
+                }
         }
         if (!s || !s->began || !s->messages || !s->now || !s->opened || !s->before || !s->after ||
-            (a->workers[0].latency && !s->latency)) {
+            (a->workers[0].latency && (!s->latency || !s->later))) {
                 sampler_free(s);
                 return failure_set(&a->failure, ENOMEM, "no memory for the samples of %" PRIu32 " threads",
                                    a->n_workers);
+        }
+        if (s->latency) { /* pages that are touched for the first time would make the first copies late */
+                copy_histograms(s, s->latency);
+                copy_histograms(s, s->later);
         }
         *ret = s;
         return 0;
@@ -59,6 +72,7 @@ void sampler_free(struct sampler *s) {
         free(s->messages);
         free(s->now);
         free(s->latency);
+        free(s->later);
         free(s);
 }
 
@@ -79,11 +93,9 @@ static int read_counters(struct sampler *s, struct counters_reading *ret) {
 int sampler_open(struct sampler *s, uint64_t at_ns) {
         struct agent *a = s->agent;
         s->opened_ns = s->taken_ns = snapshot(s, at_ns);
-        for (uint32_t i = 0; i < a->n_workers; i++) {
+        copy_histograms(s, s->latency);
+        for (uint32_t i = 0; i < a->n_workers; i++)
                 s->began[i] = s->messages[i] = s->now[i];
-                if (s->latency)
-                        histogram_snapshot(&s->latency[i], a->workers[i].latency);
-        }
         s->total = 0;
         s->second = 0;
         int r = read_counters(s, s->opened);
@@ -102,9 +114,7 @@ static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) 
         };
         m.sample.bytes = m.sample.messages * s->agent->setup.point.message_size;
         if (s->latency) {
-                histogram_snapshot(&s->later, s->agent->workers[thread].latency);
-                histogram_subtract(&s->difference, &s->later, &s->latency[thread]);
-                s->latency[thread] = s->later;
+                histogram_subtract(&s->difference, &s->later[thread], &s->latency[thread]);
                 m.sample.latency = &s->difference; /* only lent: no message_deinit() */
         }
         struct counters_totals difference = {};
@@ -120,6 +130,7 @@ static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) 
 static int take(struct sampler *s, uint64_t at_ns) {
         struct agent *a = s->agent;
         uint64_t now_ns = snapshot(s, at_ns);
+        copy_histograms(s, s->later);
         int r = read_counters(s, s->after);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 s->total += s->now[i] - s->messages[i];
@@ -130,6 +141,9 @@ static int take(struct sampler *s, uint64_t at_ns) {
         }
         if (r < 0)
                 return r;
+        struct histogram *former = s->latency;
+        s->latency = s->later;
+        s->later = former;
         s->taken_ns = now_ns;
         s->second++;
         proof_look(a);
