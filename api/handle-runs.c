@@ -179,21 +179,19 @@ static void csv_statistic(struct text *t, const struct statistic *s) {
 /* Figures that the table has already, in the units that people plot. */
 static const struct scaled_column {
         struct statistic_column column;
-        double scale;
+        double factor, divisor; /* 1e-3 is no double, and would leave its trace in the last digits */
 } scaled_columns[] = {
-        {{"throughput_gbit_per_second", offsetof(struct result_record, throughput_bytes_per_second)}, 8e-9},
-        {{"both_ways_gbit_per_second", offsetof(struct result_record, both_ways_bytes_per_second)}, 8e-9},
-        {{"latency_us_mean", offsetof(struct result_record, latency_mean)}, 1e-3},
-        {{"latency_one_way_us_mean", offsetof(struct result_record, one_way_mean)}, 1e-3},
+        {{"throughput_gbit_per_second", offsetof(struct result_record, throughput_bytes_per_second)}, 8, 1e9},
+        {{"both_ways_gbit_per_second", offsetof(struct result_record, both_ways_bytes_per_second)}, 8, 1e9},
+        {{"latency_us_mean", offsetof(struct result_record, latency_mean)}, 1, 1e3},
+        {{"latency_one_way_us_mean", offsetof(struct result_record, one_way_mean)}, 1, 1e3},
 };
 
 static void csv_scaled(struct text *t, const struct result_record *row, const struct scaled_column *column) {
         struct statistic s = *statistic_of_column(row, &column->column);
-        s.median *= column->scale;
-        s.min *= column->scale;
-        s.max *= column->scale;
-        s.ci95_low *= column->scale;
-        s.ci95_high *= column->scale;
+        double *const values[] = {&s.median, &s.min, &s.max, &s.ci95_low, &s.ci95_high};
+        for (size_t i = 0; i < ELEMENTS(values); i++)
+                *values[i] = *values[i] * column->factor / column->divisor;
         csv_statistic(t, &s);
 }
 
