@@ -8,7 +8,7 @@
 #include "agent/queues.h"
 
 #include "agent/buffer.h"
-#include "schema/json.h"
+#include "agent/transport.h"
 
 #include <inttypes.h>
 #include <sys/mman.h>
@@ -101,9 +101,6 @@ int queues_pages(const struct agent *a, struct page_list *list) {
 }
 
 void queues_effective(const struct agent *a, struct json_writer *w) {
-        uint64_t size = a->setup.point.message_size, chunk = a->setup.chunk_bytes;
-        if (!queues_chunked(a))
-                return;
-        json_member_u64(w, "chunk_bytes", chunk);
-        json_member_u64(w, "chunks_per_message", (size + chunk - 1) / chunk);
+        if (queues_chunked(a))
+                transport_put_chunks(a, w);
 }

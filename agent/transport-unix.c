@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "agent/leader.h"
 #include "agent/peer.h"
+#include "agent/transport.h"
 #include "agent/unix-sockets.h"
 #include "schema/json.h"
 
@@ -109,7 +110,7 @@ static void unix_effective(const struct agent *a, struct json_writer *w) {
                 json_member_string(w, "sndbuf_bytes_reason", strerrordesc_np(errno));
         }
         if (unix_chunked(a))
-                json_member_u64(w, "chunk_bytes", a->setup.chunk_bytes);
+                transport_put_chunks(a, w);
 }
 
 #define UNIX_OPS(t)                                                                                                    \

@@ -4,6 +4,8 @@
 
 #include "agent/transport.h"
 
+#include "agent/agent.h"
+#include "schema/json.h"
 #include "schema/util.h"
 
 static const struct transport_ops *const transports[] = {
@@ -34,4 +36,10 @@ const struct transport_ops *transport_find(enum transport t, enum engine e) {
                 if (transports[i]->transport == t && transports[i]->engine == e)
                         return transports[i];
         return NULL;
+}
+
+void transport_put_chunks(const struct agent *a, struct json_writer *w) {
+        uint64_t size = a->setup.point.message_size, chunk = a->setup.chunk_bytes;
+        json_member_u64(w, "chunk_bytes", chunk);
+        json_member_u64(w, "chunks_per_message", (size + chunk - 1) / chunk);
 }

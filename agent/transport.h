@@ -53,6 +53,9 @@ struct transport_ops {
 /* NULL when this build has none. */
 const struct transport_ops *transport_find(enum transport t, enum engine e);
 
+/* Members of `effective` for a set-up whose messages go in pieces: chunk_bytes and chunks_per_message. */
+void transport_put_chunks(const struct agent *a, struct json_writer *w);
+
 extern const struct transport_ops transport_pipe, transport_fifo, transport_file;
 extern const struct transport_ops transport_tcp, transport_uring_tcp;
 extern const struct transport_ops transport_unix_stream, transport_unix_dgram, transport_unix_seqpacket;

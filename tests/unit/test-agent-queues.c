@@ -90,7 +90,7 @@ static void test_every_byte_arrives(void) {
                         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(transports[t], workloads[k]);
-                                uint64_t chunk = 0;
+                                uint64_t chunk = 0, chunks = 0;
                                 if (transport_terms[transports[t]].copy_modes & 1u << COPY_ONE && i % 2) {
                                         s.point.copy_mode = COPY_ONE;
                                         s.point.fields = SPEC_FIELDS_STANDARD;
@@ -105,6 +105,10 @@ static void test_every_byte_arrives(void) {
                                 bool told = number_in(d.ends[END_FIRST].report.effective, "chunk_bytes", &chunk);
                                 CHECK_INT(told, cases[i].size > cases[i].chunk && cases[i].chunk != 0);
                                 CHECK(!told || chunk == cases[i].chunk);
+                                CHECK_INT(number_in(d.ends[END_FIRST].report.effective, "chunks_per_message", &chunks),
+                                          told);
+                                CHECK(!told ||
+                                      (chunks * chunk >= cases[i].size && (chunks - 1) * chunk < cases[i].size));
                                 driver_deinit(&d);
                         }
         CHECK_NO_FAULT(strike_litter());
