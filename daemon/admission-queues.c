@@ -50,17 +50,31 @@ static int check_settings(struct asked *a, uint64_t chunk) {
         return 0;
 }
 
-static int check_rlimit(struct asked *a, uint64_t chunk) {
+static uint64_t rlimit_needed(struct asked *a, uint64_t chunk) {
         uint64_t settings[QUEUE_SETTINGS];
-        if (!a->queues || settings_of(a, chunk, settings) < 0)
-                return 0;
-        uint64_t need = queues_rlimit_bytes(settings, a->spec, a->p, chunk), most = a->queues->rlimit_msgqueue;
+        return settings_of(a, chunk, settings) < 0 ? 0 : queues_rlimit_bytes(settings, a->spec, a->p, chunk);
+}
+
+/* Whether a message that is whole would fit in pieces. */
+static bool chunks_would_fit(struct asked *a) {
+        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
+        struct capacity c;
+        return !a->spec->chunk && capacity_read(&a->h, &q, &c) == 0 && c.known &&
+               c.largest_transfer < a->p->message_size &&
+               rlimit_needed(a, c.largest_transfer) <= a->queues->rlimit_msgqueue;
+}
+
+static int check_rlimit(struct asked *a, uint64_t chunk) {
+        char why[200];
+        uint64_t need = a->queues ? rlimit_needed(a, chunk) : 0, most = a->queues ? a->queues->rlimit_msgqueue : 0;
         if (need <= most)
                 return 0;
+        (void) snprintf(why, sizeof(why),
+                        "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, "
+                        "or ulimit -q%s)",
+                        chunks_would_fit(a) ? "; chunk: true sends messages in pieces" : "");
         return asked_refuse(a, a->spec->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
-                            "RLIMIT_MSGQUEUE", most, need,
-                            "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the "
-                            "unit, or ulimit -q)");
+                            "RLIMIT_MSGQUEUE", most, need, why);
 }
 
 int check_queues(struct asked *a) {

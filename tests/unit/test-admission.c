@@ -484,6 +484,46 @@ static void a_smaller_ring_is_told_of_where_it_helps(void) {
         }
 }
 
+/* Where the longest message is too much for as many queues as there are, pieces may not be. */
+static void queues_that_are_too_large_may_take_pieces(void) {
+        static const struct {
+                uint64_t rlimit;
+                uint32_t threads;
+                bool chunk;
+                const char *detail; /* NULL: admitted */
+        } rows[] = {
+                {819200, 1, false,
+                 "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, or "
+                 "ulimit -q; chunk: true sends messages in pieces): 1638400 needed, RLIMIT_MSGQUEUE is 819200"},
+                {819200, 1, true, NULL},
+                {819200, 60, false,
+                 "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, or "
+                 "ulimit -q): 98304000 needed, RLIMIT_MSGQUEUE is 819200"},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct queue_host queues = {.settable = true, .rlimit_msgqueue = rows[i].rlimit};
+                const struct spec spec = {.chunk = rows[i].chunk};
+                const struct point p = {.transport = TRANSPORT_MSGQ_POSIX,
+                                        .workload = WORKLOAD_PINGPONG,
+                                        .message_size = 819200 - QUEUES_POSIX_OVERHEAD,
+                                        .threads = rows[i].threads};
+                struct topology *t = NULL;
+                struct refusal r = {.status = 0};
+                char tree[64];
+                queues.fresh[QUEUE_MSGSIZE_MAX] = 8192;
+                queues.fresh[QUEUE_MSG_MAX] = queues.fresh[QUEUE_MSG_DEFAULT] = 10;
+                queues.fresh[QUEUE_QUEUES_MAX] = 256;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                const struct admission_host host = {.root = tree, .topology = t, .queues = &queues};
+                int x = admission_check(&host, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                CHECK_STRING(r.detail, rows[i].detail ? rows[i].detail : "");
+                CHECK_INT(x, rows[i].detail ? -EINVAL : 0);
+        }
+}
+
 static void the_cgroup_limits_processes(void) {
         char tree[64];
         struct topology *t = NULL;
@@ -603,6 +643,7 @@ int main(void) {
         RUN(bound_pages_fit_into_their_nodes);
         RUN(interleaved_pages_fit_into_each_node);
         RUN(a_smaller_ring_is_told_of_where_it_helps);
+        RUN(queues_that_are_too_large_may_take_pieces);
         RUN(the_cgroup_limits_processes);
         RUN(preconditions_that_cannot_be_met);
         RUN(this_machine_admits_what_is_modest);
