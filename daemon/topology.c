@@ -440,8 +440,20 @@ static int read_cache(struct hostfs *h, int cpu, int index, struct topology_cach
         return 0;
 }
 
+/* Kernels differ in whether a CPU that went offline still counts among those that share a cache. */
+static void drop_offline(const struct topology *t, struct topology_cache *c) {
+        size_t n = 0;
+        for (size_t i = 0; i < c->n_cpus; i++) {
+                const struct topology_cpu *cpu = find_cpu(t, c->cpus[i]);
+                if (cpu && cpu->online)
+                        c->cpus[n++] = c->cpus[i];
+        }
+        c->n_cpus = n;
+}
+
 /* A cache is shown by every CPU that shares it; the lowest of them counts. */
 static int add_cache(struct topology *t, int cpu, struct topology_cache *c) {
+        drop_offline(t, c);
         if (c->n_cpus == 0 || c->cpus[0] != cpu) {
                 free(c->cpus);
                 return 0;

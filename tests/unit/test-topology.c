@@ -107,6 +107,15 @@ static const struct {
                         "L3 Unified 16384K/64 0\nL3 Unified 16384K/64 1\nL3 Unified 16384K/64 2\n"
                         "L3 Unified 16384K/64 3\nL3 Unified 16384K/64 4\nL3 Unified 16384K/64 5\n"
                         "numa 1 balancing 1 caches 24"},
+        /* distances are listed by nodes that are there, not by their ids; this kernel names CPU 2 as a sharer of the L3
+         * of CPU 3 although it is offline */
+        {"node-gap", "cpus 0@n0.p0.c0(0) 1@n0.p0.c1(1) 2-off 3@n1.p0.c3(3)\n"
+                     "node 0 cpus 0,1 memory distances 10 21 31\n"
+                     "node 1 cpus 3 memory distances 21 10 17\n"
+                     "node 3 cpus  memory distances 31 17 10\n"
+                     "L3 Unified 16384K/64 0,1\n"
+                     "L3 Unified 16384K/64 3\n"
+                     "numa 1 balancing 1 caches 11"},
         {"gaps", "cpus 0@n0.p0.c0(0) 1-off-out 2-off-out 3-off-out 4@n0.p0.c4(4) 5-off-out 6-off-out 7-off-out"
                  " 8@n8.p8.c8(8) 9-off-out 10-off-out 11-off-out 12@n8.p8.c12(12) 13-off-out 14-off-out 15-off-out\n"
                  "node 0 cpus 0,4 memory distances 10 40 80 80 80\n"
