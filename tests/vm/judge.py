@@ -67,8 +67,8 @@ def check_threads(agent: dict, process: Process) -> None:
 
 
 def check_pages(agent: dict, process: Process, inherited: set[int]) -> None:
-    """Kind by kind: where they were asked to be, all of them, and no more than the kernel has of such mappings. inherited:
-    nodes of the few pages that a twin has from its ancestor and only reads (relocations, libc's data)."""
+    """Kind by kind: where they were asked to be, all of them, and no more than the kernel has of such mappings.
+    inherited: nodes of the few pages that a twin has from its ancestor and only reads (relocations, libc's data)."""
     given, counts = agent["placement"], agent["proof"]["pages"]
     mapped: dict[bool, Counter] = {False: Counter(), True: Counter()}  # by whether it is shared
     for mapping in process.maps:
