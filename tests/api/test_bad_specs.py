@@ -19,6 +19,21 @@ import pytest
 
 ROWS = json.loads((Path(__file__).parent / "data/bad_specs.json").read_text(encoding="utf-8"))
 
+# What a person reads of each: one title per slug.
+TITLES = {
+    "duplicate-value": "A value stands twice",
+    "empty-list": "A list is empty",
+    "impossible-combination": "The mechanism cannot do this",
+    "invalid-json": "The body is not valid JSON",
+    "limit-exceeded": "A limit is exceeded",
+    "missing-field": "A field is missing",
+    "unknown-field": "Unknown field",
+    "unknown-value": "Unknown value",
+    "wrong-combination": "These fields do not go together",
+    "wrong-type": "Wrong type",
+    "wrong-value": "Value out of range",
+}
+
 
 def read(path, default=""):
     try:
@@ -139,7 +154,7 @@ def test_it_is_refused_so_and_not_otherwise(unix, facts, row):
     assert answer.status == row.get("status", 422), problem
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert problem.pop("type") == f"urn:ipclab:problem:{row['slug']}", problem
-    assert problem.pop("title")
+    assert problem.pop("title") == TITLES[row["slug"]]
     assert problem == expected_of(row, problem, facts)
     after = unix.get("/experiments?limit=1")["items"][:1]
     assert [e["id"] for e in before] == [e["id"] for e in after], "what is refused is not stored"
