@@ -270,7 +270,23 @@ static int announce(struct daemon *d) {
         return 0;
 }
 
-static int add_signal(struct daemon *d, int signal_number) {
+/* Without a terminal that could hang up it is somebody who wants the settings read again. */
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        (void) source;
+        (void) info;
+        (void) userdata;
+        log_notice("signal SIGHUP: settings are read at the start only; restart ipclabd for them");
+        return 0;
+}
+
+static bool has_terminal(void) {
+        int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+        bool has = fd >= 0;
+        (void) util_close(fd);
+        return has;
+}
+
+static int add_signal(struct daemon *d, int signal_number, sd_event_signal_handler_t handler) {
         struct sigaction old;
         if (sigaction(signal_number, NULL, &old) < 0)
                 return -errno;
@@ -280,7 +296,7 @@ static int add_signal(struct daemon *d, int signal_number) {
         sigemptyset(&set);
         sigaddset(&set, signal_number);
         int e = -pthread_sigmask(SIG_BLOCK, &set, NULL);
-        return e < 0 ? e : sd_event_add_signal(d->event, NULL, signal_number, on_signal, d);
+        return e < 0 ? e : sd_event_add_signal(d->event, NULL, signal_number, handler, d);
 }
 
 static int open_loop(struct daemon *d) {
@@ -290,11 +306,11 @@ static int open_loop(struct daemon *d) {
         if (e >= 0 && (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGCHLD, &standard, NULL) < 0))
                 e = -errno;
         if (e >= 0)
-                e = add_signal(d, SIGTERM);
+                e = add_signal(d, SIGTERM, on_signal);
         if (e >= 0)
-                e = add_signal(d, SIGINT);
+                e = add_signal(d, SIGINT, on_signal);
         if (e >= 0)
-                e = add_signal(d, SIGHUP);
+                e = add_signal(d, SIGHUP, has_terminal() ? on_signal : on_hangup);
         if (e >= 0)
                 e = sd_event_set_watchdog(d->event, 1);
         if (e < 0)

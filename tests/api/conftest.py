@@ -21,7 +21,7 @@ SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.3, "wa
 class Daemon:
     """The real ipclabd, in directories and on a port of its own."""
 
-    def __init__(self, *options, web_dir=None):
+    def __init__(self, *options, web_dir=None, preexec=None):
         self.base = Path(tempfile.mkdtemp(prefix="ipclab-api-"))
         self.base.chmod(0o755)  # agents of another user pass through
         self.log = self.base / "log"
@@ -40,7 +40,9 @@ class Daemon:
         if os.geteuid() == 0:
             command.append("--agent-user=nobody")
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=preexec
+            )
         ready = self.wait_ready()
         self.port = int(re.search(r":(\d+)/", ready["url"])[1])
         self.token = (self.base / "token").read_text().strip()

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What the daemon says of itself and of the host: presets, transports, topology, environment, health, metrics, page."""
 
+import fcntl
 import json
+import os
+import pty
 import re
+import signal
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -171,5 +177,36 @@ def test_links_and_hidden_files_are_no_assets(tmp_path):
         page = d.unix.request("GET", "/")  # there is no index.html
         assert page.status == 200 and b"tools/setup" in page.body
         assert not Path(tmp_path / "index.html").exists()
+    finally:
+        d.remove()
+
+
+def test_a_service_that_is_told_to_read_its_settings_says_that_it_does_not():
+    d = Daemon(preexec=os.setsid)
+    try:
+        d.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 20
+        while "settings are read at the start only" not in d.log_tail():
+            assert d.process.poll() is None and time.monotonic() < deadline, d.log_tail()
+            time.sleep(0.02)
+        assert d.unix.get("/health")["status"]
+        assert d.stop() == 0
+    finally:
+        d.remove()
+
+
+def test_it_ends_when_its_terminal_hangs_up():
+    ours, its = pty.openpty()
+
+    def at_terminal():
+        os.setsid()
+        fcntl.ioctl(its, termios.TIOCSCTTY, 0)
+
+    d = Daemon(preexec=at_terminal)
+    try:
+        os.close(its)
+        os.close(ours)
+        assert d.process.wait(20) == 0
+        assert "signal SIGHUP: stopping" in d.log_tail()
     finally:
         d.remove()
