@@ -94,10 +94,11 @@ static ssize_t read_more(struct worker *w, unsigned char *message, size_t got) {
 }
 
 int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n) {
-        return descriptor_finish_receive(w, message, n, read_more);
+        return descriptor_finish_receive(w, message, n, read_more, "read");
 }
 
-int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more) {
+int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more,
+                              const char *what) {
         size_t got = 0;
         for (;;) {
                 if (n > 0) {
@@ -112,7 +113,7 @@ int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t 
                                            "%" PRIu64,
                                            w->agent->peer_role, w->index, got, w->size, w->messages);
                 } else {
-                        int r = after_error(w, w->receive_fd, POLLIN, got, "read");
+                        int r = after_error(w, w->receive_fd, POLLIN, got, what);
                         if (r)
                                 return r;
                 }

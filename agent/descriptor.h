@@ -39,7 +39,8 @@ typedef ssize_t (*descriptor_again)(struct worker *w, const unsigned char *messa
 int descriptor_finish_send(struct worker *w, const unsigned char *message, ssize_t n, descriptor_again again,
                            const char *what);
 typedef ssize_t (*descriptor_more)(struct worker *w, unsigned char *message, size_t got);
-int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more);
+int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more,
+                              const char *what);
 
 LOOP_INLINE int descriptor_send(struct worker *w, unsigned char *message) {
         ssize_t n = descriptor_write(w->send_fd, message, w->size);

@@ -37,7 +37,7 @@ LOOP_INLINE int receive_whole(struct worker *w, unsigned char **ret) {
         *ret = w->buffer;
         ssize_t n = engine_receive(w, w->buffer, w->size, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_receive(w, w->buffer, n, receive_more);
+                return descriptor_finish_receive(w, w->buffer, n, receive_more, "recv");
         return 0;
 }
 

@@ -40,7 +40,7 @@ LOOP_INLINE int pipe_receive(struct worker *w, unsigned char **ret) {
         *ret = w->buffer;
         ssize_t n = uring_read(w, w->buffer, w->size, URING_STREAM);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_receive(w, w->buffer, n, read_more);
+                return descriptor_finish_receive(w, w->buffer, n, read_more, "read");
         return 0;
 }
 
@@ -91,7 +91,7 @@ LOOP_INLINE int stream_receive(struct worker *w, unsigned char **ret) {
         *ret = w->buffer;
         ssize_t n = uring_receive(w, w->buffer, w->size, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_receive(w, w->buffer, n, receive_more);
+                return descriptor_finish_receive(w, w->buffer, n, receive_more, "recv");
         return 0;
 }
 

@@ -70,7 +70,7 @@ static int play(bool sends, const int *results, uint64_t limit, unsigned limit_a
         script.limit_at = limit_at;
         ssize_t first = next(0);
         return sends ? descriptor_finish_send(&worker, message, first, scripted_send, "vmsplice")
-                     : descriptor_finish_receive(&worker, message, first, scripted_receive);
+                     : descriptor_finish_receive(&worker, message, first, scripted_receive, "recv");
 }
 
 static void parts_are_completed_and_counted(void) {
@@ -123,7 +123,7 @@ static void failures_name_the_thing(void) {
                  -ECONNRESET,
                  "peer receiver closed the channel of thread 3 in message 7: Connection reset by peer"},
                 {true, {40, -ENOMEM}, -ENOMEM, "vmsplice failed in thread 3, message 7: Cannot allocate memory"},
-                {false, {-EIO}, -EIO, "read failed in thread 3, message 7: Input/output error"},
+                {false, {-EIO}, -EIO, "recv failed in thread 3, message 7: Input/output error"},
                 {false, {0}, -EPIPE, "peer receiver closed the channel of thread 3 after 0 of 100 bytes of message 7"},
                 {false,
                  {99, 0},
