@@ -16,6 +16,7 @@ struct asked {
         const char *runtime_dir;
         const struct queue_host *queues;
         const struct agent_identity *agents;
+        uint64_t memlock_bytes;
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;

@@ -93,6 +93,18 @@ static int check_pipe_size(struct asked *a) {
         return 0;
 }
 
+/* mm_account_pinned_pages(): the pages of a send, wherever it begins in the first of them. They are pinned at once, and
+ * agents have no privilege. Those of other threads' messages are waited for. */
+static int check_pinned(struct asked *a) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), need = (a->p->message_size / page + 2) * page;
+        if (workload_agents(a->p->workload) < END_COUNT || a->p->transport != TRANSPORT_TCP ||
+            a->p->copy_mode != COPY_ZERO || a->memlock_bytes == 0 || need <= a->memlock_bytes)
+                return 0;
+        return asked_refuse(a, "/message_size", "RLIMIT_MEMLOCK", a->memlock_bytes, need,
+                            "a zero-copy send pins the pages of its whole message, in bytes (to raise it: "
+                            "LimitMEMLOCK= in the unit, or ulimit -l)");
+}
+
 /* Threads and processes of all agents. */
 static uint64_t tasks_needed(const struct point *p) {
         return workload_has_processes(p->workload) ? p->processes
@@ -352,12 +364,13 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
         static int (*const checks[])(struct asked *) = {
                 check_require,    check_engine,  check_socket_options, check_file_sync, check_message,
                 check_file_space, check_queues,  check_rings,          check_pipe_size, check_placement,
-                check_memory,     check_threads, check_connections,
+                check_memory,     check_threads, check_connections,    check_pinned,
         };
         struct asked a = {.t = host->topology,
                           .runtime_dir = host->runtime_dir,
                           .queues = host->queues,
                           .agents = host->agents,
+                          .memlock_bytes = host->memlock_bytes,
                           .spec = spec,
                           .p = p,
                           .r = r};

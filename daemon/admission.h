@@ -20,6 +20,7 @@ struct admission_host {
         const struct topology *topology;
         const struct queue_host *queues;     /* what runs can have of queues; NULL: what the host has */
         const struct agent_identity *agents; /* whom they run as; NULL: not told */
+        uint64_t memlock_bytes;              /* that the sends of one of them may pin; 0: not told, and then no limit */
 };
 
 /* 0; -EINVAL with *r naming the limit and its value. */

@@ -249,24 +249,12 @@ void ipcns_close(struct ipcns *ns) {
         *ns = IPCNS_NONE;
 }
 
-/* What spawn-child.c can raise the agents' limit to: tried, and put back. */
-static uint64_t most_queue_bytes(void) {
-        struct rlimit limit, none = {RLIM_INFINITY, RLIM_INFINITY};
-        if (getrlimit(RLIMIT_MSGQUEUE, &limit) < 0)
-                return UINT64_MAX;
-        if (limit.rlim_max == RLIM_INFINITY || setrlimit(RLIMIT_MSGQUEUE, &none) == 0) {
-                (void) setrlimit(RLIMIT_MSGQUEUE, &limit);
-                return UINT64_MAX;
-        }
-        return limit.rlim_max;
-}
-
 void ipcns_probe(struct queue_host *ret) {
         struct answer a = {.failed = -1};
         struct ipcns ns = IPCNS_NONE;
         uint64_t most[QUEUE_SETTINGS];
 
-        *ret = (struct queue_host){.rlimit_msgqueue = most_queue_bytes()};
+        *ret = (struct queue_host){.rlimit_msgqueue = spawn_most(RLIMIT_MSGQUEUE)};
         if (make_somehow(NULL, &a, &ns, ret->trouble) < 0)
                 return;
         ipcns_close(&ns);

@@ -15,6 +15,7 @@
 #include "daemon/rundir.h"
 #include "daemon/scheduler.h"
 #include "daemon/service-host.h"
+#include "daemon/spawn.h"
 #include "daemon/token.h"
 #include "daemon/topology.h"
 #include "schema/json.h"
@@ -24,6 +25,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
@@ -215,6 +217,7 @@ static int open_queue(struct daemon *d) {
                                       .topology = d->topology,
                                       .queues = &d->host.queues,
                                       .agents = &d->host.identity,
+                                      .memlock_bytes = spawn_most(RLIMIT_MEMLOCK),
                                       .root = d->config.root,
                                       .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir,

@@ -21,6 +21,7 @@ struct service_hooks {
         const struct topology *topology;     /* must outlive the service */
         const struct queue_host *queues;     /* must outlive it too; NULL: not told */
         const struct agent_identity *agents; /* likewise: whom agents run as */
+        uint64_t memlock_bytes;              /* that an agent's sends may pin; 0: not told */
         const char *root;                    /* "" or a captured tree; copied */
         bool host_tuning;                    /* `tune` is allowed */
         const char *runtime_dir;             /* where runs have their files, NULL: not told; copied */

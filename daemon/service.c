@@ -387,7 +387,8 @@ struct admission_host service_admission_host(const struct service *s) {
                                        .runtime_dir = s->runtime_dir,
                                        .topology = s->hooks.topology,
                                        .queues = s->hooks.queues,
-                                       .agents = s->hooks.agents};
+                                       .agents = s->hooks.agents,
+                                       .memlock_bytes = s->hooks.memlock_bytes};
 }
 
 void service_stop(struct service *s) {

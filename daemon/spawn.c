@@ -20,6 +20,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -280,4 +281,15 @@ int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct
                 return r;
         *ret = s;
         return 0;
+}
+
+uint64_t spawn_most(int resource) {
+        struct rlimit limit, none = {RLIM_INFINITY, RLIM_INFINITY};
+        if (getrlimit(resource, &limit) < 0)
+                return UINT64_MAX;
+        if (limit.rlim_max == RLIM_INFINITY || setrlimit(resource, &none) == 0) {
+                (void) setrlimit(resource, &limit);
+                return UINT64_MAX;
+        }
+        return limit.rlim_max;
 }

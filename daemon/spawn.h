@@ -72,4 +72,8 @@ int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct
 /* Kills and reaps; what is still there after a second is logged, left, and reaped at a later start. */
 void spawn_abort(struct spawned *s);
 
+/* What agents can have of a resource limit (RLIMIT_*) that they are given all there is of: tried, and put back; to be
+ * called while there is one thread. UINT64_MAX: no limit. */
+uint64_t spawn_most(int resource);
+
 #endif

@@ -596,6 +596,54 @@ static void this_machine_admits_what_is_modest(void) {
 #define MUCH "18446744073692774399\n"
 
 /* Huge pages of System V segments are for a group, and agents are known to be in it or not. */
+/* Of a zero-copy message all pages are pinned, and one more where it begins within a page. */
+static void pages_that_a_send_pins(void) {
+        enum { LIMIT = 1 << 20, PAGE = 4096 };
+        static const struct {
+                uint64_t message_size, memlock_bytes;
+                enum copy_mode mode;
+                enum engine engine;
+                const char *need; /* NULL: admitted */
+        } rows[] = {
+                {255 * PAGE - 1, LIMIT, COPY_ZERO, ENGINE_SYSCALL, NULL},
+                {255 * PAGE, LIMIT, COPY_ZERO, ENGINE_SYSCALL, "1052672"},
+                {255 * PAGE, LIMIT, COPY_ONE, ENGINE_SYSCALL, NULL},
+                {255 * PAGE, LIMIT, COPY_TWO, ENGINE_SYSCALL, NULL},
+                {64 << 20, 0, COPY_ZERO, ENGINE_SYSCALL, NULL}, /* not told */
+                {64 << 20, UINT64_MAX, COPY_ZERO, ENGINE_SYSCALL, NULL},
+                {64 << 20, 8 << 20, COPY_ZERO, ENGINE_SYSCALL, "67117056"},
+        };
+        if (sysconf(_SC_PAGESIZE) != PAGE)
+                SKIP("pages are of another size");
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                char tree[64];
+                struct topology *t = NULL;
+                struct refusal r = {.status = 0};
+                const struct spec spec = {.repetitions = 1};
+                const struct point p = {.transport = TRANSPORT_TCP,
+                                        .message_size = rows[i].message_size,
+                                        .copy_mode = rows[i].mode,
+                                        .engine = rows[i].engine,
+                                        .threads = 1,
+                                        .fields = 8};
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                int x = admission_check(
+                        &(struct admission_host){.root = tree, .topology = t, .memlock_bytes = rows[i].memlock_bytes},
+                        &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (x != (rows[i].need ? -EINVAL : 0))
+                        CHECK_FAIL("case %zu: %d, %s", i, x, r.detail);
+                if (!rows[i].need)
+                        continue;
+                CHECK_INT(r.status, 422);
+                CHECK_STRING(r.pointer, "/message_size");
+                CHECK_STRING(r.limit, "RLIMIT_MEMLOCK");
+                CHECK_STRING(r.value, rows[i].need);
+        }
+}
+
 static void huge_segments_have_a_group_and_a_size(void) {
         static const struct {
                 const char *group; /* of the host */
@@ -638,6 +686,7 @@ static void huge_segments_have_a_group_and_a_size(void) {
 int main(void) {
         RUN(every_limit_is_named);
         RUN(every_option_meets_its_setting);
+        RUN(pages_that_a_send_pins);
         RUN(huge_segments_have_a_group_and_a_size);
         RUN(messages_go_in_pieces);
         RUN(bound_pages_fit_into_their_nodes);
