@@ -18,8 +18,11 @@
 #include <sys/random.h>
 
 #define KEY_MAX 200u
-#define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2)   /* around the window, generously: the first done run corrects it */
-#define COUNTED_WINDOW_NS (5 * NSEC_PER_SEC) /* a guess until the first run has ended: messages have no length */
+#define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2) /* around the window, generously: the first done run corrects it */
+/* A window of messages has no length: what each takes, until the first run has ended, and no more than this in all. */
+#define COUNTED_WINDOW_NS (5 * NSEC_PER_SEC)
+#define MESSAGE_NS 1000.0
+#define BYTE_NS 1.0
 
 /* All that the main thread needs to commit an experiment. */
 struct submission {
@@ -191,9 +194,24 @@ static int choose_order(struct service *s, struct submission *sub, struct refusa
         return 0;
 }
 
-static uint64_t estimate_run(const struct spec *spec) {
-        uint64_t window = spec->end.duration_ns ? spec->end.duration_ns : COUNTED_WINDOW_NS;
-        return spec->warmup_ns + window + RUN_OVERHEAD_NS;
+static double estimate_window(const struct spec *spec, const struct point *p) {
+        double n = (double) window_end_messages(&spec->end, p), hops = 1;
+        if (spec->end.duration_ns)
+                return (double) spec->end.duration_ns;
+        if (p->workload == WORKLOAD_PINGPONG)
+                hops = 2;
+        else if (workload_has_processes(p->workload))
+                hops = p->processes;
+        double window = n * hops * (MESSAGE_NS + BYTE_NS * (double) (p->message_size + p->working_set));
+        return window < COUNTED_WINDOW_NS ? window : COUNTED_WINDOW_NS;
+}
+
+/* Of all points, the mean. */
+static uint64_t estimate_run(const struct spec *spec, const struct point_list *points) {
+        double windows = 0;
+        for (size_t i = 0; i < points->n_points; i++)
+                windows += estimate_window(spec, &points->points[i]);
+        return spec->warmup_ns + (uint64_t) (windows / (double) points->n_points) + RUN_OVERHEAD_NS;
 }
 
 /* Submit */
@@ -214,7 +232,7 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
                                                  .skipped_json = sub->skipped_json,
                                                  .seed = sub->seed,
                                                  .order = sub->order,
-                                                 .estimate_ns = estimate_run(sub->spec),
+                                                 .estimate_ns = estimate_run(sub->spec, &sub->points),
                                                  .idempotency_key = sub->key,
                                          },
                                          &sub->id);

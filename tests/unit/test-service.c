@@ -31,6 +31,37 @@ static void test_submit(void) {
         CHECK_INT(r.status, 404);
 }
 
+/* Windows that end by messages or bytes are as long as those take, as far as one can tell. */
+static void test_counted_windows_are_estimated(void) {
+        static const struct {
+                const char *body;
+                int64_t eta_seconds;
+        } cases[] = {
+                {"{\"message_size\": 1000, \"messages\": 1000000, \"repetitions\": 2}", 7}, /* 2 × (1 + 2 + 0.5) */
+                {"{\"message_size\": 1000, \"bytes\": 1000000000, \"repetitions\": 2}", 7},
+                {"{\"message_size\": 1000, \"workload\": \"pingpong\", \"messages\": 500000, \"repetitions\": 2}", 7},
+                {"{\"message_size\": [1000, 9000], \"messages\": 250000}", 6}, /* 3, and 0.5 + 2.5 */
+                {"{\"message_size\": 1, \"messages\": 1, \"repetitions\": 4}", 6},
+                {"{\"message_size\": 1000000, \"messages\": 9007199254740991, \"repetitions\": 2}", 13},
+                {"{\"workload\": \"context-switch\", \"processes\": 50, \"messages\": 30000, \"repetitions\": 2}", 6},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                HOUSE h;
+                int64_t id;
+                bool created;
+                struct refusal r = {0};
+                struct experiment_record e;
+                house_start(&h);
+                if (SUBMIT(&h, cases[i].body, NULL, &id, &created, &r) < 0)
+                        CHECK_FAIL("case %zu: %s", i, r.detail);
+                CHECK_INT(service_experiment(h.service, id, &e, &r), 0);
+                int64_t eta = e.eta_seconds;
+                experiment_record_deinit(&e);
+                if (eta != cases[i].eta_seconds)
+                        CHECK_FAIL("case %zu: %" PRId64 " seconds", i, eta);
+        }
+}
+
 static void test_seed_gives_the_order(void) {
         HOUSE h;
         house_start(&h);
@@ -318,6 +349,7 @@ int main(void) {
         log_open(LOG_EMERG);
         fault_install();
         RUN(test_submit);
+        RUN(test_counted_windows_are_estimated);
         RUN(test_seed_gives_the_order);
         RUN(test_refused_submissions);
         RUN(test_skip_impossible);
