@@ -29,6 +29,7 @@ def test_topology_is_the_kernels(lab: Lab, kinds: dict[str, set[int]]):
 
 
 def test_preset_of_the_study(lab: Lab, kinds: dict[str, set[int]]):
+    """Its placements, with one message size and once each."""
     runs = lab.done({**STUDY, "message_size": 1024})
     assert len(runs) == 3
     cpus = sysfs_nodes(lab)

@@ -30,7 +30,8 @@ def test_everybody_else_keeps_off_the_measured_cpus(lab: Lab):
 
 
 def test_preset_of_the_study(lab: Lab):
-    """What the machine has not is left out and listed, as the preset asks."""
+    """Its placements, with one message size and once each; what the machine has not is left out and listed, as the
+    preset asks."""
     experiment = lab.post({**STUDY, "message_size": 1024})
     found = lab.wait(experiment)
     assert found["state"] == "done"
