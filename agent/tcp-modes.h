@@ -18,6 +18,8 @@
 static ssize_t engine_send(struct worker *w, const unsigned char *data, size_t n, int flags);
 static ssize_t engine_sendmsg(struct worker *w, struct iovec *iov, unsigned n, int flags);
 static ssize_t engine_receive(struct worker *w, unsigned char *data, size_t n, int flags);
+/* The next message, as a channel's receive: by receive_whole(), or as the engine does it better. */
+static int engine_receive_message(struct worker *w, unsigned char **ret);
 
 /* The current message of the pool, behind its first `sent` bytes; puts the send into the account. Fails with ENOBUFS
  * for want of buffers, whatever the engine calls that. */
@@ -55,8 +57,8 @@ LOOP_INLINE int finish_send(struct worker *w, unsigned char *message, ssize_t n,
 /* Member initializers that a mode shares with the others. */
 #define MODES_CHANNEL(how_acquire, how_send)                                                                           \
         {                                                                                                              \
-                .acquire = (how_acquire), .fill = tcp_fill_fields, .send = (how_send), .receive = receive_whole,       \
-                .release = loop_release_nothing                                                                        \
+                .acquire = (how_acquire), .fill = tcp_fill_fields, .send = (how_send),                                 \
+                .receive = engine_receive_message, .release = loop_release_nothing                                     \
         }
 
 /* two-copy */

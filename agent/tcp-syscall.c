@@ -20,6 +20,10 @@ LOOP_INLINE ssize_t engine_receive(struct worker *w, unsigned char *data, size_t
         return syscall(SYS_recvfrom, w->receive_fd, data, n, flags, NULL, NULL);
 }
 
+LOOP_INLINE int engine_receive_message(struct worker *w, unsigned char **ret) {
+        return receive_whole(w, ret);
+}
+
 LOOP_INLINE ssize_t engine_send_uncopied(struct worker *w, size_t sent, int flags) {
         const struct tcp_channel *c = w->channel;
         ssize_t n = send_fields(w, sent, MSG_ZEROCOPY | flags);

@@ -3,11 +3,14 @@
 /*
  * The copy modes by io_uring (uring.h, uring-zerocopy.h). As with system calls one message is one operation, and one
  * operation is under way at a time. Each is told to go on until the whole message has moved (MSG_WAITALL): the ring
- * does so by itself, without a system call for each part. A multishot receive would bring the same parts in buffers of
- * its own choice, from which they had to be put together.
+ * does so by itself, without a system call for each part.
+ *
+ * But for streams of short messages: those come as a multishot receive brings them (tcp-multishot.h, which says what
+ * that is worth, and why other messages do not).
  */
 
 #include "agent/tcp-modes.h"
+#include "agent/tcp-multishot.h"
 #include "agent/uring-zerocopy.h"
 #include "agent/uring.h"
 #include "schema/json.h"
@@ -27,6 +30,11 @@ LOOP_INLINE ssize_t engine_sendmsg(struct worker *w, struct iovec *iov, unsigned
 
 LOOP_INLINE ssize_t engine_receive(struct worker *w, unsigned char *data, size_t n, int flags) {
         return uring_receive(w, data, n, until_whole(flags));
+}
+
+LOOP_INLINE int engine_receive_message(struct worker *w, unsigned char **ret) {
+        const struct tcp_channel *c = w->channel;
+        return c->multishot ? tcp_multishot_receive(w, c->multishot, ret) : receive_whole(w, ret);
 }
 
 static ssize_t engine_send_uncopied(struct worker *w, size_t sent, int flags) {
@@ -63,7 +71,10 @@ static int engine_news(const struct worker *w) {
 static int attach(struct worker *w) {
         int r = tcp_attach(w);
         struct tcp_channel *c = w->channel;
-        if (r == 0 && (tcp_agent_receives(w->agent) || !c->zerocopy))
+        bool receives = tcp_agent_receives(w->agent);
+        if (r == 0 && receives && point_multishot_bytes(&w->agent->setup.point) > 0)
+                r = tcp_multishot_new(w, &c->multishot, &c->no_multishot);
+        if (r == 0 && !c->multishot && (receives || !c->zerocopy))
                 r = uring_attach(w, "send, sendmsg and recv take no registered buffer");
         if (r == 0 && c->zerocopy)
                 r = uring_zerocopy_new(w, c->zerocopy, &c->uring);
@@ -72,8 +83,10 @@ static int attach(struct worker *w) {
 
 static void detach(struct worker *w) {
         struct tcp_channel *c = w->channel;
-        if (c)
+        if (c) {
                 c->uring = uring_zerocopy_free(c->uring);
+                c->multishot = tcp_multishot_free(c->multishot);
+        }
         uring_detach(w);
         tcp_detach(w);
 }
@@ -84,8 +97,20 @@ static void effective(const struct agent *a, struct json_writer *w) {
         const struct tcp_channel *c = first->channel;
         tcp_effective(a, w);
         uring_effective(first, w);
+        if (c->multishot)
+                tcp_multishot_effective(c->multishot, w);
         if (c->uring)
                 uring_zerocopy_effective(c->uring, first->engine ? "io_uring_zero_copy" : "io_uring", w);
+}
+
+static int pages(const struct agent *a, struct page_list *list) {
+        int r = tcp_pages(a, list);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                const struct tcp_channel *c = a->workers[i].channel;
+                if (c->multishot)
+                        r = tcp_multishot_pages(c->multishot, i, list);
+        }
+        return r;
 }
 
 const struct transport_ops transport_uring_tcp = {
@@ -97,5 +122,5 @@ const struct transport_ops transport_uring_tcp = {
         .close = tcp_close,
         .loops = modes_loops,
         .effective = effective,
-        .pages = tcp_pages,
+        .pages = pages,
 };

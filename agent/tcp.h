@@ -11,6 +11,7 @@
  *      tcp-modes.h      the three copy modes
  *      tcp-syscall.c    … by system calls
  *      tcp-uring.c      … by io_uring
+ *      tcp-multishot.h  receiving by it, many short messages at a time
  *
  * The server (first end) listens, the client connects; connection i belongs to thread i of both. A message is assembled
  * from fields that lie apart:
@@ -29,6 +30,7 @@
 
 struct json_writer;
 struct page_list;
+struct tcp_multishot;
 struct uring_zerocopy;
 
 #define TCP_STAMP 8u /* bytes at a message's begin that hold the time of its sending */
@@ -38,13 +40,15 @@ struct uring_zerocopy;
 
 /* A thread's own, at w->channel. */
 struct tcp_channel {
-        struct fields *fields;        /* the message to be sent, but for zero-copy; NULL where nothing is sent */
-        unsigned char *packed;        /* two-copy: the buffer that the fields are packed into */
-        size_t packed_length;         /* of a mapping of its own; 0: packed is the worker's buffer */
-        struct zerocopy *zerocopy;    /* zero-copy: the messages */
-        struct uring_zerocopy *uring; /* and the ring that sends them, where that is the engine */
-        uint64_t stamp_mask;          /* a message whose number has none of these bits is stamped */
-        uint64_t no_buffers_ns;       /* since when sends have failed with ENOBUFS; 0: they do not */
+        struct fields *fields;           /* the message to be sent, but for zero-copy; NULL where nothing is sent */
+        unsigned char *packed;           /* two-copy: the buffer that the fields are packed into */
+        size_t packed_length;            /* of a mapping of its own; 0: packed is the worker's buffer */
+        struct zerocopy *zerocopy;       /* zero-copy: the messages */
+        struct uring_zerocopy *uring;    /* and the ring that sends them, where that is the engine */
+        struct tcp_multishot *multishot; /* by io_uring: where short messages come from; NULL: they come one by one */
+        const char *no_multishot;        /* why they do, where they should not; static */
+        uint64_t stamp_mask;             /* a message whose number has none of these bits is stamped */
+        uint64_t no_buffers_ns;          /* since when sends have failed with ENOBUFS; 0: they do not */
 };
 
 /* The agent's, at a->transport_data. */

@@ -162,6 +162,13 @@ static void put_sending(const struct agent *a, struct json_writer *w) {
         zerocopy_limits(a->setup.point.engine == ENGINE_SYSCALL, w);
 }
 
+static void put_receiving(const struct agent *a, struct json_writer *w) {
+        const struct tcp_channel *c = a->workers[0].channel;
+        json_member_string(w, "receive_method", c->multishot ? "recv multishot" : "recv");
+        if (c->no_multishot)
+                json_member_string(w, "receive_method_reason", c->no_multishot);
+}
+
 static void put_latency(const struct agent *a, struct json_writer *w) {
         if (a->setup.point.workload != WORKLOAD_STREAM)
                 return;
@@ -182,6 +189,8 @@ void tcp_effective(const struct agent *a, struct json_writer *w) {
         const struct tcp *t = a->transport_data;
         if (tcp_agent_sends(a))
                 put_sending(a, w);
+        if (tcp_agent_receives(a))
+                put_receiving(a, w);
         put_latency(a, w);
         tcp_sockets_effective(a, w);
         if (a->end == END_FIRST)

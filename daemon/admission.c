@@ -163,6 +163,8 @@ static struct holding end_holds(struct asked *a, unsigned e) {
                 return h;
         if (end_sends(a->p, e))
                 h.messages += a->p->threads * sent_bytes(a);
+        if (end_receives(a->p, e))
+                h.messages += a->p->threads * point_multishot_bytes(a->p);
         add_carrier(a, e, &h);
         return h;
 }

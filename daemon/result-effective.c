@@ -25,6 +25,7 @@ static const struct {
         {"chunks_per_message", SENDER, NULL},
         {"send_method", SENDER, NULL},
         {"fields", SENDER, NULL},
+        {"receive_method", RECEIVER, NULL},
         {"pipe_size", SENDER, NULL},
         {"pipe_size_max", SENDER, "pipe_size"},
         {"sndbuf_bytes", SENDER, NULL},

@@ -13,7 +13,7 @@ struct json;
 struct json_writer;
 
 /* Settings that the table of results knows, in the order in which it shows them. */
-#define EFFECTIVE_COUNT 28
+#define EFFECTIVE_COUNT 29
 
 /* Member "effective" of an object under construction, from the reports of a run's agents (NULL where there is no such
  * end) of which `sender` sends, and its member "threads" (JSON: how many moved anything, by role; NULL where that is

@@ -215,6 +215,21 @@ static inline uint32_t point_sent_messages(const struct point *p) {
         return p->copy_mode == COPY_TWO && receives ? 2 : 1;
 }
 
+/* Short messages of a stream over tcp are received by io_uring as they come, many at a time, into buffers of a ring
+ * (agent/tcp-multishot.h): up to this size a receiver saves more by it than the longer way to the bytes costs. */
+#define SPEC_MULTISHOT_MESSAGE_MAX 4096u
+#define SPEC_MULTISHOT_BUFFERS 8u /* a power of two */
+#define SPEC_MULTISHOT_BUFFER_BYTES 16384u
+
+/* What a thread that receives so holds beside its buffer; 0: it receives each message into that. */
+static inline uint64_t point_multishot_bytes(const struct point *p) {
+        bool one_way = p->workload == WORKLOAD_STREAM && p->direction != DIRECTION_BOTH;
+        if (p->transport != TRANSPORT_TCP || p->engine != ENGINE_IO_URING || !one_way ||
+            p->message_size > SPEC_MULTISHOT_MESSAGE_MAX)
+                return 0;
+        return (uint64_t) SPEC_MULTISHOT_BUFFERS * SPEC_MULTISHOT_BUFFER_BYTES;
+}
+
 /* Connections that a server over tcp lets in before they have said whose they are. */
 #define POINT_CALLERS_MAX 128u
 

@@ -107,6 +107,24 @@ static void test_killed_end(void) {
                 }
 }
 
+/* Of a stream of short messages, too. */
+static void test_struck_end_of_short_messages(void) {
+        if (isolation_trouble)
+                SKIP("%s", isolation_trouble);
+        for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                struct driver d;
+                struct driver_spec s = endless_spec(ENGINE_IO_URING, COPY_TWO);
+                s.point.message_size = 1000;
+                CHECK_NO_FAULT(strike(&d, &s, victim, SIGKILL));
+                driver_deinit(&d);
+                s.duration_ns = 0;
+                s.messages = SPEC_COUNT_MAX / s.point.threads;
+                s.stall_ns = STALL_NS;
+                CHECK_NO_FAULT(strike(&d, &s, victim, SIGSTOP));
+                driver_deinit(&d);
+        }
+}
+
 static void test_stopped_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
@@ -359,6 +377,28 @@ static void test_changed_stamp(void) {
         driver_deinit(&d);
 }
 
+/* The same of short messages, which io_uring receives many at a time. */
+static void test_faults_of_short_messages(void) {
+        for (size_t k = 0; k < ELEMENTS(engines); k++) {
+                struct driver d = {};
+                struct relay reset = {.proxy = true, .flip = NEVER, .reset = 300000, .victim = 1};
+                struct driver_spec s = endless_spec(engines[k], COPY_TWO);
+                s.point.threads = 3;
+                s.point.message_size = 1000;
+                CHECK(run_relayed(&d, &reset, &s) < 0);
+                CHECK(strstr(d.trouble, "closed the channel of thread 1"));
+                driver_deinit(&d);
+                struct relay flip = {.proxy = true, .flip = 70 * 1000 + 777, .reset = NEVER, .victim = 2};
+                CHECK_INT(run_relayed(&d, &flip, &s), -EBADMSG);
+                CHECK(strstr(d.trouble, "thread 2, message 70, offset 777"));
+                driver_deinit(&d);
+                struct relay stamp = {.proxy = true, .flip = 80 * 1000 + 7, .reset = NEVER, .victim = 0};
+                CHECK_INT(run_relayed(&d, &stamp, &s), -EBADMSG);
+                CHECK(strstr(d.trouble, "thread 0, message 80 says that it was sent at "));
+                driver_deinit(&d);
+        }
+}
+
 /* More of them than are listened to at once, before the client's first connection. */
 static void test_strangers(void) {
         struct driver d = {};
@@ -583,10 +623,12 @@ int main(void) {
         (void) signal(SIGPIPE, SIG_IGN);
         RUN(test_killed_end);
         RUN(test_stopped_end);
+        RUN(test_struck_end_of_short_messages);
         RUN(test_relay);
         RUN(test_reset_connection);
         RUN(test_changed_byte);
         RUN(test_changed_stamp);
+        RUN(test_faults_of_short_messages);
         RUN(test_strangers);
         RUN(test_late_client);
         RUN(test_no_port);

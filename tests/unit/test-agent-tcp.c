@@ -169,15 +169,39 @@ static void test_odd_sizes_by_count(void) {
                         }
 }
 
+/* As they are received many at a time, and lie wherever the buffers end: by count, and until time is up. */
+static void test_short_messages_of_streams(void) {
+        static const uint64_t sizes[] = {1, 17, 64, 1000, 4095, 4096};
+        static const uint32_t threads[] = {1, 2, 8};
+        for (size_t m = 0; m < ELEMENTS(modes); m++)
+                for (size_t k = 0; k < ELEMENTS(sizes) * ELEMENTS(threads) * 2; k++) {
+                        size_t i = k / 2;
+                        struct driver d;
+                        struct driver_spec s = counted_spec(&jobs[i % 2], ENGINE_IO_URING, modes[m], 2000);
+                        s.point.message_size = sizes[i % ELEMENTS(sizes)];
+                        s.point.threads = threads[i / ELEMENTS(sizes)];
+                        s.warmup_ns = i % 3 * 5 * NSEC_PER_MSEC;
+                        if (k % 2) {
+                                s.messages = 0;
+                                s.duration_ns = 30 * NSEC_PER_MSEC;
+                        }
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++)
+                                CHECK(k % 2 || d.ends[end].report.messages == 2000 * s.point.threads);
+                        driver_deinit(&d);
+                }
+}
+
 /* A message has one latency, unless it is too short to carry its time; of short ones every so manieth has. */
 static void test_latency_of_messages(void) {
         static const struct {
                 uint64_t size, every;
         } cases[] = {{15, 0}, {16, 256}, {64, 64}, {4095, 2}, {4096, 1}, {100000, 1}};
         for (size_t k = 0; k < ELEMENTS(jobs); k++)
-                for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                for (size_t x = 0; x < ELEMENTS(cases) * ELEMENTS(engines); x++) {
+                        size_t i = x % ELEMENTS(cases);
                         struct driver d;
-                        struct driver_spec s = counted_spec(&jobs[k], ENGINE_SYSCALL, COPY_ONE, 512);
+                        struct driver_spec s = counted_spec(&jobs[k], engines[x / ELEMENTS(cases)], COPY_ONE, 512);
                         bool pingpong = jobs[k].workload == WORKLOAD_PINGPONG;
                         uint64_t stamped = cases[i].every ? 512 / cases[i].every : 0;
                         s.point.message_size = cases[i].size;
@@ -307,12 +331,31 @@ static void test_proof_has_every_page(void) {
                 }
 }
 
+/* So are the buffers that short messages come in. */
+static void test_proof_has_buffers_of_many(void) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        for (size_t k = 0; k < 2; k++) {
+                struct driver d;
+                struct driver_spec s = counted_spec(&jobs[k], ENGINE_IO_URING, COPY_TWO, 200);
+                s.point.threads = 2;
+                s.point.message_size = page > SPEC_MULTISHOT_MESSAGE_MAX ? SPEC_MULTISHOT_MESSAGE_MAX : page;
+                CHECK(run_well(&d, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        bool many = strstr(d.ends[end].report.effective, "recv multishot") != NULL;
+                        if (receives(&jobs[k], end))
+                                CHECK_INT(proven_pages(d.ends[end].proof, "buffer"),
+                                          2 * (1 + (many ? point_multishot_bytes(&s.point) / page : 0)));
+                }
+                driver_deinit(&d);
+        }
+}
+
 static void test_every_verification(void) {
         for (size_t m = 0; m < ELEMENTS(modes); m++)
-                for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                for (size_t k = 0; k < VERIFY_COUNT * ELEMENTS(engines); k++) {
                         struct driver d;
-                        struct driver_spec s = tcp_spec(&jobs[m], ENGINE_SYSCALL, modes[m]);
-                        s.verify = v;
+                        struct driver_spec s = tcp_spec(&jobs[m], engines[k / VERIFY_COUNT], modes[m]);
+                        s.verify = (enum verify)(k % VERIFY_COUNT);
                         s.point.message_size = 300;
                         CHECK(run_well(&d, &s));
                         driver_deinit(&d);
@@ -353,6 +396,33 @@ static void test_method_of_sending(void) {
                 if (strcmp(cases[c].one, "send_zc") == 0 && messages[m].one) /* several pieces only since 6.15 */
                         CHECK(strstr(told, "\"registered_buffers\":true") ||
                               strstr(told, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK"));
+                driver_deinit(&d);
+        }
+}
+
+/* Short messages of a stream that goes one way come many at a time, where the kernel can; all others one by one. */
+static void test_method_of_receiving(void) {
+        static const uint64_t sizes[] = {1, 64, SPEC_MULTISHOT_MESSAGE_MAX, SPEC_MULTISHOT_MESSAGE_MAX + 1};
+        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(engines) * ELEMENTS(sizes); k++) {
+                const struct job *job = &jobs[k % ELEMENTS(jobs)];
+                struct driver d;
+                struct driver_spec s = counted_spec(job, engines[k / ELEMENTS(jobs) % ELEMENTS(engines)],
+                                                    modes[k % ELEMENTS(modes)], 100);
+                s.point.message_size = sizes[k / ELEMENTS(jobs) / ELEMENTS(engines)];
+                bool many = s.point.engine == ENGINE_IO_URING && s.point.message_size <= SPEC_MULTISHOT_MESSAGE_MAX &&
+                            job->workload == WORKLOAD_STREAM && job->direction != DIRECTION_BOTH;
+                CHECK(run_well(&d, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        const char *told = d.ends[end].report.effective;
+                        bool cannot = strstr(told, "\"receive_method_reason\":\"this kernel has no ") != NULL;
+                        bool multishot = many && !cannot;
+                        CHECK_INT(strstr(told, "\"receive_method\":\"recv multishot\"") != NULL,
+                                  multishot && receives(job, end));
+                        CHECK_INT(strstr(told, "\"receive_method\":\"recv\"") != NULL,
+                                  !multishot && receives(job, end));
+                        CHECK_INT(strstr(told, "receive_buffers") != NULL, multishot && receives(job, end));
+                        CHECK(many || !cannot);
+                }
                 driver_deinit(&d);
         }
 }
@@ -424,13 +494,16 @@ static void test_socket_options(void) {
 int main(void) {
         RUN(test_every_mode_by_time);
         RUN(test_odd_sizes_by_count);
+        RUN(test_short_messages_of_streams);
         RUN(test_latency_of_messages);
         RUN(test_rate_by_time);
         RUN(test_rate_by_count);
         RUN(test_every_verification);
         RUN(test_method_of_sending);
+        RUN(test_method_of_receiving);
         RUN(test_rings);
         RUN(test_socket_options);
         RUN(test_proof_has_every_page);
+        RUN(test_proof_has_buffers_of_many);
         return check_end();
 }

@@ -543,6 +543,31 @@ static void descriptors_of_points(void) {
                 CHECK_UINT(point_descriptors(&cases[i].point), cases[i].descriptors);
 }
 
+static void buffers_of_a_multishot_receive(void) {
+        static const struct {
+                struct point point;
+                uint64_t bytes;
+        } cases[] = {
+                {{.transport = TRANSPORT_TCP, .engine = ENGINE_IO_URING, .message_size = 1}, 131072},
+                {{.transport = TRANSPORT_TCP, .engine = ENGINE_IO_URING, .message_size = 4096}, 131072},
+                {{.transport = TRANSPORT_TCP, .engine = ENGINE_IO_URING, .message_size = 4097}, 0},
+                {{.transport = TRANSPORT_TCP, .engine = ENGINE_SYSCALL, .message_size = 64}, 0},
+                {{.transport = TRANSPORT_PIPE, .engine = ENGINE_IO_URING, .message_size = 64}, 0},
+                {{.transport = TRANSPORT_TCP,
+                  .engine = ENGINE_IO_URING,
+                  .message_size = 64,
+                  .direction = DIRECTION_BOTH},
+                 0},
+                {{.transport = TRANSPORT_TCP,
+                  .engine = ENGINE_IO_URING,
+                  .message_size = 64,
+                  .workload = WORKLOAD_PINGPONG},
+                 0},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                CHECK_UINT(point_multishot_bytes(&cases[i].point), cases[i].bytes);
+}
+
 /* Written down once, and never to change: these orders are in people's databases. Computed by a second
  * implementation, in Python. */
 static void shuffle_vectors(void) {
@@ -598,6 +623,7 @@ int main(void) {
         RUN(point_as_json);
         RUN(end_in_messages);
         RUN(descriptors_of_points);
+        RUN(buffers_of_a_multishot_receive);
         RUN(shuffle_vectors);
         RUN(shuffle_is_fair);
         return check_end();

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Messages from the buffers of a multishot receive: each whole and in order wherever its parts lie, also when the
+ * kernel runs out of buffers again and again; and what a stream's end means.
+ */
+
+#include "agent/agent.h"
+#include "agent/tcp-multishot.h"
+#include "check.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SOCKET_BYTES (8 * SPEC_MULTISHOT_BUFFERS * SPEC_MULTISHOT_BUFFER_BYTES)
+
+static struct agent agent = {.peer_role = "server"};
+
+/* What is written into the other end. */
+struct source {
+        int fd;
+        size_t size;
+        uint64_t number; /* of the message under way */
+        size_t sent;     /* of it */
+        unsigned char message[SPEC_MULTISHOT_MESSAGE_MAX];
+};
+
+static struct worker *worker_new(size_t size, struct source *s) {
+        int fds[2], bytes = SOCKET_BYTES;
+        struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
+        if (!w || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+                abort();
+        if (setsockopt(fds[1], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) < 0)
+                (void) setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes); /* as far as wmem_max */
+        memset(w, 0, sizeof *w);
+        w->agent = &agent;
+        w->size = size;
+        w->limit = WORKER_UNLIMITED;
+        w->receive_fd = fds[0];
+        w->buffer = malloc(size);
+        memset(s, 0, sizeof *s);
+        s->fd = fds[1];
+        s->size = size;
+        return w;
+}
+
+static void worker_free(struct worker *w, struct source *s) {
+        (void) close(w->receive_fd);
+        if (s->fd >= 0)
+                (void) close(s->fd);
+        free(w->buffer);
+        free(w);
+}
+
+/* NULL: the kernel has none. */
+static struct tcp_multishot *multishot_new(struct worker *w) {
+        struct tcp_multishot *u = NULL;
+        const char *reason = NULL;
+        if (tcp_multishot_new(w, &u, &reason) < 0 || (!u && !reason))
+                abort();
+        return u;
+}
+
+/* As much as goes in. */
+static void write_all(struct source *s) {
+        for (;;) {
+                if (s->sent == 0)
+                        pattern_fill(s->message, s->size, pattern_key(0, 0, s->number));
+                ssize_t n = send(s->fd, s->message + s->sent, s->size - s->sent, MSG_DONTWAIT);
+                if (n < 0)
+                        return;
+                s->sent += (size_t) n;
+                if (s->sent == s->size) {
+                        s->sent = 0;
+                        s->number++;
+                }
+        }
+}
+
+static void test_every_message_is_whole(void) {
+        static const size_t sizes[] = {1, 7, 64, 1009, 4095, 4096};
+        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                struct source s;
+                struct worker *w = worker_new(sizes[i], &s);
+                struct tcp_multishot *u = multishot_new(w);
+                uint64_t received = 0, wrong = 0;
+                if (!u) {
+                        worker_free(w, &s);
+                        SKIP("this kernel has no multishot receive");
+                }
+                for (unsigned round = 0; round < 20; round++)
+                        for (write_all(&s); received < s.number; received++) {
+                                unsigned char *message = NULL;
+                                CHECK_INT(tcp_multishot_receive(w, u, &message), 0);
+                                wrong += !message || !pattern_matches(message, w->size, pattern_key(0, 0, received));
+                        }
+                CHECK_UINT(wrong, 0);
+                CHECK(received > 20);
+                CHECK(sizes[i] < 64 || u->dry > 0); /* bytes one by one do not fill the buffers */
+                CHECK((w->partial_receives > 0) == (sizes[i] > 1 && (sizes[i] & (sizes[i] - 1)) != 0));
+                (void) tcp_multishot_free(u);
+                worker_free(w, &s);
+        }
+}
+
+static void test_end_of_stream(void) {
+        static const struct {
+                size_t bytes;
+                const char *words;
+        } cases[] = {{1000, "peer server closed the channel of thread 0 after 0 of 1000 bytes of message 0"},
+                     {1500, "peer server closed the channel of thread 0 after 500 of 1000 bytes of message 0"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct source s;
+                struct worker *w = worker_new(1000, &s);
+                struct tcp_multishot *u = multishot_new(w);
+                unsigned char bytes[1500] = {0}, *message = NULL;
+                if (!u) {
+                        worker_free(w, &s);
+                        SKIP("this kernel has no multishot receive");
+                }
+                CHECK_INT(send(s.fd, bytes, cases[i].bytes, 0), (ssize_t) cases[i].bytes);
+                (void) close(s.fd);
+                s.fd = -1;
+                CHECK_INT(tcp_multishot_receive(w, u, &message), 0);
+                CHECK_INT(tcp_multishot_receive(w, u, &message), -EPIPE);
+                CHECK_STRING(w->failure.detail, cases[i].words);
+                (void) tcp_multishot_free(u);
+                worker_free(w, &s);
+        }
+}
+
+int main(void) {
+        RUN(test_every_message_is_whole);
+        RUN(test_end_of_stream);
+        return check_end();
+}
