@@ -66,7 +66,10 @@ static int hear(struct agent *a, struct message *ret, uint64_t deadline_ns) {
 /* The peer has hung up. Whatever it said before can still be read; only then is it missed. */
 static int peer_hung_up(struct agent *a) {
         char byte;
-        if (recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) > 0)
+        ssize_t n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+        if (n < 0 && errno == ECONNRESET) /* of ours it left something unread: told once, ahead of what it said */
+                n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+        if (n > 0)
                 return 0;
         return failure_set(&a->failure, ECONNRESET, "peer %s is gone: it closed its channel during %s", a->peer_role,
                            a->phase ? a->phase : "set-up");

@@ -109,6 +109,8 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                 if (n == 0)
                         return failure_set(&a->failure, ECONNRESET, "peer %s is gone; it still had to tell %s",
                                            a->peer_role, expected);
+                if (errno == ECONNRESET) /* it left words of ours unread: told once, ahead of what it said itself */
+                        continue;
                 if (errno != EAGAIN && errno != EINTR)
                         return failure_set(&a->failure, errno, "peer %s cannot be heard: %s", a->peer_role,
                                            strerrordesc_np(errno));

@@ -4,6 +4,7 @@
  * packet. Whatever happens, no descriptor stays behind. */
 
 #include "agent/agent.h"
+#include "agent/leader.h"
 #include "agent/peer.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
@@ -226,6 +227,25 @@ static void a_peer_that_is_gone(void) {
         CHECK_STRING(agent.failure.detail, "peer responder is gone: cannot tell it that it is done: Broken pipe");
 }
 
+/* The kernel tells of words of ours that it left unread ahead of what it said last. */
+static void a_peer_that_goes_without_listening(void) {
+        for (unsigned waits = 0; waits < 2; waits++) {
+                FIXTURE f;
+                uint64_t value = 0;
+                CHECK(fixture_open(&f));
+                CHECK_INT(peer_send(&agent, PEER_SENT, 0, 1, NOW), 0);
+                CHECK(inject_packet(&f, PEER_DONE, 0, 0));
+                f.other = util_close(f.other);
+                if (waits)
+                        CHECK_INT(leader_wait(&agent, later(), LEADER_PEER), LEADER_PEER);
+                CHECK_INT(peer_receive(&agent, PEER_DONE, 0, &value, later()), 0);
+                CHECK_UINT(value, 42);
+                CHECK_STRING(agent.failure.detail, "");
+                CHECK_INT(peer_receive(&agent, PEER_DONE, 0, &value, later()), -ECONNRESET);
+                CHECK_STRING(agent.failure.detail, "peer responder is gone; it still had to tell that it is done");
+        }
+}
+
 static void agents_talk_over_packets(void) {
         FIXTURE f;
         CHECK(fixture_open(&f));
@@ -244,6 +264,7 @@ int main(void) {
         RUN(a_silent_peer);
         RUN(a_peer_that_does_not_listen);
         RUN(a_peer_that_is_gone);
+        RUN(a_peer_that_goes_without_listening);
         RUN(agents_talk_over_packets);
         return check_end();
 }
