@@ -74,7 +74,7 @@ static bool hear(struct fixture *f, struct message *ret) {
 
 struct want {
         uint32_t thread, second;
-        uint64_t interval_ns, messages, p50;
+        uint64_t interval_ns, messages, p50, eagain;
 };
 
 static void check_sample(struct fixture *f, const struct want *want) {
@@ -83,7 +83,9 @@ static void check_sample(struct fixture *f, const struct want *want) {
         CHECK(hear(f, &m));
         struct message_sample got = m.sample;
         int r = m.type == MESSAGE_SAMPLE && got.latency ? histogram_summarize(got.latency, &s) : -ENODATA;
-        bool counted = m.type == MESSAGE_SAMPLE && got.counters && strstr(got.counters, "\"eagain\":");
+        char eagain[40];
+        (void) snprintf(eagain, sizeof eagain, "\"eagain\":%" PRIu64 ",", want->eagain);
+        bool counted = m.type == MESSAGE_SAMPLE && got.counters && strstr(got.counters, eagain);
         enum message_type type = m.type;
         message_deinit(&m);
         CHECK_INT(type, MESSAGE_SAMPLE);
@@ -123,12 +125,13 @@ static void samples_come_to_the_window(void) {
         CHECK(!hear(&f, &none)); /* nothing is said at the beginning */
         work(0, 10, 20);
         work(1, 30, 40);
+        workers[1].eagain = 3;
         CHECK_INT(sampler_take(f.sampler), 0);
         work(0, 5, 100);
-        workers[1].eagain = 3;
+        workers[0].eagain = 1;
         CHECK_INT(sampler_close(f.sampler, 5000000000), 0);
-        const struct want first[] = {{0, 0, 0, 10, 20}, {1, 0, 0, 30, 40}},
-                          last[] = {{0, 1, 0, 5, 100}, {1, 1, 0, 0, 0}};
+        const struct want first[] = {{0, 0, 0, 10, 20, 0}, {1, 0, 0, 30, 40, 3}},
+                          last[] = {{0, 1, 0, 5, 100, 1}, {1, 1, 0, 0, 0, 0}};
         for (size_t i = 0; i < 2 && !check_case_failed; i++)
                 check_sample(&f, &first[i]);
         for (size_t i = 0; i < 2 && !check_case_failed; i++)
@@ -140,7 +143,7 @@ static void samples_come_to_the_window(void) {
         CHECK(!check_case_failed && !hear(&f, &none));
         CHECK_UINT(agent.window.messages, 45);
         CHECK_UINT(agent.window.window_ns, 0); /* it was closed at the instant that it was opened at */
-        CHECK_UINT(agent.window.counters.usage.eagain, 3);
+        CHECK_UINT(agent.window.counters.usage.eagain, 4);
 }
 
 /* Given instants are what counts, to the nanosecond, and not when the leader got round to it. */
@@ -150,7 +153,7 @@ static void intervals_are_as_given(void) {
         CHECK_INT(sampler_open(f.sampler, 1000), 0);
         work(0, 1, 7);
         CHECK_INT(sampler_close(f.sampler, 1000012346789), 0);
-        const struct want want[] = {{0, 0, 1000012345789, 1, 7}, {1, 0, 1000012345789, 0, 0}};
+        const struct want want[] = {{0, 0, 1000012345789, 1, 7, 0}, {1, 0, 1000012345789, 0, 0, 0}};
         for (size_t i = 0; i < 2 && !check_case_failed; i++)
                 check_sample(&f, &want[i]);
         CHECK(!check_case_failed);
@@ -192,7 +195,7 @@ static void a_window_can_be_opened_again(void) {
         CHECK_INT(sampler_open(f.sampler, 2000), 0);
         work(0, 3, 6);
         CHECK_INT(sampler_close(f.sampler, 2500), 0);
-        const struct want want[] = {{0, 0, 500, 3, 6}, {1, 0, 500, 0, 0}};
+        const struct want want[] = {{0, 0, 500, 3, 6, 0}, {1, 0, 500, 0, 0, 0}};
         for (size_t i = 0; i < 2 && !check_case_failed; i++)
                 check_sample(&f, &want[i]);
         CHECK(!check_case_failed);

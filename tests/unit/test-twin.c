@@ -201,10 +201,16 @@ static void a_twin_without_a_place_ends(void) {
                 FAMILY f;
                 struct twin_born born;
                 static struct twin_place place; /* all zero: no CPU at all */
+                struct cpumask mine;
                 int pidfd;
                 CHECK(family_open(&f, "8192"));
                 CHECK(hear_birth(&f, &born, &pidfd));
                 CHECK(pidfd >= 0);
+                memset(&place, 0, sizeof place);
+                if (i == 1) /* all is well with it but its length */
+                        CHECK_INT(cpumask_get_affinity(0, &mine), 0);
+                if (i == 1)
+                        memcpy(place.cpus, &mine, sizeof place.cpus);
                 if (i > 0)
                         CHECK(send(f.report.daemon, &place, i == 1 ? 100 : sizeof place, MSG_NOSIGNAL) > 0);
                 f.report.daemon = util_close(f.report.daemon);
