@@ -24,7 +24,15 @@
 #define PIPE_BYTES 65536u
 #define QUEUE_BYTES 131072u /* at most, of a System V queue */
 
-static const char *const verdict_words[VERDICT_COUNT] = {"reached", "not told apart from", "below"};
+static const struct {
+        const char *word, *aside;
+        const char *heading; /* of the summary; NULL: rows are counted, not listed */
+} verdicts[VERDICT_COUNT] = {
+        [VERDICT_REACHED] = {"reached", "", NULL},
+        [VERDICT_HOLDS] = {"not told apart from", ", which the median holds", "not told apart, the median holds it"},
+        [VERDICT_MISSES] = {"not told apart from", ", which the median misses", "not told apart, the median misses it"},
+        [VERDICT_BELOW] = {"below", "", "below"},
+};
 
 struct bench_row *bench_add(struct bench *b, const struct bench_part *part, const struct point *point) {
         struct bench_row *rows = reallocarray(b->rows, b->n_rows + 1, sizeof *rows);
@@ -221,6 +229,10 @@ static void remember(struct bench *b, enum verdict v, const struct bench_row *ro
         b->names[v] = names;
 }
 
+static bool is_missed(enum verdict v) {
+        return v == VERDICT_BELOW || v == VERDICT_MISSES;
+}
+
 static void judge(struct bench *b, const struct bench_row *row, const struct match *m, const struct judgement *j) {
         struct ratio r = series_ratio(&m->series[j->of], &m->series[j->to]);
         print_row(row, m, j, &r);
@@ -230,8 +242,8 @@ static void judge(struct bench *b, const struct bench_row *row, const struct mat
                 return;
         }
         enum verdict v = ratio_verdict(&r, j->limit);
-        printf("  %s %.2f%s%s", verdict_words[v], j->limit, *j->note ? "; " : "", j->note);
-        if (v == VERDICT_BELOW && j->excuse && j->also_of != NOWHERE) {
+        printf("  %s %.2f%s%s%s", verdicts[v].word, j->limit, verdicts[v].aside, *j->note ? "; " : "", j->note);
+        if (is_missed(v) && j->excuse && j->also_of != NOWHERE) {
                 struct ratio other = series_ratio(&m->series[j->also_of], &m->series[j->also_to]);
                 if (ratio_verdict(&other, j->limit) == VERDICT_REACHED)
                         printf("; %s", j->excuse);
@@ -280,14 +292,14 @@ static void print_opening(const struct bench *b) {
 }
 
 static void print_summary(const struct bench *b) {
-        printf("\n%u reach their limit, %u are not told apart from it, %u are below it; %u have none, %u failed "
-               "(%.0f minutes)\n",
-               b->counts[VERDICT_REACHED], b->counts[VERDICT_UNDECIDED], b->counts[VERDICT_BELOW], b->unjudged,
-               b->failed, (double) (util_now_ns() - b->begin_ns) / 60e9);
-        if (b->names[VERDICT_UNDECIDED])
-                printf("not told apart:\n%s", b->names[VERDICT_UNDECIDED]);
-        if (b->names[VERDICT_BELOW])
-                printf("below:\n%s", b->names[VERDICT_BELOW]);
+        printf("\n%u reach their limit, %u are not told apart from it (the median of %u holds it, of %u misses it), %u "
+               "are below it; %u have none, %u failed (%.0f minutes)\n",
+               b->counts[VERDICT_REACHED], b->counts[VERDICT_HOLDS] + b->counts[VERDICT_MISSES],
+               b->counts[VERDICT_HOLDS], b->counts[VERDICT_MISSES], b->counts[VERDICT_BELOW], b->unjudged, b->failed,
+               (double) (util_now_ns() - b->begin_ns) / 60e9);
+        for (unsigned v = 0; v < VERDICT_COUNT; v++)
+                if (b->names[v])
+                        printf("%s:\n%s", verdicts[v].heading, b->names[v]);
         (void) fflush(stdout);
 }
 
@@ -311,5 +323,5 @@ int bench_run(struct bench *b) {
                 }
         }
         print_summary(b);
-        return b->failed || (b->options.check && b->counts[VERDICT_BELOW]) ? 1 : 0;
+        return b->failed || (b->options.check && b->counts[VERDICT_BELOW] + b->counts[VERDICT_MISSES]) ? 1 : 0;
 }

@@ -43,7 +43,8 @@ static void usage(FILE *f, const char *program, const struct bench_extra *extra)
                 "to come\n"
                 "                       (default %g; 0 = no limit)\n"
                 "  --quick              in %g minutes: fewer sizes, 7 rounds of 0.1 s, rows of at most 8 s\n"
-                "  --check              exit 1 when a row is below its limit with its whole interval\n",
+                "  --check              exit 1 when a row is below its limit, or not told apart from it with a median\n"
+                "                       that misses it\n",
                 extra->usage, extra->minutes, extra->quick_minutes);
 }
 

@@ -77,9 +77,11 @@ struct ratio series_ratio(const struct series *of, const struct series *to) {
 }
 
 enum verdict ratio_verdict(const struct ratio *r, double limit) {
-        if (r->value >= limit)
+        if (r->has_interval && r->low >= limit)
                 return VERDICT_REACHED;
-        return r->has_interval && r->high < limit ? VERDICT_BELOW : VERDICT_UNDECIDED;
+        if (r->has_interval && r->high < limit)
+                return VERDICT_BELOW;
+        return r->value >= limit ? VERDICT_HOLDS : VERDICT_MISSES;
 }
 
 bool ratio_settled(const struct ratio *r, double half_width) {

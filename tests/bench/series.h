@@ -24,9 +24,10 @@ struct ratio {
 };
 
 enum verdict {
-        VERDICT_REACHED,   /* the ratio is at least the limit */
-        VERDICT_UNDECIDED, /* below, but the interval reaches the limit: not told apart from it */
-        VERDICT_BELOW,     /* the interval lies wholly below */
+        VERDICT_REACHED, /* the whole interval is at least the limit */
+        VERDICT_HOLDS,   /* not told apart: no interval, or one with the limit in it; the ratio itself holds it */
+        VERDICT_MISSES,  /* the same, and the ratio itself misses it */
+        VERDICT_BELOW,   /* the whole interval is below */
         VERDICT_COUNT,
 };
 
@@ -40,6 +41,7 @@ double series_max(const struct series *s);
  * same series always say the same. Source: Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13. */
 struct ratio series_ratio(const struct series *of, const struct series *to);
 
+/* The rule of verdict.py, too. */
 enum verdict ratio_verdict(const struct ratio *r, double limit);
 
 /* Whether the interval is at most `half_width` to either side of its middle. Looks at nothing else: see compare.c. */

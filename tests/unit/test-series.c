@@ -40,8 +40,8 @@ static void test_few_rounds_have_no_interval(void) {
         CHECK(r.value == 0.5);
         CHECK(!r.has_interval);
         CHECK(!ratio_settled(&r, 1));
-        CHECK_INT(ratio_verdict(&r, 0.97), VERDICT_UNDECIDED); /* nothing is called below on so little */
-        CHECK_INT(ratio_verdict(&r, 0.5), VERDICT_REACHED);
+        CHECK_INT(ratio_verdict(&r, 0.97), VERDICT_MISSES); /* nothing is called below on so little */
+        CHECK_INT(ratio_verdict(&r, 0.5), VERDICT_HOLDS);   /* nor reached */
 }
 
 static void test_the_same_twice(void) {
@@ -70,10 +70,9 @@ static void test_verdicts(void) {
                 struct ratio r;
                 enum verdict want;
         } table[] = {
-                {{0.97, true, 0.90, 1.10}, VERDICT_REACHED},
-                {{0.969, true, 0.90, 0.97}, VERDICT_UNDECIDED},
-                {{0.969, true, 0.90, 0.9699}, VERDICT_BELOW},
-                {{1.2, true, 1.1, 1.3}, VERDICT_REACHED},
+                {{0.97, true, 0.90, 1.10}, VERDICT_HOLDS},    {{0.98, true, 0.9699, 1.10}, VERDICT_HOLDS},
+                {{0.98, true, 0.97, 1.10}, VERDICT_REACHED},  {{0.969, true, 0.90, 0.97}, VERDICT_MISSES},
+                {{0.969, true, 0.90, 0.9699}, VERDICT_BELOW}, {{1.2, true, 1.1, 1.3}, VERDICT_REACHED},
         };
         for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
                 CHECK_INT(ratio_verdict(&table[i].r, 0.97), table[i].want);
