@@ -311,17 +311,31 @@ static void add_flag(struct run_verdict *v, const char *flag) {
                 v->flags[v->n_flags++] = flag;
 }
 
-/* What the sending end could copy at most (agent/ring-area.c), in bytes per second; 0 where it did not say. */
-static double copy_ceiling(const struct message_report *m) {
+/* A number that an end says was in force; 0 where it did not say. */
+static int64_t effective_number(const struct message_report *m, const char *key) {
         struct json *root = NULL;
-        int64_t rate = 0;
+        int64_t number = 0;
         if (!m->effective || json_parse(m->effective, strlen(m->effective), &root, NULL) < 0)
                 return 0;
-        const struct json *value = json_get(root, "memcpy_bytes_per_second");
-        if (value && json_as_i64(value, &rate) < 0)
-                rate = 0;
+        const struct json *value = json_type(root) == JSON_OBJECT ? json_get(root, key) : NULL;
+        if (value && json_as_i64(value, &number) < 0)
+                number = 0;
         json_free(root);
-        return (double) rate;
+        return number;
+}
+
+/* What the sending end could copy at most (agent/ring-area.c), in bytes per second; 0 where it did not say. */
+static double copy_ceiling(const struct message_report *m) {
+        return (double) effective_number(m, "memcpy_bytes_per_second");
+}
+
+/* A user with more pages in pipes than fs.pipe-user-pages-soft gets small ones from there on: threads that are not
+ * alike are in one figure. */
+static bool has_unlike_pipes(const struct result *r) {
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end] && effective_number(r->reports[end], "pipe_size_max") > 0)
+                        return true;
+        return false;
 }
 
 /* Bytes that were not copied were not moved. A figure above what memcpy() reaches on the same CPUs is to be doubted. */
@@ -346,6 +360,8 @@ void result_flags(const struct result *r, struct run_verdict *v) {
         }
         if (is_above_copy_ceiling(r))
                 add_flag(v, "above_memcpy_ceiling");
+        if (has_unlike_pipes(r))
+                add_flag(v, "pipes_differ");
         if (!series_is_steady(r->series.rates, r->series.n, STEADY_WITHIN))
                 add_flag(v, "no_steady_state");
 }

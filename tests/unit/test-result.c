@@ -89,6 +89,37 @@ static void test_latency_reason(void) {
         }
 }
 
+/* Some threads had smaller pipes than the others, whichever end says so. */
+static void test_pipes_that_differ(void) {
+        static const struct {
+                const char *effective[END_COUNT];
+                bool flagged;
+        } rows[] = {
+                {{"{\"pipe_size\":65536}", "{\"pipe_size\":65536}"}, false},
+                {{"{\"pipe_size\":8192,\"pipe_size_max\":65536}", "{\"pipe_size\":65536}"}, true},
+                {{"{\"pipe_size\":null}", "{\"pipe_size\":8192,\"pipe_size_max\":65536}"}, true},
+                {{"{}", "{}"}, false},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 1024};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report reports[END_COUNT];
+                for (int end = 0; end < END_COUNT; end++)
+                        reports[end] = (struct message_report){.window_ns = 1000000000,
+                                                               .messages = 100,
+                                                               .bytes = 1000,
+                                                               .effective = strdup(rows[i].effective[end])};
+                struct result r = {
+                        .order = &order, .roles = {"sender", "receiver"}, .reports = {&reports[0], &reports[1]}};
+                struct run_verdict v = {.n_flags = 0};
+                result_flags(&r, &v);
+                free(reports[0].effective);
+                free(reports[1].effective);
+                CHECK_INT(has_flag(&v, "pipes_differ"), rows[i].flagged);
+        }
+}
+
 /* A thread that was asked for and moved nothing was not used. */
 static void test_threads_in_use(void) {
         struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
@@ -158,5 +189,6 @@ int main(void) {
         RUN(test_latency_reason);
         RUN(test_threads_in_use);
         RUN(test_the_sender_is_counted);
+        RUN(test_pipes_that_differ);
         return check_end();
 }
