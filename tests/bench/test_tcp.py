@@ -43,6 +43,50 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("24 limits reached, 0 not told apart, 0 missed, 0 comparisons not made", done.stdout)
 
+    def unsteady(self, *values, later=None, since=10**9):
+        """Agents that move these in turn, and something else since a round; loops by hand always move 1000."""
+        count = self.root / "count"
+        count.write_text("0\n")
+        cases = " ".join(f"{at}) value={value} ;;" for at, value in enumerate(values))
+        (self.root / "tests/bench/tcp-once").write_text(f"""#!/bin/sh
+value=1000
+case " $* " in
+*" --hand "*) ;;
+*) read n < {count}; echo $((n + 1)) > {count}
+   case $((n % {len(values)})) in {cases} esac
+   [ "$n" -lt {since} ] || value={later} ;;
+esac
+echo '{{"bytes_per_second": '$value'}}'
+""")
+
+    def test_not_told_apart(self):
+        """The median decides, and each is named."""
+        name = "streams beside loops by hand: two-copy, 16384 B × 1"
+        for values, kind, code in (((900, 980, 990), "keeps", 0), ((900, 960, 990), "misses", 1)):
+            self.unsteady(*values)
+            done = self.bench("--only", "streams", "--check", "--minutes", "0")
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            self.assertIn("0 limits reached, 24 not told apart, 0 missed", done.stdout)
+            self.assertIn(f"  not told apart, median {kind} the limit: {name}: 0.{values[1]}, ≥ 0.97, 6 rounds\n",
+                          done.stdout)
+            self.assertNotIn("with more rounds", done.stdout)
+
+    def test_more_rounds_tell(self):
+        """Whatever the first 6 rounds of 24 rows had: the next tell."""
+        for later, words, code in ((1100, "24 limits reached, 0 not told apart, 0 missed", 0),
+                                   (500, "0 limits reached, 0 not told apart, 24 missed", 1)):
+            self.unsteady(900, 980, 990, later=later, since=24 * 6)
+            done = self.bench("--only", "streams", "--check", "--minutes", "0.8")
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            self.assertIn(words, done.stdout)
+            self.assertIn("streams beside loops by hand, with more rounds", done.stdout)
+
+    def test_missed(self):
+        self.unsteady(900)
+        done = self.bench("--only", "streams", "--check")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("0 limits reached, 0 not told apart, 24 missed", done.stdout)
+
     def test_idle_round(self):
         once = self.root / "tests/bench/tcp-once"
         once.write_text(ROUND.replace("1000", "0"))
