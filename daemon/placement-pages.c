@@ -6,7 +6,8 @@
  *
  * That pages move is no freedom that preferred and local leave to the kernel: they say where a page comes from, and
  * NUMA balancing leaves memory alone whose policy was set. Only under the default policy it moves pages, and there
- * nothing was promised. Source: Linux mm/mempolicy.c (vma_policy_mof), kernel/sched/fair.c (task_numa_work).
+ * nothing was promised: it is noted as a doubt. Source: Linux mm/mempolicy.c (vma_policy_mof), kernel/sched/fair.c
+ * (task_numa_work).
  */
 
 #include "daemon/placement-verdict.h"
@@ -147,9 +148,12 @@ static int check_stay(const struct verdict *v, const struct range *r) {
         }
         if (verdict_number(r->json, "moved", &moved) < 0 || moved < 0 || moved > r->total)
                 return verdict_bad(v, "moved");
-        if (moved > 0 && policy_of(v, r->apart) != MEMORY_DEFAULT)
+        if (moved == 0)
+                return 0;
+        if (policy_of(v, r->apart) != MEMORY_DEFAULT)
                 return verdict_say(v, -EPERM, "%" PRId64 " of %" PRId64 " pages of the %s were moved to another node",
                                    moved, r->total, r->what);
+        v->doubts->pages_moved = true;
         return 0;
 }
 

@@ -13,7 +13,7 @@ struct verdict {
         enum end end;
         const struct json *started; /* the CPUs that the process was started with */
         char *detail;
-        bool *ret_migrations_unknown;
+        struct placement_doubts *doubts;
 };
 
 /* Says why, in the words of a printf format, and returns `error`. */

@@ -121,7 +121,7 @@ static int check_migrations(const struct verdict *v, const struct json *proof, c
         if (count && json_type(count) == JSON_NULL) {
                 if (!reason || json_as_string(reason, &text) < 0 || !text[0])
                         return verdict_bad(v, "migrations without a number and without a reason");
-                *v->ret_migrations_unknown |= s->n == 1;
+                v->doubts->migrations_unknown |= s->n == 1;
                 return 0;
         }
         if (!count || json_as_i64(count, &n) < 0 || n < 0)
@@ -320,12 +320,8 @@ static int check_policy(const struct verdict *v, const struct json *root) {
 }
 
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
-                     const char *proof_json, bool *ret_migrations_unknown, char *ret_detail) {
-        struct verdict v = {.given = given,
-                            .point = point,
-                            .end = end,
-                            .detail = ret_detail,
-                            .ret_migrations_unknown = ret_migrations_unknown};
+                     const char *proof_json, struct placement_doubts *doubts, char *ret_detail) {
+        struct verdict v = {.given = given, .point = point, .end = end, .detail = ret_detail, .doubts = doubts};
         struct json_error error;
         struct json *root = NULL;
         int64_t threads = 0;

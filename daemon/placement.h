@@ -59,10 +59,13 @@ int placement_to_json(const struct topology *t, const struct agent_placement *p,
  * a sentence in ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3, asked 1"), when pages were
  * moved, or when a memory policy was given and the proof does not show where the memory is; -EBADMSG with the member at
  * fault; -ENOMEM. Pages of preferred and local may be anywhere, as these policies promise no node, but must stay there;
- * of default nothing is asked. *ret_migrations_unknown becomes true where a thread was to stay on one CPU and its
- * kernel does not tell whether it was moved and came back; it is never made false. */
+ * of default nothing is asked. In *doubts things become true, never false. */
 #define PLACEMENT_DETAIL_MAX 300
+struct placement_doubts {
+        bool migrations_unknown; /* a thread was to stay on one CPU, and its kernel does not tell whether it was away */
+        bool pages_moved;        /* to another node, under the default policy, which permits it */
+};
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
-                     const char *proof_json, bool *ret_migrations_unknown, char *ret_detail);
+                     const char *proof_json, struct placement_doubts *doubts, char *ret_detail);
 
 #endif

@@ -65,8 +65,8 @@ struct runner {
         char error[ERROR_MAX];
         char hearsay[ERROR_MAX]; /* an agent's own words, kept while a better explanation may come */
         char *result_json;
-        struct run_verdict flags; /* flags only */
-        bool migrations_unknown;  /* by the proofs: see placement_verify() */
+        struct run_verdict flags;       /* flags only */
+        struct placement_doubts doubts; /* by the proofs */
 
         sd_event_source *timer, *settle;
         uint64_t started_ns;
@@ -236,7 +236,7 @@ static int on_settle(sd_event_source *source, void *userdata) {
 static bool violated(struct runner *r, const struct agent_link *l, const char *proof) {
         char detail[300] = "";
         int e = placement_verify(&r->order->placement->ends[end_of(r, l)], r->order->point, end_of(r, l), proof,
-                                 &r->migrations_unknown, detail);
+                                 &r->doubts, detail);
         if (e == 0)
                 return false;
         if (e == -EPERM)
@@ -358,8 +358,10 @@ static void on_reported(void *userdata, struct agent_link *l) {
                 return;
         }
         result_flags(&r->result, &r->flags);
-        if (r->migrations_unknown && r->flags.n_flags < RUN_FLAGS_MAX)
+        if (r->doubts.migrations_unknown && r->flags.n_flags < RUN_FLAGS_MAX)
                 r->flags.flags[r->flags.n_flags++] = "migrations_unknown";
+        if (r->doubts.pages_moved && r->flags.n_flags < RUN_FLAGS_MAX)
+                r->flags.flags[r->flags.n_flags++] = "pages_moved";
         r->state = RUNNER_LEAVING;
         (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF); /* the links have their deadline */
         for (unsigned i = 0; i < r->n_agents; i++)

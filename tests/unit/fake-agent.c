@@ -74,9 +74,13 @@ static char *proof(bool lie) {
                      "{\"affinity\":[%d],\"leader\":{\"tid\":%d,\"affinity\":[%d],\"cpu\":%d},"
                      "\"policy\":\"default\",\"policy_nodes\":[],\"threads\":[{\"thread\":0,\"tid\":%d,"
                      "\"affinity\":[%d],\"cpu\":%d,\"node\":0,\"cpus_seen\":[%d],\"migrations\":%s}],"
-                     "\"pages_placed_together\":1,\"pages\":[]}",
+                     "\"pages_placed_together\":1,\"pages\":[%s]}",
                      cpu, getpid(), leader, leader, getpid(), cpu, cpu, lie ? cpu + 1 : cpu,
-                     wished("uncounted") ? "null,\"migrations_reason\":\"not told\"" : "0") < 0)
+                     wished("uncounted") ? "null,\"migrations_reason\":\"not told\"" : "0",
+                     wished("wandered")
+                             ? "{\"what\":\"stack\",\"thread\":0,\"total\":4,\"nodes\":{\"0\":4},\"absent\":0,"
+                               "\"nodes_seen\":[0,1],\"moved\":4}"
+                             : "") < 0)
                 _exit(93);
         return text;
 }

@@ -69,11 +69,11 @@ static int verify(const struct driver *d, enum end end, const char *proof, char 
                                         .memory = bound ? MEMORY_BIND : MEMORY_DEFAULT,
                                         .buffer = d->spec.buffer,
                                         .buffer_nodes = d->spec.buffer_nodes};
-        bool unknown = false;
+        struct placement_doubts doubts = {0};
         if (bound)
                 node_set_add(&given.memory_nodes, node);
         ret_detail[0] = '\0';
-        return placement_verify(&given, &d->spec.point, end, proof, &unknown, ret_detail);
+        return placement_verify(&given, &d->spec.point, end, proof, &doubts, ret_detail);
 }
 
 /* Of how many threads the proof has pages of this kind, all of them somewhere. */

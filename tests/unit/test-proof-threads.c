@@ -78,10 +78,10 @@ static int judge(const struct shape *s, const char *proof, char *ret_detail) {
         int32_t cpus[CPUS_MAX];
         struct agent_placement given = {.cpus = cpus, .n_cpus = s->pinned || s->roam ? s->cpus : 0, .roam = s->roam};
         const struct point point = {.transport = TRANSPORT_PIPE, .message_size = 1, .threads = s->threads};
-        bool unknown = false;
+        struct placement_doubts doubts = {0};
         for (unsigned i = 0; i < s->cpus; i++)
                 cpus[i] = (int32_t) i;
-        return placement_verify(&given, &point, END_FIRST, proof, &unknown, ret_detail);
+        return placement_verify(&given, &point, END_FIRST, proof, &doubts, ret_detail);
 }
 
 static void check_shape(const struct shape *s) {

@@ -384,6 +384,16 @@ static void uncounted_migrations_are_flagged(void) {
         run_verdict_deinit(&verdict);
 }
 
+static void moved_pages_are_flagged(void) {
+        struct order o;
+        make_order(&o);
+        CHECK(run_order(&o.run, "receiver.wandered", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK_UINT(verdict.n_flags, 1);
+        CHECK_STRING(verdict.flags[0], "pages_moved");
+        run_verdict_deinit(&verdict);
+}
+
 /* The daemon's own thread, its neighbour's, and one that nobody has: nothing is opened, and the run goes on. */
 static void counters_are_an_agents_own(void) {
         static const char *const wishes[] = {"sender.counts-itself", "sender.counts-the-daemon", "receiver.counts-init",
@@ -512,6 +522,7 @@ int main(void) {
         RUN(good_run_has_the_receivers_figures);
         RUN(ends_that_differ_are_flagged);
         RUN(uncounted_migrations_are_flagged);
+        RUN(moved_pages_are_flagged);
         RUN(counters_are_an_agents_own);
         RUN(counted_runs_must_agree);
         RUN(litter_is_removed);
