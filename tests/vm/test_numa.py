@@ -64,7 +64,8 @@ def test_every_transport_that_has_pages(lab: Lab):
 
 
 def test_as_numactl_binds(lab: Lab):
-    """{"node": N, "memory": bind M} is numactl --cpunodebind=N --membind=M."""
+    """{"node": N, "memory": bind M} is numactl --cpunodebind=N --membind=M; over tcp each thread
+    has one of N's CPUs."""
     first, second = sorted(sysfs_nodes(lab))
     place = {"node": second, "memory": {"policy": "bind", "nodes": [first]}}
     [run] = lab.done({"transport": "pipe", "placement": {"sender": place, "receiver": place}, **WINDOW})
@@ -76,6 +77,15 @@ def test_as_numactl_binds(lab: Lab):
     agree(run, look)
     for agent in run["agents"]:
         assert look.agents[agent["pid"]].tasks[agent["pid"]].allowed == allowed
+    [run] = lab.done({"transport": "tcp", "placement": {"server": place, "client": place}, **WINDOW})
+    look = lab.look(run["id"])
+    agree(run, look)
+    used = []
+    for agent in run["agents"]:
+        assert not agent["placement"]["roam"] and agent["placement"]["memory"]["nodes"] == [first]
+        used += [look.agents[agent["pid"]].tasks[thread["tid"]].allowed for thread in agent["proof"]["threads"]]
+    assert len(used) == 2 and all(len(cpus) == 1 for cpus in used)
+    assert used[0] | used[1] == allowed, "there are two, and each end has its own"
 
 
 def test_all_pairs_of_nodes(lab: Lab):
