@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
-/* set_mempolicy(2) and its undoing, by raw system calls: libnuma is the daemon's. */
+/*
+ * set_mempolicy(2) and its undoing, by raw system calls. libnuma has wrappers of the same, but a constructor, too:
+ * before main() it would read sysfs, and for that while replace the policy that the daemon has given to the agent. Only
+ * the daemon is linked with it.
+ */
 
 #include "agent/policy.h"
 

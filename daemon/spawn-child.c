@@ -16,7 +16,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/mempolicy.h>
+#include <numaif.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -153,9 +153,8 @@ static int set_memory_policy(const struct spawn_request *r) {
         if (!r->numa && policy == MPOL_DEFAULT)
                 return 0;
         bool nodes = policy != MPOL_DEFAULT && policy != MPOL_LOCAL;
-        long n =
-                syscall(SYS_set_mempolicy, policy, nodes ? r->memory_nodes.bits : NULL, nodes ? SPEC_NODES_MAX + 1 : 0);
-        return n < 0 ? errno : 0;
+        const unsigned long *bits = (const unsigned long *) (const void *) r->memory_nodes.bits;
+        return set_mempolicy(policy, nodes ? bits : NULL, nodes ? SPEC_NODES_MAX + 1 : 0) < 0 ? errno : 0;
 }
 
 static int enter_namespace(int fd, int type) {
