@@ -95,13 +95,14 @@ static const char *lacking[NEEDS]; /* why there is none of it here; NULL: there 
 
 /* Asked of the kernel, never of the agent under test. What else may go wrong is left to the agents to fail at. */
 static const char *ring_trouble(void) {
+        static char text[100];
         struct io_uring_params p = {};
         long fd = syscall(SYS_io_uring_setup, 1, &p);
         if (fd >= 0)
                 (void) close((int) fd);
         else if (errno == ENOSYS || errno == EPERM || errno == ENOMEM)
-                return strerrordesc_np(errno);
-        return NULL;
+                (void) snprintf(text, sizeof text, "io_uring_setup: %s", strerrordesc_np(errno));
+        return *text ? text : NULL;
 }
 
 /* Where the driver has its runs' directories. */
