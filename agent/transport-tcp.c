@@ -164,7 +164,8 @@ static void put_sending(const struct agent *a, struct json_writer *w) {
 
 static void put_receiving(const struct agent *a, struct json_writer *w) {
         const struct tcp_channel *c = a->workers[0].channel;
-        json_member_string(w, "receive_method", c->multishot ? "recv multishot" : "recv");
+        bool waits = a->setup.point.engine == ENGINE_IO_URING && !phases_duplex(a); /* until_whole() of tcp-uring.c */
+        json_member_string(w, "receive_method", c->multishot ? "recv multishot" : waits ? "recv MSG_WAITALL" : "recv");
         if (c->no_multishot)
                 json_member_string(w, "receive_method_reason", c->no_multishot);
 }

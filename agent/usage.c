@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/phases.h"
 #include "agent/procfs.h"
+#include "agent/tcp.h"
 #include "schema/json.h"
 #include "schema/util.h"
 
@@ -113,8 +114,17 @@ static bool is_notified(const struct agent *a) {
                (p->workload == WORKLOAD_PINGPONG || phases_sends(a) || phases_duplex(a));
 }
 
+/* until_whole() of tcp-uring.c. What comes by a multishot receive is put together here, and counted. */
+static bool waits_for_whole(const struct agent *a, const struct worker *w) {
+        const struct point *p = &a->setup.point;
+        if (p->transport != TRANSPORT_TCP || p->engine != ENGINE_IO_URING || phases_duplex(a))
+                return false;
+        const struct tcp_channel *c = w->channel;
+        return !c || !c->multishot;
+}
+
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
-        struct usage u = {.zerocopy = is_notified(a)};
+        struct usage u = {.zerocopy = is_notified(a), .parts_unseen = waits_for_whole(a, &a->workers[thread])};
         int r = add_worker(&u, &a->workers[thread]);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", thread,
@@ -131,6 +141,7 @@ void usage_add(struct usage *into, const struct usage *later, const struct usage
         for (size_t i = 0; i < offsetof(struct usage, migrations_error) / sizeof(uint64_t); i++)
                 sum[i] += now[i] - then[i];
         into->zerocopy = into->zerocopy || later->zerocopy;
+        into->parts_unseen = into->parts_unseen || later->parts_unseen;
         if (later->migrations_error)
                 into->migrations_error = later->migrations_error;
         else if (earlier->migrations_error)
@@ -142,6 +153,13 @@ static void put_unknown(struct json_writer *w, const char *name, const char *rea
         (void) snprintf(key, sizeof key, "%s_reason", name);
         json_member_null(w, name);
         json_member_string(w, key, reason);
+}
+
+static void put_parts(struct json_writer *w, const char *name, uint64_t n, bool unseen) {
+        if (unseen)
+                put_unknown(w, name, "io_uring moves the whole message by itself (MSG_WAITALL), in parts or not");
+        else
+                json_member_u64(w, name, n);
 }
 
 static void put_cpu_time(struct json_writer *w, const struct usage *u) {
@@ -174,8 +192,8 @@ static void put_zerocopy(struct json_writer *w, const struct usage *u) {
 }
 
 void usage_to_json(const struct usage *u, struct json_writer *w) {
-        json_member_u64(w, "partial_sends", u->partial_sends);
-        json_member_u64(w, "partial_receives", u->partial_receives);
+        put_parts(w, "partial_sends", u->partial_sends, u->parts_unseen);
+        put_parts(w, "partial_receives", u->partial_receives, u->parts_unseen);
         json_member_u64(w, "eagain", u->eagain);
         json_member_u64(w, "eintr", u->eintr);
         put_zerocopy(w, u);

@@ -26,6 +26,7 @@ struct usage {
         uint64_t migrations;
         int migrations_error; /* errno; 0 = known */
         bool zerocopy;        /* the mode is such that the kernel notifies */
+        bool parts_unseen;    /* the engine completes a message by itself, and does not tell in how many parts */
 };
 
 /* The counters of a worker since its thread began. 0; negative errno with a->failure. */

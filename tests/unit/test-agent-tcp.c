@@ -418,8 +418,18 @@ static void test_method_of_receiving(void) {
                         bool multishot = many && !cannot;
                         CHECK_INT(strstr(told, "\"receive_method\":\"recv multishot\"") != NULL,
                                   multishot && receives(job, end));
+                        bool waits = s.point.engine == ENGINE_IO_URING &&
+                                     (job->workload == WORKLOAD_PINGPONG || job->direction != DIRECTION_BOTH);
                         CHECK_INT(strstr(told, "\"receive_method\":\"recv\"") != NULL,
-                                  !multishot && receives(job, end));
+                                  !multishot && !waits && receives(job, end));
+                        CHECK_INT(strstr(told, "\"receive_method\":\"recv MSG_WAITALL\"") != NULL,
+                                  !multishot && waits && receives(job, end));
+                        /* in how many parts a message went is not known of who waits for the whole */
+                        const char *counted = d.ends[end].report.counters;
+                        CHECK_INT(strstr(counted, "\"partial_receives\":null,\"partial_receives_reason\":") != NULL,
+                                  waits && !(multishot && receives(job, end)));
+                        CHECK_INT(strstr(counted, "\"partial_sends\":null,\"partial_sends_reason\":") != NULL,
+                                  waits && !(multishot && receives(job, end)));
                         CHECK_INT(strstr(told, "receive_buffers") != NULL, multishot && receives(job, end));
                         CHECK(many || !cannot);
                 }
