@@ -42,7 +42,8 @@ struct judgement {
         double limit;              /* 0: it has none, and is not counted */
         double width;              /* half of the interval that is wanted; 0: that of the options */
         const char *note;          /* "" or what tells it from other judgements of the same row */
-        const char *excuse;        /* what stands beside a limit that is missed when the other ratio reaches the limit; or NULL */
+        const char
+                *excuse; /* what stands beside a limit that is missed when the other ratio reaches the limit; or NULL */
 };
 
 /* One row's measurement. */
