@@ -219,7 +219,7 @@ static void test_what_is_registered(void) {
 
 /* A machine or a device that is busy may let nothing through for a while: then it is given longer. */
 static bool moves_something(struct driver *d, const struct mode *m, struct driver_spec *s) {
-        for (s->duration_ns = 100 * NSEC_PER_MSEC;; s->duration_ns *= 4) {
+        for (s->duration_ns = 30 * NSEC_PER_MSEC;; s->duration_ns *= 4) {
                 if (!run_well(d, m, s))
                         return false;
                 if (d->ends[END_SECOND].report.messages > 0 || s->duration_ns > 5 * NSEC_PER_SEC)

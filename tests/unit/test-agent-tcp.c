@@ -144,43 +144,44 @@ static void test_every_mode_by_time(void) {
 }
 
 /* Not divisible by the fields, fewer bytes than fields, longer than a socket's buffers; no stamp, some, each. And each
- * of eight threads moves its share, however busy the machine. */
+ * of eight threads moves its share, however busy the machine. Each size has every job, engine and mode, in turns. */
 static void test_odd_sizes_by_count(void) {
         static const struct {
                 uint64_t size;
                 uint32_t fields, threads;
         } cases[] = {{1, 8, 1},    {7, 8, 2},     {15, 64, 1},   {16, 8, 1},      {17, 3, 2},       {63, 64, 1},
                      {4095, 1, 1}, {4099, 64, 2}, {65537, 8, 1}, {1000003, 7, 2}, {9u << 20, 8, 1}, {20000, 8, 8}};
-        for (size_t e = 0; e < ELEMENTS(engines); e++)
-                for (size_t m = 0; m < ELEMENTS(modes); m++)
-                        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(cases); k++) {
-                                size_t i = k / ELEMENTS(jobs);
-                                struct driver d;
-                                struct driver_spec s =
-                                        counted_spec(&jobs[k % ELEMENTS(jobs)], engines[e], modes[m], 40);
-                                s.point.message_size = cases[i].size;
-                                s.point.fields = cases[i].fields;
-                                s.point.threads = cases[i].threads;
-                                s.warmup_ns = i % 2 * 5 * NSEC_PER_MSEC;
-                                CHECK(run_well(&d, &s));
-                                for (enum end end = END_FIRST; end < END_COUNT; end++)
-                                        CHECK_UINT(d.ends[end].report.messages, 40 * cases[i].threads);
-                                driver_deinit(&d);
-                        }
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (size_t k = 0; k < ELEMENTS(engines) * ELEMENTS(modes); k++) {
+                        const struct job *job = &jobs[(i + k) % ELEMENTS(jobs)];
+                        struct driver d;
+                        struct driver_spec s =
+                                counted_spec(job, engines[k / ELEMENTS(modes)], modes[k % ELEMENTS(modes)], 40);
+                        s.point.message_size = cases[i].size;
+                        s.point.fields = cases[i].fields;
+                        s.point.threads = cases[i].threads;
+                        s.warmup_ns = i % 2 * 5 * NSEC_PER_MSEC;
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++)
+                                CHECK_UINT(d.ends[end].report.messages, 40 * cases[i].threads);
+                        driver_deinit(&d);
+                }
 }
 
-/* As they are received many at a time, and lie wherever the buffers end: by count, and until time is up. */
+/* As they are received many at a time, and lie wherever the buffers end: by count, and until time is up. How they were
+ * sent is all one to who receives them: directions and modes take turns. */
 static void test_short_messages_of_streams(void) {
         static const uint64_t sizes[] = {1, 17, 64, 1000, 4095, 4096};
         static const uint32_t threads[] = {1, 2, 8};
-        for (size_t m = 0; m < ELEMENTS(modes); m++)
-                for (size_t k = 0; k < ELEMENTS(sizes) * ELEMENTS(threads) * 2; k++) {
-                        size_t i = k / 2;
+        for (size_t i = 0; i < ELEMENTS(sizes); i++)
+                for (size_t k = 0; k < ELEMENTS(threads) * 2; k++) {
+                        size_t turn = i + k / 2;
                         struct driver d;
-                        struct driver_spec s = counted_spec(&jobs[i % 2], ENGINE_IO_URING, modes[m], 2000);
-                        s.point.message_size = sizes[i % ELEMENTS(sizes)];
-                        s.point.threads = threads[i / ELEMENTS(sizes)];
-                        s.warmup_ns = i % 3 * 5 * NSEC_PER_MSEC;
+                        struct driver_spec s = counted_spec(&jobs[turn % 2], ENGINE_IO_URING,
+                                                            modes[(turn + k) % ELEMENTS(modes)], 2000);
+                        s.point.message_size = sizes[i];
+                        s.point.threads = threads[k / 2];
+                        s.warmup_ns = turn % 3 * 5 * NSEC_PER_MSEC;
                         if (k % 2) {
                                 s.messages = 0;
                                 s.duration_ns = 30 * NSEC_PER_MSEC;

@@ -412,7 +412,7 @@ static void sends_changes_as_they_come_and_ends_with_the_experiment(void) {
         CHECK_UINT(count(known, "\nid: "), 2);
         CHECK_UINT(count(known, "event: experiment\n"), 2);
         for (int i = 11; i < 20; i++) {
-                char id[16];
+                char id[20];
                 snprintf(id, sizeof(id), "id: %d\n", i);
                 change(1, false);
                 _cleanup_free_ char *more = hear(fd, id);
