@@ -275,8 +275,10 @@ struct page_sum {
         uint64_t of[SPEC_THREADS_MAX / 64]; /* threads that are among them */
 };
 
-static void sum_range(struct page_sum *sum, struct page_range *range) {
+static void sum_range(struct page_list *list, struct page_sum *sum, struct page_range *range) {
         int r = count_pages(range, &sum->count);
+        if (range->pid && (r == -EINVAL || r == -ESRCH)) /* it has ended: it has no memory any more, or no number */
+                list->lost = range->pid;
         uint64_t *of = &sum->of[range->thread / 64 % ELEMENTS(sum->of)], bit = UINT64_C(1) << (range->thread % 64);
         sum->error = r < 0 ? r : sum->error;
         sum->ranges++;
@@ -325,7 +327,7 @@ static void sum_alike(struct page_list *list, size_t at, bool of_thread, struct 
         *ret = (struct page_sum){.what = list->ranges[at].what};
         for (size_t i = at; i < list->n; i++)
                 if (is_alike(&list->ranges[i], &list->ranges[at], of_thread))
-                        sum_range(ret, &list->ranges[i]);
+                        sum_range(list, ret, &list->ranges[i]);
 }
 
 static struct page_sum *sum_of_kind(struct page_sum sums[PAGE_KINDS], const char *what) {
@@ -374,6 +376,7 @@ static int try_each(struct json_writer *w, struct page_list *list, size_t most, 
 }
 
 void page_list_put(struct page_list *list, size_t most, struct json_writer *w) {
+        list->lost = 0;
         _cleanup_free_ struct page_sum *sums = most ? calloc(PAGE_KINDS, sizeof *sums) : NULL;
         int r = !most ? 0 : sums ? try_each(w, list, most, sums) : -ENOMEM;
         if (r < 0 && w->error == 0)

@@ -36,6 +36,7 @@ struct page_list {
         struct page_range *ranges;
         size_t n, size;
         uint64_t glances;
+        pid_t lost; /* a process beside this one that the last full look found without any memory; 0: none */
         const char *no_page_cache; /* static: why a file has no "page_cache" here; NULL: it has, or there is no file */
 };
 

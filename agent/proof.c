@@ -305,5 +305,8 @@ int proof_to_json(struct agent *a, char **ret) {
                 r = list_pages(a);
         if (r == 0)
                 r = pages_to_json(a, &pages);
+        /* a process that has ended has no pages: how it ended says more than that */
+        if (r == 0 && a->pages.lost && a->workload->missing)
+                r = a->workload->missing(a);
         return r < 0 ? r : print_proof(a, &l, pages, ret);
 }

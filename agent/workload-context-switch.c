@@ -174,17 +174,23 @@ static bool fell_out(const struct circle *circle, uint32_t i, struct failure *f,
 }
 
 /* Who dies closes its pipes first and can be waited for a little later; the others end as their pipes do. */
-static int say_who_broke(struct worker *w, const struct circle *circle, uint64_t round) {
-        int error = errno;
+static bool await_fallen(const struct circle *circle, struct failure *f) {
         uint64_t deadline_ns = util_now_ns() + FAREWELL_NS;
         uint32_t n_ended = 0;
         do {
                 n_ended = 0;
                 for (uint32_t i = 0; i < circle->n - 1; i++)
-                        if (fell_out(circle, i, &w->failure, &n_ended))
-                                return -EPIPE;
+                        if (fell_out(circle, i, f, &n_ended))
+                                return true;
                 (void) poll(NULL, 0, 1);
         } while (n_ended < circle->n - 1 && util_now_ns() < deadline_ns);
+        return false;
+}
+
+static int say_who_broke(struct worker *w, const struct circle *circle, uint64_t round) {
+        int error = errno;
+        if (await_fallen(circle, &w->failure))
+                return -EPIPE;
         return failure_set(&w->failure, error ? error : EPIPE,
                            "the circle of %" PRIu32 " processes broke in round %" PRIu64 ": %s", circle->n, round,
                            strerrordesc_np(error ? error : EPIPE));
@@ -320,6 +326,10 @@ static struct proof_member *switch_members(const struct agent *a, uint32_t *ret_
         return circle->members;
 }
 
+static int switch_missing(struct agent *a) {
+        return await_fallen(a->workers[0].channel, &a->failure) ? -EPIPE : 0;
+}
+
 static int switch_pages(const struct agent *a, struct page_list *list) {
         const struct circle *circle = a->workers[0].channel;
         int r = page_list_add(list, "buffer", 0, circle->set, circle->set_bytes);
@@ -345,5 +355,6 @@ const struct workload_ops workload_context_switch = {
         .detach = switch_detach,
         .members = switch_members,
         .pages = switch_pages,
+        .missing = switch_missing,
         .effective = switch_effective,
 };

@@ -29,6 +29,9 @@ struct workload_ops {
          * on, as a transport's. Each may be NULL. */
         struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
         int (*pages)(const struct agent *a, struct page_list *list);
+        /* Leader: a member was found without memory. Waits until it has ended and says how: negative errno with
+         * a->failure; 0 where all live. NULL without members. */
+        int (*missing)(struct agent *a);
         /* Members of the `effective` object, as a transport's. May be NULL. */
         void (*effective)(const struct agent *a, struct json_writer *w);
 };

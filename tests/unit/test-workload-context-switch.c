@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The circle of processes as the leader sees it: what it says of members that live, and of one that has ended. */
+
+#include "agent/agent.h"
+#include "agent/proof.h"
+#include "agent/workload.h"
+#include "check.h"
+#include "schema/util.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PROCESSES 4u
+
+/* A kernel without NUMA tells of nobody's pages. */
+static bool can_tell(void) {
+        void *page = NULL;
+        int status = 0;
+        return syscall(SYS_move_pages, 0, 1UL, &page, NULL, &status, 0) == 0;
+}
+
+static void circle_begin(struct agent *a) {
+        struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
+        if (!w)
+                abort();
+        memset(w, 0, sizeof *w);
+        *a = (struct agent){.workload = &workload_context_switch, .n_workers = 1, .workers = w};
+        a->setup.point = (struct point){.workload = WORKLOAD_CONTEXT_SWITCH, .processes = PROCESSES, .threads = 1};
+        a->setup.placement.n_cpus = 1;
+        w->agent = a;
+        CHECK_INT(workload_context_switch.prepare(w), 0);
+        CHECK_INT(proof_take(w), 0);
+}
+
+static void circle_end(struct agent *a) {
+        page_list_deinit(&a->pages);
+        workload_context_switch.close(a);
+        workload_context_switch.detach(a->workers);
+        free(a->workers->latency);
+        free(a->workers);
+}
+
+static pid_t member_of(const struct agent *a, uint32_t k) {
+        uint32_t n = 0;
+        const struct proof_member *members = a->workload->members(a, &n);
+        return k < n ? members[k].pid : 0;
+}
+
+static void test_members_that_live_are_in_the_proof(void) {
+        struct agent a;
+        circle_begin(&a);
+        for (uint32_t k = 0; k < PROCESSES - 1; k++)
+                CHECK_INT(kill(member_of(&a, k), 0), 0);
+        _cleanup_free_ char *proof = NULL;
+        CHECK_INT(proof_to_json(&a, &proof), 0);
+        CHECK_STRING(a.failure.detail, "");
+        circle_end(&a);
+}
+
+/* Its pages went before anybody could wait for it: that is not what is to be told. */
+static void test_a_member_that_ended_is_named_and_not_its_pages(void) {
+        if (!can_tell())
+                SKIP("a kernel without NUMA");
+        for (uint32_t k = 0; k < PROCESSES - 1; k++) {
+                struct agent a;
+                siginfo_t info;
+                circle_begin(&a);
+                CHECK_INT(kill(member_of(&a, k), SIGKILL), 0);
+                CHECK_INT(waitid(P_PID, (id_t) member_of(&a, k), &info, WEXITED | WNOWAIT), 0);
+                _cleanup_free_ char *proof = NULL;
+                CHECK_INT(proof_to_json(&a, &proof), -EPIPE);
+                char expected[64];
+                (void) snprintf(expected, sizeof expected, "process %u of %u was killed by signal 9", k + 2, PROCESSES);
+                CHECK_STRING(a.failure.detail, expected);
+                circle_end(&a);
+        }
+}
+
+int main(void) {
+        RUN(test_members_that_live_are_in_the_proof);
+        RUN(test_a_member_that_ended_is_named_and_not_its_pages);
+        return check_end();
+}
