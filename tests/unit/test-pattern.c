@@ -57,17 +57,14 @@ static void test_short_messages_differ(void) {
         CHECK(same > 10 && same < 90);
 }
 
+/* A byte of each line and no other, whatever the number of lines. */
 static void test_touch(void) {
-        unsigned char m[200] = {};
-        m[0] = 1;
-        m[64] = 2;
-        m[128] = 4;
-        m[192] = 8;
-        m[63] = m[65] = m[199] = 100;
-        CHECK_UINT(pattern_touch(m, 1), 1);
-        CHECK_UINT(pattern_touch(m, 64), 1);
-        CHECK_UINT(pattern_touch(m, 65), 3);
-        CHECK_UINT(pattern_touch(m, 200), 15);
+        unsigned char m[9 * PATTERN_LINE];
+        memset(m, 100, sizeof m);
+        for (unsigned line = 0; line < 9; line++)
+                m[line * PATTERN_LINE] = 1;
+        for (size_t size = 0; size <= sizeof m; size++)
+                CHECK_UINT(pattern_touch(m, size), (size + PATTERN_LINE - 1) / PATTERN_LINE);
 }
 
 static void test_explain_bytes(void) {
