@@ -129,8 +129,34 @@ LOOP_INLINE int loop_receiver(struct worker *w, const struct channel *c, enum ve
 /* What an initiator takes the time of: nothing, each round trip, or each since it was due. */
 enum loop_clock { LOOP_UNTIMED, LOOP_TIMED, LOOP_PACED };
 
+/* The time of round trips costs a loop one reading of the clock each: the end of one is the start of the next, and is
+ * entered into the histogram while the next is under way, when there is nothing else to do. */
+struct loop_timer {
+        uint64_t sent_ns, back_ns, took_ns; /* of the last; back_ns 0: none is back yet */
+        bool owed;                          /* took_ns is to be entered */
+};
+
+/* apart: something was done since the last was back that is no part of this one. */
+LOOP_INLINE void loop_timer_sends(struct loop_timer *t, bool apart) {
+        t->sent_ns = apart || LOOP_UNLIKELY(t->back_ns == 0) ? util_now_ns() : t->back_ns;
+}
+
+LOOP_INLINE void loop_timer_enter(struct worker *w, struct loop_timer *t) {
+        if (LOOP_UNLIKELY(!t->owed))
+                return;
+        histogram_record(w->latency, t->took_ns);
+        t->owed = false;
+}
+
+LOOP_INLINE void loop_timer_back(struct loop_timer *t) {
+        t->back_ns = util_now_ns();
+        t->took_ns = t->back_ns - t->sent_ns;
+        t->owed = true;
+}
+
 LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, enum loop_clock clock) {
-        uint64_t n = w->messages, first = n, sink = 0, sent_ns = 0;
+        uint64_t n = w->messages, first = n, sink = 0;
+        struct loop_timer timer = {};
         int r = 0;
         while (n < worker_limit(w)) {
                 unsigned char *message;
@@ -145,10 +171,12 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                 if (verify == VERIFY_CHECKSUM)
                         loop_fill(w, c, message, 0, n);
                 if (clock == LOOP_TIMED)
-                        sent_ns = util_now_ns();
+                        loop_timer_sends(&timer, verify == VERIFY_CHECKSUM);
                 r = c->send(w, message);
                 if (LOOP_UNLIKELY(r))
                         break;
+                if (clock == LOOP_TIMED)
+                        loop_timer_enter(w, &timer);
                 do /* a message is under way: whoever wants to stop waits for its return */
                         r = c->receive(w, &message);
                 while (LOOP_UNLIKELY(r == WORKER_STOP));
@@ -158,12 +186,14 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                 if (LOOP_UNLIKELY(r))
                         break;
                 if (clock == LOOP_TIMED)
-                        histogram_record(w->latency, util_now_ns() - sent_ns);
+                        loop_timer_back(&timer);
                 if (clock == LOOP_PACED)
                         pace_record(w, pace_due(w, n - first));
                 c->release(w, message);
                 loop_completed(w, ++n);
         }
+        if (clock == LOOP_TIMED)
+                loop_timer_enter(w, &timer);
         w->sink = sink;
         return r;
 }

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define SAMPLE_NS (NSEC_PER_SEC / 3) /* between two samples */
+
 /* A member of what an agent says was in force; 0: it is not there. */
 static double said_of(const char *effective, const char *name) {
         struct json *root = NULL;
@@ -41,6 +43,12 @@ static struct agents_figures figures_of(const struct driver *d, const struct poi
         return f;
 }
 
+static uint64_t interval_of(enum agents_burden burden, uint64_t duration_ns) {
+        if (burden == AGENTS_SAMPLED)
+                return duration_ns < SAMPLE_NS ? duration_ns : SAMPLE_NS;
+        return burden == AGENTS_BARE ? 0 : 2 * duration_ns;
+}
+
 int agents_run(const struct bench *b, const struct bench_row *row, const struct window *w, enum agents_burden burden,
                struct agents_figures *ret) {
         struct driver d;
@@ -52,7 +60,7 @@ int agents_run(const struct bench *b, const struct bench_row *row, const struct 
         s.options = row->options;
         s.duration_ns = w->duration_ns;
         s.warmup_ns = w->warmup_ns;
-        s.interval_ns = burden == AGENTS_BARE ? 0 : burden == AGENTS_TIMED ? 2 * s.duration_ns : s.duration_ns / 3;
+        s.interval_ns = interval_of(burden, w->duration_ns);
         memcpy(s.cpus, row->cpus, sizeof s.cpus);
 
         int r = driver_run(&d, &s);

@@ -11,7 +11,7 @@
 enum agents_burden {
         AGENTS_BARE,    /* nothing: no sample is taken and no message timed */
         AGENTS_TIMED,   /* pingpongs are timed into histograms; a sample only where the window ends */
-        AGENTS_SAMPLED, /* as in a run, only more often: three samples a round */
+        AGENTS_SAMPLED, /* as in a run, only more often: three samples a second, and one a round at least */
 };
 
 struct agents_figures {
