@@ -84,32 +84,70 @@ def test_a_roaming_ring_is_refused(unix):
 
 
 def wait_circle(daemon, n):
-    """The agent and the n - 1 members that it has forked."""
+    """The agent and the n - 1 members that it has forked; of a workload without members n is 1."""
     deadline = time.monotonic() + 20
     while True:
         agents = children_of(daemon.process.pid)
         members = [pid for agent in agents for pid in children_of(agent)]
-        if len(members) == n - 1:
+        if agents and len(members) == n - 1:
             return agents[0], sorted(members)
         assert time.monotonic() < deadline, "the circle was never made"
+        time.sleep(0.02)
+
+
+def wait_sample(client, experiment):
+    """Its window is open, and something has moved in it."""
+    deadline = time.monotonic() + 20
+    while not client.items(f"/experiments/{experiment['id']}/samples"):
+        assert time.monotonic() < deadline, "no sample came"
         time.sleep(0.02)
 
 
 def check_gone(pids):
     deadline = time.monotonic() + 20
     while any((stat_of(pid) or "Z")[0] != "Z" for pid in pids):
-        assert time.monotonic() < deadline, "a member of the circle outlived the run"
+        assert time.monotonic() < deadline, "a process of the run outlived it"
         time.sleep(0.02)
 
 
-def test_a_killed_agent_leaves_no_process(unix, daemon):
-    spec = {"workload": "context-switch", "processes": 8, "duration_seconds": 30, "warmup_seconds": 0}
+def check_nothing_left(daemon, pids):
+    check_gone(pids)
+    assert children_of(daemon.process.pid) == []
+    assert list((daemon.base / "run/runs").iterdir()) == []
+
+
+AGENT_BLOWS = [
+    pytest.param(signal.SIGKILL, r"initiator \(pid {pid}\) .*SIGKILL", id="kill"),
+    pytest.param(
+        signal.SIGSTOP,
+        r"initiator \(pid {pid}\) went silent for [\d.]+ s in second \d+ \(state T, stopped\)",
+        id="stop",
+    ),
+]
+
+
+@pytest.mark.parametrize(("blow", "reason"), AGENT_BLOWS)
+@pytest.mark.parametrize(
+    ("point", "processes"),
+    [
+        pytest.param({"workload": "syscall", "call": "read-zero"}, 1, id="syscall"),
+        pytest.param({"workload": "context-switch", "processes": 8}, 8, id="context-switch"),
+    ],
+)
+def test_a_struck_agent_leaves_no_process(unix, daemon, point, processes, blow, reason):
+    spec = point | {"duration_seconds": 600, "warmup_seconds": 0}
     experiment = unix.post(spec)
-    agent, members = wait_circle(daemon, 8)
-    os.kill(agent, signal.SIGKILL)
-    ended = unix.wait_final(experiment["id"])
-    assert ended["state"] == "failed" and "SIGKILL" in ended["error"]
-    check_gone(members)
+    try:
+        wait_sample(unix, experiment)
+        agent, members = wait_circle(daemon, processes)
+        os.kill(agent, blow)
+        ended = unix.wait_final(experiment["id"])
+    finally:
+        unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+    assert ended["state"] == "failed"
+    assert re.search(reason.format(pid=agent), ended["error"]), ended["error"]
+    check_nothing_left(daemon, [agent, *members])
+    finish(unix, spec | {"duration_seconds": 0.1})
 
 
 @pytest.mark.parametrize("k", [0, 3, 6])
@@ -125,5 +163,22 @@ def test_a_killed_member_is_named(unix, daemon, k):
         unix.request("POST", f"/experiments/{experiment['id']}/cancel")
     assert ended["state"] == "failed"
     assert re.search(r"process [2-8] of 8 was killed by signal 9", ended["error"]), ended["error"]
-    check_gone([agent, *members])
+    check_nothing_left(daemon, [agent, *members])
+    finish(unix, spec | {"duration_seconds": 0.1})
+
+
+def test_a_stopped_member_fails_the_run(unix, daemon):
+    """Its pipes stay open: only that nothing goes round any more gives it away."""
+    spec = {"workload": "context-switch", "processes": 8, "duration_seconds": 600, "warmup_seconds": 0}
+    experiment = unix.post(spec)
+    try:
+        wait_sample(unix, experiment)
+        agent, members = wait_circle(daemon, 8)
+        os.kill(members[3], signal.SIGSTOP)
+        ended = unix.wait_final(experiment["id"])
+    finally:
+        unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+    assert ended["state"] == "failed"
+    assert "stalled: thread 0 has moved no message for " in ended["error"], ended["error"]
+    check_nothing_left(daemon, [agent, *members])
     finish(unix, spec | {"duration_seconds": 0.1})
