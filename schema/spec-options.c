@@ -189,6 +189,25 @@ bool options_any(const struct transport_options *t) {
         return false;
 }
 
+static void drop(struct transport_options *t, const struct option *o) {
+        void *member = (char *) t + o->offset;
+        switch (o->kind) {
+        case NUMBER:
+        case POWER_OF_TWO:
+                *(uint64_t *) member = 0;
+                break;
+        case TOGGLE:
+                *(enum toggle *) member = TOGGLE_UNSET;
+                break;
+        case SYNC_WORD:
+                *(enum file_sync *) member = FILE_SYNC_PAGE_CACHE;
+                break;
+        case NAME:
+                *(char *) member = '\0';
+                break;
+        }
+}
+
 /* Of those that the spec names: whether a transport of it has a use for each, and whether this build has it. */
 int options_check(struct parser *p, const struct json *v) {
         unsigned transports = 0;
@@ -201,6 +220,10 @@ int options_check(struct parser *p, const struct json *v) {
                 if (!o) /* options_take() has refused it */
                         continue;
                 pointer_key(pointer, "/transport_options", json_key(m));
+                if (!(o->transports & transports) && !parser_is_posted(p, "transport_options")) {
+                        drop(&p->spec->options, o);
+                        continue;
+                }
                 if (!(o->transports & transports))
                         return refuse(p->r, 422, "wrong-combination", pointer,
                                       "%s is for %s, and no transport of this experiment is one", name_of(o),

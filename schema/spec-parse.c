@@ -30,6 +30,10 @@ const struct json *parser_get(const struct parser *p, const char *field) {
         return is_end && posted ? NULL : json_get(p->preset, field);
 }
 
+bool parser_is_posted(const struct parser *p, const char *field) {
+        return json_get(p->body, field) != NULL;
+}
+
 int parser_wrong_type(struct parser *p, const struct json *v, const char *pointer, const char *wanted) {
         static const char *const types[] = {
                 [JSON_NULL] = "null",        [JSON_BOOL] = "a boolean",  [JSON_INTEGER] = "an integer",
@@ -143,6 +147,22 @@ static int take_verify(struct parser *p, const struct json *v) {
         return r;
 }
 
+static bool any_transport(const struct spec *s, bool (*wanted)(const struct transport_term *)) {
+        for (size_t w = 0; w < s->n_workloads; w++)
+                for (size_t t = 0; workload_has_transport(s->workloads[w]) && t < s->n_transports; t++)
+                        if (wanted(&transport_terms[s->transports[t]]))
+                                return true;
+        return false;
+}
+
+static bool is_bound(const struct transport_term *t) {
+        return t->message_bound;
+}
+
+static bool is_any(const struct transport_term *t) {
+        return t != NULL;
+}
+
 static int second_end(struct parser *p, const char *pointer) {
         const struct window_end *e = &p->spec->end;
         if (!e->duration_ns && !e->messages && !e->bytes)
@@ -162,6 +182,8 @@ static int take_messages(struct parser *p, const struct json *v) {
 }
 
 static int take_bytes(struct parser *p, const struct json *v) {
+        if (!any_transport(p->spec, is_any) && !parser_is_posted(p, "bytes"))
+                return 0;
         int r = second_end(p, "/bytes");
         return r < 0 ? r : parser_integer(p, v, "/bytes", "bytes", 1, SPEC_COUNT_MAX, &p->spec->end.bytes);
 }
@@ -186,27 +208,15 @@ static int capability(struct parser *p, const char *pointer, enum capability c) 
         return refuse(p->r, 422, "not-available", pointer, "%s is not available: %s", t->name, t->unavailable);
 }
 
-static bool any_transport(const struct spec *s, bool (*wanted)(const struct transport_term *)) {
-        for (size_t w = 0; w < s->n_workloads; w++)
-                for (size_t t = 0; workload_has_transport(s->workloads[w]) && t < s->n_transports; t++)
-                        if (wanted(&transport_terms[s->transports[t]]))
-                                return true;
-        return false;
-}
-
-static bool is_bound(const struct transport_term *t) {
-        return t->message_bound;
-}
-
-static bool is_any(const struct transport_term *t) {
-        return t != NULL;
-}
-
 static int take_chunk(struct parser *p, const struct json *v) {
         if (json_as_bool(v, &p->spec->chunk) < 0)
                 return parser_wrong_type(p, v, "/chunk", "true or false");
         if (!p->spec->chunk)
                 return 0;
+        if (!any_transport(p->spec, is_bound) && !parser_is_posted(p, "chunk")) {
+                p->spec->chunk = false;
+                return 0;
+        }
         if (!any_transport(p->spec, is_bound))
                 return refuse(p->r, 422, "wrong-combination", "/chunk",
                               "chunk is for datagrams and message queues, and no transport of this experiment is one");
@@ -223,6 +233,8 @@ static int take_rate(struct parser *p, const struct json *v) {
                 return refuse_limit(p->r, "/rate", "rate", rate > 0 ? "1e+09" : "0", value,
                                     "rate is above 0 and at most 1e9 messages per second, not %s", value);
         }
+        if (!any_transport(p->spec, is_any) && !parser_is_posted(p, "rate"))
+                return 0;
         p->spec->rate = rate;
         if (!any_transport(p->spec, is_any))
                 return refuse(p->r, 422, "wrong-combination", "/rate",

@@ -15,6 +15,8 @@ struct parser {
 
 /* A field's value: the posted one, else the preset's, else NULL. */
 const struct json *parser_get(const struct parser *p, const char *field);
+/* Whether the body itself says it. What the preset alone says gives way where the body leaves it without a meaning. */
+bool parser_is_posted(const struct parser *p, const char *field);
 
 /* Scalars of a field, each with its pointer; 0 or -EINVAL with the refusal filled. */
 int parser_integer(struct parser *p, const struct json *v, const char *pointer, const char *what, uint64_t least,

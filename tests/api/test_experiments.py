@@ -56,6 +56,18 @@ def test_a_preset_is_overridden_field_by_field(unix):
     unix.wait_final(experiment["id"])
 
 
+def test_what_an_override_leaves_without_a_meaning_gives_way(unix):
+    """The preset cuts the messages of queues into pieces; a pipe has no use for that, and the body does not ask it."""
+    spec = {"preset": "ipc-4mib-quick", "transport": "pipe"}
+    experiment = unix.post(spec)
+    assert experiment["spec"] == spec
+    assert experiment["effective_spec"]["transport"] == ["pipe"]
+    assert not experiment["effective_spec"].get("chunk")
+    unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+    unix.wait_final(experiment["id"])
+    unix.refused("POST", "/experiments", 422, "wrong-combination", spec | {"chunk": True})
+
+
 def test_the_same_key_submits_once(client):
     key = f"key-{'unix' if client.path else 'tcp'}"
     first = client.request("POST", "/experiments", SHORT, {"Idempotency-Key": key})
