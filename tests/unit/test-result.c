@@ -120,6 +120,46 @@ static void test_pipes_that_differ(void) {
         }
 }
 
+/* What the counters of either end say that the figures do not: refused sends, which slept, and counts that are scaled.
+ */
+static void test_flags_of_counters(void) {
+        static const struct {
+                const char *counters[END_COUNT];
+                bool refused, scaled;
+        } rows[] = {
+                {{"{}", "{}"}, false, false},
+                {{"{\"enobufs\":0}", "{}"}, false, false},
+                {{"{\"enobufs\":1}", "{}"}, true, false},
+                {{"{}", "{\"enobufs\":70000}"}, true, false},
+                {{"{\"multiplexed\":{\"cycles\":0.5}}", "{}"}, false, true},
+                {{"{}", "{\"multiplexed\":{\"cycles\":0.5}}"}, false, true},
+                {{"{\"multiplexed\":{}}", "{\"enobufs\":null}"}, false, false},
+                {{"no object", "[]"}, false, false},
+                {{"{\"enobufs\":3,\"multiplexed\":{\"cycles\":0.5}}", "{}"}, true, true},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.transport = TRANSPORT_TCP, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report reports[END_COUNT];
+                for (int end = 0; end < END_COUNT; end++)
+                        reports[end] = (struct message_report){.window_ns = 1000000000,
+                                                               .messages = 100,
+                                                               .bytes = 1000,
+                                                               .counters = strdup(rows[i].counters[end])};
+                struct result r = {
+                        .order = &order, .roles = {"server", "client"}, .reports = {&reports[0], &reports[1]}};
+                struct run_verdict v = {.n_flags = 0};
+                result_flags(&r, &v);
+                free(reports[0].counters);
+                free(reports[1].counters);
+                if (has_flag(&v, "zerocopy:enobufs") != rows[i].refused)
+                        CHECK_FAIL("case %zu: expected %s flag of refused sends", i, rows[i].refused ? "a" : "no");
+                if (has_flag(&v, "counters:multiplexed") != rows[i].scaled)
+                        CHECK_FAIL("case %zu: expected %s flag of scaled counts", i, rows[i].scaled ? "a" : "no");
+        }
+}
+
 /* A thread that was asked for and moved nothing was not used. */
 static void test_threads_in_use(void) {
         struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
@@ -190,5 +230,6 @@ int main(void) {
         RUN(test_threads_in_use);
         RUN(test_the_sender_is_counted);
         RUN(test_pipes_that_differ);
+        RUN(test_flags_of_counters);
         return check_end();
 }
