@@ -8,6 +8,7 @@
 #include "agent/leader.h"
 
 #include "agent/descriptor.h"
+#include "agent/pace.h"
 #include "agent/peer.h"
 #include "agent/phases.h"
 #include "schema/json.h"
@@ -225,6 +226,8 @@ static int effective_to_json(struct agent *a, char **ret) {
                 a->transport->effective(a, &w);
         if (a->workload && a->workload->effective)
                 a->workload->effective(a, &w);
+        if (a->workload)
+                pace_effective(a, &w);
         if (a->clock_cost_ns)
                 json_member_u64(&w, "clock_cost_ns", a->clock_cost_ns);
         json_object_end(&w);

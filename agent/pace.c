@@ -4,8 +4,12 @@
 
 #include "agent/pace.h"
 
+#include "agent/phases.h"
 #include "schema/histogram.h"
+#include "schema/json.h"
 #include "schema/util.h"
+
+#include <sched.h>
 
 #define SPIN_NS (60 * NSEC_PER_USEC)  /* a sleeper wakes late by up to so much */
 #define SLEEP_NS (50 * NSEC_PER_MSEC) /* at most, before the limit is looked at again */
@@ -24,7 +28,16 @@ int pace_wait(struct worker *w, uint64_t due_ns) {
                         return WORKER_STOP;
                 if (due_ns - now > SPIN_NS)
                         doze(due_ns - now - SPIN_NS);
+                else
+                        (void) sched_yield(); /* cannot fail */
         }
+}
+
+void pace_effective(const struct agent *a, struct json_writer *w) {
+        if (a->setup.rate <= 0 || a->workload->one_agent || phases_duplex(a) || !phases_sends(a))
+                return;
+        json_member_u64(w, "pace_spin_ns", SPIN_NS);
+        json_member_string(w, "pace_spin", "sched_yield");
 }
 
 void pace_record(struct worker *w, uint64_t due_ns) {

@@ -13,14 +13,26 @@
 
 #include <stdint.h>
 
+struct json_writer;
+
 /* When the n-th message since the loop began is due. Exact to a nanosecond for a day: n / rate stays below 2^53 ns. */
 static inline uint64_t pace_due(const struct worker *w, uint64_t n) {
         return w->start_ns + (uint64_t) ((double) n * w->pace_ns);
 }
 
-/* Sleeps, and for the last microseconds spins, until then; not at all when it is past. 0; WORKER_STOP when the loop is
- * over first. */
+/*
+ * Sleeps, and for the last microseconds spins, until then; not at all when it is past. 0; WORKER_STOP when the loop is
+ * over first.
+ *
+ * The spin gives the CPU away at each turn. At a high rate nothing but that spin is left between two messages, and the
+ * other end may have no other CPU: it would get this one when the scheduler takes it, and the latency would be a time
+ * slice. Placement does not tell (threads may outnumber CPUs, or roam), so it is done always; where nobody else wants
+ * the CPU the message goes out some tenths of a microsecond later, and late by the schedule, so that it is counted.
+ */
 int pace_wait(struct worker *w, uint64_t due_ns);
+
+/* Says in an object under way how this end waits, where it does. */
+void pace_effective(const struct agent *a, struct json_writer *w);
 
 /* Counts a message that was due then and is there now. */
 void pace_record(struct worker *w, uint64_t due_ns);

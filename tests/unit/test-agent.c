@@ -200,6 +200,9 @@ static void test_open_loop(void) {
                         CHECK(d.ends[end].report.window_ns >= 99 * NSEC_PER_SEC / 2000);
                         CHECK_INT(histogram_summarize(&d.ends[end].latency, &l), 0);
                         CHECK_UINT(l.count, 100);
+                        const char *waits = "\"pace_spin_ns\":60000,\"pace_spin\":\"sched_yield\"";
+                        CHECK(strstr(d.ends[END_FIRST].effective, waits));
+                        CHECK(!strstr(d.ends[END_SECOND].effective, "pace_spin"));
                         driver_deinit(&d);
                 }
 }

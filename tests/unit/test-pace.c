@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The open loop's times: when a message is due, that a late one is sent at once and pays for it, and who may stop. */
+/*
+ * The open loop's times: when a message is due, that a late one is sent at once and pays for it, who may stop, and that
+ * who waits leaves the CPU to the other end.
+ */
 
 #include "agent/pace.h"
 #include "schema/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+
+#include <sched.h>
 
 static struct worker worker; /* static: see test-counters.c */
 
@@ -74,6 +79,56 @@ static void a_sleeper_looks_at_its_limit(void) {
         pthread_join(thread, NULL);
 }
 
+struct neighbour {
+        unsigned turns, over; /* atomic */
+};
+
+/* Wants its CPU for a moment only, and always. */
+static void *take_turns(void *userdata) {
+        struct neighbour *n = userdata;
+        while (!__atomic_load_n(&n->over, __ATOMIC_ACQUIRE)) {
+                __atomic_add_fetch(&n->turns, 1, __ATOMIC_ACQ_REL);
+                sched_yield();
+        }
+        return NULL;
+}
+
+static int stay_on_this_cpu(cpu_set_t *ret_before) {
+        cpu_set_t one;
+        int cpu = sched_getcpu();
+        if (cpu < 0 || sched_getaffinity(0, sizeof *ret_before, ret_before) < 0)
+                return -errno;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        return sched_setaffinity(0, sizeof one, &one) < 0 ? -errno : 0;
+}
+
+/* The other end, on the same CPU, has its turn within each wait that is too short to sleep, not once in a time slice:
+ * all the waits together are hardly longer than one. */
+static void a_short_wait_leaves_the_cpu_to_others(void) {
+        enum { WAITS = 200 };
+        struct neighbour neighbour = {};
+        unsigned with_turns = 0;
+        pthread_t thread;
+        cpu_set_t before;
+        CHECK_INT(stay_on_this_cpu(&before), 0);
+        CHECK_INT(pthread_create(&thread, NULL, take_turns, &neighbour), 0); /* inherits the one CPU */
+        while (__atomic_load_n(&neighbour.turns, __ATOMIC_ACQUIRE) == 0)
+                sched_yield();
+        worker.messages = 5;
+        worker.limit = 6;
+        for (unsigned i = 0; i < WAITS; i++) {
+                unsigned turns = __atomic_load_n(&neighbour.turns, __ATOMIC_ACQUIRE);
+                CHECK_INT(pace_wait(&worker, util_now_ns() + 50 * NSEC_PER_USEC), 0);
+                with_turns += __atomic_load_n(&neighbour.turns, __ATOMIC_ACQUIRE) != turns;
+        }
+        __atomic_store_n(&neighbour.over, 1, __ATOMIC_RELEASE);
+        pthread_join(thread, NULL);
+        CHECK_INT(sched_setaffinity(0, sizeof before, &before), 0);
+        if (with_turns < WAITS / 2)
+                CHECK_FAIL("the other had a turn in %u of %d waits", with_turns, WAITS);
+}
+
 /* Latency counts from when a message was due: a stall of an hour is seen, and one that came too early took no time. */
 static void a_delay_is_paid_from_the_due_time(void) {
         static struct histogram h;
@@ -99,6 +154,7 @@ int main(void) {
         RUN(who_is_over_does_not_wait_either);
         RUN(nobody_goes_before_the_time);
         RUN(a_sleeper_looks_at_its_limit);
+        RUN(a_short_wait_leaves_the_cpu_to_others);
         RUN(a_delay_is_paid_from_the_due_time);
         return check_end();
 }
