@@ -20,7 +20,7 @@
 #include <poll.h>
 #include <string.h>
 
-#define TCP_LATEST_NS (100 * NSEC_PER_SEC) /* no message is older: what a histogram holds */
+#define TCP_LATEST_NS (100 * NSEC_PER_SEC) /* no message of a closed loop is older: what a histogram holds */
 #define TCP_POLL_NS (100 * NSEC_PER_MSEC)
 
 /*
@@ -102,14 +102,16 @@ LOOP_INLINE void tcp_write(struct worker *w, enum verify verify, bool stamped, u
                 tcp_stamp(f, due_ns ? due_ns : util_now_ns());
 }
 
-LOOP_INLINE int tcp_read(struct worker *w, const unsigned char *message, enum verify verify, bool stamped,
+/* paced: a stamp is when the message was due, which nothing keeps from being long ago where the rate is not met; only
+ * not before the loop began, of which both ends know when. */
+LOOP_INLINE int tcp_read(struct worker *w, const unsigned char *message, enum verify verify, bool stamped, bool paced,
                          unsigned direction, uint64_t number, uint64_t *sink) {
         const struct tcp_channel *c = w->channel;
         size_t from = 0;
         if (stamped && (number & c->stamp_mask) == 0) {
-                uint64_t now_ns = util_now_ns(), sent_ns;
+                uint64_t now_ns = util_now_ns(), sent_ns, oldest_ns = paced ? now_ns - w->start_ns : TCP_LATEST_NS;
                 memcpy(&sent_ns, message, TCP_STAMP);
-                if (LOOP_UNLIKELY(now_ns - sent_ns > TCP_LATEST_NS)) /* or later than now */
+                if (LOOP_UNLIKELY(now_ns - sent_ns > oldest_ns)) /* or later than now */
                         return tcp_bad_stamp(w, number, sent_ns, now_ns);
                 if (w->latency)
                         histogram_record(w->latency, now_ns - sent_ns);
@@ -147,7 +149,7 @@ LOOP_INLINE int tcp_receiver(struct worker *w, const struct tcp_mode *m, enum ve
                 r = m->channel.receive(w, &message);
                 if (LOOP_UNLIKELY(r))
                         break;
-                r = tcp_read(w, message, verify, stamped, 0, n, &sink);
+                r = tcp_read(w, message, verify, stamped, false, 0, n, &sink);
                 if (LOOP_UNLIKELY(r))
                         break;
                 m->channel.release(w, message);
@@ -196,7 +198,7 @@ LOOP_INLINE int tcp_duplex_send(struct worker *w, const struct tcp_mode *m, stru
 }
 
 LOOP_INLINE int tcp_duplex_receive(struct worker *w, const struct tcp_mode *m, struct tcp_duplex *d, enum verify verify,
-                                   bool stamped) {
+                                   bool stamped, bool paced) {
         if (d->received >= worker_limit(w))
                 return 0;
         ssize_t n = m->receive_part(w, d->in);
@@ -211,7 +213,8 @@ LOOP_INLINE int tcp_duplex_receive(struct worker *w, const struct tcp_mode *m, s
                 return 0;
         }
         d->in = 0;
-        int r = tcp_read(w, w->buffer, verify, stamped, w->agent->end == END_FIRST ? 1 : 0, d->received, &d->sink);
+        int r = tcp_read(w, w->buffer, verify, stamped, paced, w->agent->end == END_FIRST ? 1 : 0, d->received,
+                         &d->sink);
         if (LOOP_UNLIKELY(r))
                 return r;
         loop_completed(w, ++d->received);
@@ -226,7 +229,7 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
                 r = tcp_duplex_send(w, m, &d, verify, stamped, paced);
                 if (LOOP_UNLIKELY(r))
                         break;
-                r = tcp_duplex_receive(w, m, &d, verify, stamped);
+                r = tcp_duplex_receive(w, m, &d, verify, stamped, paced);
                 if (LOOP_UNLIKELY(r) || d.moved)
                         continue;
                 if (__atomic_load_n(&w->sent_last, __ATOMIC_RELAXED) && d.received >= worker_limit(w))
