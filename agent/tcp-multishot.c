@@ -7,7 +7,6 @@
 #include "agent/buffer.h"
 #include "agent/pages.h"
 #include "agent/tcp-loops.h"
-#include "agent/uring.h"
 #include "schema/json.h"
 
 #include <errno.h>
@@ -84,7 +83,7 @@ int tcp_multishot_new(struct worker *w, struct tcp_multishot **ret, const char *
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
         u->fd = w->receive_fd;
-        int r = uring_set_up(w, &u->ring, COMPLETIONS, &u->setup_flags);
+        int r = uring_set_up(w, &u->ring, COMPLETIONS, &u->setup);
         if (r < 0) {
                 free(u);
                 return r;
@@ -194,7 +193,7 @@ int tcp_multishot_await(struct worker *w, struct tcp_multishot *u, unsigned char
 }
 
 void tcp_multishot_effective(const struct tcp_multishot *u, struct json_writer *w) {
-        struct uring_facts facts = {.setup_flags = u->setup_flags,
+        struct uring_facts facts = {.setup = u->setup,
                                     .files_error = u->files_error,
                                     .buffers_reason = "a multishot receive takes the buffers of a ring"};
         uring_put(w, "io_uring", &facts);

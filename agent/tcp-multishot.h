@@ -28,6 +28,7 @@
  */
 
 #include "agent/loops.h"
+#include "agent/uring.h"
 #include "schema/spec.h"
 
 #include <liburing.h>
@@ -49,7 +50,7 @@ struct tcp_multishot {
         struct io_uring_buf_ring *buffers;
         unsigned char *memory; /* of the buffers */
         int files_error;
-        const char *setup_flags;
+        struct uring_setup setup;
 };
 
 /* In the worker's thread, which alone may use it, for w->receive_fd. 0, where *ret is NULL and *ret_reason (static)

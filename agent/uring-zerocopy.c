@@ -30,7 +30,7 @@ struct uring_zerocopy {
         int fd;
         uint8_t sqe_flags;
         int files_error; /* why the descriptor is not registered */
-        const char *setup_flags;
+        struct uring_setup setup;
         bool gathers;       /* messages have several fields */
         bool fixed;         /* the messages are registered, in the pool's order */
         bool fixed_vectors; /* and the kernel takes them in several pieces, as far as is known */
@@ -64,7 +64,7 @@ int uring_zerocopy_new(struct worker *w, struct zerocopy *z, struct uring_zeroco
         struct uring_zerocopy *u = calloc(1, sizeof *u);
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
-        int r = uring_set_up(w, &u->ring, COMPLETIONS, &u->setup_flags);
+        int r = uring_set_up(w, &u->ring, COMPLETIONS, &u->setup);
         if (r < 0) {
                 free(u);
                 return r;
@@ -237,7 +237,7 @@ int uring_zerocopy_fd(const struct uring_zerocopy *u) {
 }
 
 void uring_zerocopy_effective(const struct uring_zerocopy *u, const char *key, struct json_writer *w) {
-        struct uring_facts facts = {.setup_flags = u->setup_flags, .files_error = u->files_error};
+        struct uring_facts facts = {.setup = u->setup, .files_error = u->files_error};
         if (u->gathers ? !u->fixed_vectors : !u->fixed)
                 facts.buffers_reason = u->fixed ? "this kernel sends registered memory in one piece only"
                                        : u->fixed_error == ENOMEM ? "RLIMIT_MEMLOCK is too small for the pool"

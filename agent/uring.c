@@ -29,9 +29,19 @@ static int refused(struct worker *w, int error) {
                                              : "");
 }
 
+/* An fsync, or a write that a file's system cannot do without waiting, goes to threads of the kernel's. Where a worker
+ * was put they follow by themselves since 6.2 only (a thread inherits what sched_setaffinity() asked for): on another
+ * CPU the copy would not be the one that is to be measured. They are the worker's, whichever of its rings they serve.
+ */
+static int keep_workers(struct io_uring *ring) {
+        struct cpumask mine;
+        int r = cpumask_get_affinity(0, &mine);
+        return r < 0 ? r : io_uring_register_iowq_aff(ring, sizeof mine.bits, (const cpu_set_t *) (const void *) &mine);
+}
+
 /* With all that helps a ring of one thread, as far as the kernel has it: deferred task work since 6.1, a single issuer
  * since 6.0, cooperative task work since 5.19. */
-int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, const char **ret_flags) {
+int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, struct uring_setup *ret) {
         static const struct {
                 unsigned flags;
                 const char *names;
@@ -45,10 +55,13 @@ int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, 
         for (size_t i = 0; r == -EINVAL && i < ELEMENTS(tries); i++) {
                 struct io_uring_params p = {.flags = tries[i].flags | (completions ? IORING_SETUP_CQSIZE : 0),
                                             .cq_entries = completions};
-                *ret_flags = tries[i].names;
+                ret->flags = tries[i].names;
                 r = io_uring_queue_init_params(ENTRIES, ring, &p);
         }
-        return r < 0 ? refused(w, -r) : 0;
+        if (r < 0)
+                return refused(w, -r);
+        ret->workers_error = -keep_workers(ring);
+        return 0;
 }
 
 /* Registering saves the kernel a look-up per operation. What cannot be registered (RLIMIT_MEMLOCK counts buffers) is
@@ -75,7 +88,7 @@ int uring_attach(struct worker *w, const char *no_buffer) {
         u->no_buffer = no_buffer;
         u->fds[URING_OUT] = w->send_fd;
         u->fds[URING_IN] = w->receive_fd;
-        int r = uring_set_up(w, &u->ring, 0, &u->setup_flags);
+        int r = uring_set_up(w, &u->ring, 0, &u->setup);
         if (r < 0)
                 return r;
         enroll(w, u);
@@ -140,17 +153,26 @@ int uring_await(struct worker *w, struct uring *u, int submitted) {
         return result == -ECANCELED ? -EINTR : result; /* as the system call would say it */
 }
 
+static void put_workers_reason(struct json_writer *w, int error) {
+        json_member_string(w, "workers_affinity_reason",
+                           error == EINVAL ? "this kernel cannot be told where its threads are to run (since 5.14)"
+                                           : strerrordesc_np(error));
+}
+
 void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts) {
         json_put_key(w, key);
         json_object_begin(w);
         json_member_u64(w, "queue_depth", 1);
-        json_member_string(w, "setup_flags", facts->setup_flags);
+        json_member_string(w, "setup_flags", facts->setup.flags);
         json_member_bool(w, "registered_files", facts->files_error == 0);
         if (facts->files_error)
                 json_member_string(w, "registered_files_reason", strerrordesc_np(facts->files_error));
         json_member_bool(w, "registered_buffers", !facts->buffers_reason);
         if (facts->buffers_reason)
                 json_member_string(w, "registered_buffers_reason", facts->buffers_reason);
+        json_member_bool(w, "workers_affinity", facts->setup.workers_error == 0);
+        if (facts->setup.workers_error)
+                put_workers_reason(w, facts->setup.workers_error);
         json_object_end(w);
 }
 
@@ -158,7 +180,7 @@ void uring_effective(const struct worker *first, struct json_writer *w) {
         const struct uring *u = first->engine;
         if (!u)
                 return;
-        struct uring_facts facts = {.setup_flags = u->setup_flags, .files_error = u->files_error};
+        struct uring_facts facts = {.setup = u->setup, .files_error = u->files_error};
         if (!u->fixed_buffer)
                 facts.buffers_reason = u->no_buffer                ? u->no_buffer
                                        : u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK"

@@ -12,7 +12,7 @@
  * A signal ends a wait, not the operation. When the worker has nothing more to do the operation is cancelled, and only
  * when its completion is there, whatever it says, is the call over: nothing of it can touch the buffer afterwards.
  *
- * Source: man 7 io_uring, man 2 io_uring_enter, man 3 io_uring_submit_and_wait.
+ * Source: man 7 io_uring, man 2 io_uring_enter, man 3 io_uring_submit_and_wait, man 3 io_uring_register_iowq_aff.
  */
 
 #include "agent/loops.h"
@@ -21,28 +21,35 @@
 
 enum uring_end { URING_OUT, URING_IN, URING_ENDS };
 
+/* What the kernel made of a new ring. */
+struct uring_setup {
+        const char *flags; /* static */
+        int workers_error; /* why its own threads are not kept to this thread's CPUs; 0: they are */
+};
+
 struct uring {
         struct io_uring ring;
         int fds[URING_ENDS]; /* descriptors; or indices of registered ones, with sqe_flags */
         uint8_t sqe_flags;
-        bool fixed_buffer;       /* w->buffer is registered */
-        const char *no_buffer;   /* why it is not to be: no operation would use it; static */
-        int buffer_error;        /* why it could not be */
-        int files_error;         /* why the descriptors are not */
-        const char *setup_flags; /* static */
+        bool fixed_buffer;     /* w->buffer is registered */
+        const char *no_buffer; /* why it is not to be: no operation would use it; static */
+        int buffer_error;      /* why it could not be */
+        int files_error;       /* why the descriptors are not */
+        struct uring_setup setup;
 };
 
 /* What a result says of a ring. */
 struct uring_facts {
-        const char *setup_flags;    /* static */
+        struct uring_setup setup;
         int files_error;            /* why descriptors are not registered; 0: they are */
         const char *buffers_reason; /* why memory is not; NULL: it is */
 };
 
-/* A ring for one operation at a time, and its cancellation, of this thread. completions: how many there may be before
- * they are looked at; 0: a few. 0; negative errno with w->failure. */
-int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, const char **ret_flags);
-/* Member `key`: queue depth, flags and what is registered. */
+/* A ring for one operation at a time, and its cancellation, of this thread. What the kernel does for it in threads of
+ * its own (iou-wrk-TID) stays on the CPUs that this one may be on. completions: how many there may be before they are
+ * looked at; 0: a few. 0; negative errno with w->failure. */
+int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, struct uring_setup *ret);
+/* Member `key`: queue depth, flags, what is registered, and whether the kernel's threads stay. */
 void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts);
 
 /* In the worker's thread, which alone may use the ring: for w->send_fd, w->receive_fd and w->buffer. Fills w->engine.
