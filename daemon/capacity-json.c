@@ -105,7 +105,9 @@ static void put_limit(struct json_writer *w, const char *key, const char *name, 
         json_object_end(w);
 }
 
-/* "limit" is what largest_message ends at; "at_start", what a run finds before it is raised for longer messages. */
+/* "limit" is the host's: what largest_message ends at, unless the spec itself ends that sooner: then "message_limit"
+ * says so, and "limit" ends largest_transfer alone. "at_start" is what a run finds before it is raised for longer
+ * messages. */
 static void put_limits(struct json_writer *w, const struct capacity *c) {
         if (c->reach) {
                 put_limit(w, "limit", c->reach_limit, c->reach_value, c->reach_raise);
@@ -114,6 +116,11 @@ static void put_limits(struct json_writer *w, const struct capacity *c) {
                 put_limit(w, "limit", c->limit, c->value, c->raise);
                 json_member_null(w, "at_start");
         }
+        if (c->largest_message == SPEC_MESSAGE_SIZE_MAX)
+                put_limit(w, "message_limit", "message_size of a spec", SPEC_MESSAGE_SIZE_MAX,
+                          "cannot be raised: no spec may ask for more");
+        else
+                json_member_null(w, "message_limit");
 }
 
 static void put_capacity(struct json_writer *w, const struct capacity *c) {
@@ -124,6 +131,7 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
                 json_member_null(w, "largest_transfer");
                 json_member_null(w, "limit");
                 json_member_null(w, "at_start");
+                json_member_null(w, "message_limit");
                 json_member_string(w, "reason", c->reason);
         } else {
                 json_member_u64(w, "largest_message", c->largest_message);

@@ -40,6 +40,19 @@ def test_page_is_served_with_a_strict_policy_and_loads_nothing_foreign(page, dae
     assert page.find("#list-heading").text == "Experiments"
 
 
+def test_the_longest_message_stands_beside_what_ends_it(page, daemon):
+    """A pipe carries any message in pieces: it is the spec that ends it, and a setting that ends a piece."""
+    capacities = {item["name"]: item["capacity"] for item in daemon.get("/transports")["items"]}
+    page.wait_for("[aria-label=Transports] td")
+    rows = {row.text.split()[0]: row.text for row in page.all("[aria-label=Transports] tbody tr")}
+    assert rows.keys() == capacities.keys()
+    assert capacities["pipe"]["message_limit"] and not capacities["msgq-posix"]["message_limit"]
+    for name in ("pipe", "msgq-posix"):
+        limits = [limit["name"] for key in ("message_limit", "limit") if (limit := capacities[name][key])]
+        assert all(f"{limit} = " in rows[name] for limit in limits), rows[name]
+        assert ("message_size of a spec" in rows[name]) == (name == "pipe")
+
+
 def test_post_by_the_form_and_watch_it(page, daemon, picture):
     page.expect_status(401)
     before = daemon.get("/experiments?limit=1")["items"]

@@ -415,6 +415,45 @@ static void json_names_the_limit_that_limits(void) {
         host_tree_remove(tree);
 }
 
+/* A byte stream carries any message in pieces, and shmmax as it comes is near 2^64: there the spec ends it. */
+static void the_spec_is_named_where_it_ends_the_message(void) {
+        static const struct {
+                const char *transport, *limit;
+                bool by_spec;
+        } cases[] = {
+                {"pipe", "fs.pipe-max-size", true},
+                {"fifo", "fs.pipe-max-size", true},
+                {"unix-stream", "net.core.wmem_max", true},
+                {"tcp", "net.ipv4.tcp_wmem", true},
+                {"shm-sysv", "kernel.shmmax", true},
+                {"unix-dgram", "kernel's largest socket buffer", false},
+                {"msgq-posix", "fs.mqueue.msgsize_max", false},
+        };
+        static const char spec_limit[] = "{\"name\":\"message_size of a spec\",\"value\":1073741824,\"raise\":"
+                                         "\"cannot be raised: no spec may ask for more\"}";
+        struct json *root = NULL;
+        char tree[64], *text = NULL;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(capacity_to_json(&(struct admission_host){.root = tree}, &text), 0);
+        host_tree_remove(tree);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        free(text);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct json *capacity = json_get(row_of(root, cases[i].transport), "capacity");
+                const struct json *by_spec = json_get(capacity, "message_limit");
+                const char *limit = NULL;
+                int64_t message = 0;
+                CHECK_INT(json_as_string(json_get(json_get(capacity, "limit"), "name"), &limit), 0);
+                CHECK_INT(json_as_i64(json_get(capacity, "largest_message"), &message), 0);
+                CHECK_STRING(limit, cases[i].limit);
+                CHECK(by_spec);
+                _cleanup_free_ char *printed = json_print(by_spec);
+                CHECK_STRING(printed, cases[i].by_spec ? spec_limit : "null");
+                CHECK_INT(message == (int64_t) GIB, cases[i].by_spec);
+        }
+        json_free(root);
+}
+
 static void this_machine_has_its_file_systems(void) {
         char *text = NULL;
         CHECK_INT(capacity_to_json(&(struct admission_host){.root = "", .runtime_dir = "/"}, &text), 0);
@@ -434,6 +473,7 @@ int main(void) {
         RUN(io_uring_names_the_setting);
         RUN(json_has_a_row_for_every_transport);
         RUN(json_names_the_limit_that_limits);
+        RUN(the_spec_is_named_where_it_ends_the_message);
         RUN(this_machine_has_its_file_systems);
         return check_end();
 }

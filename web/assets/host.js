@@ -199,7 +199,7 @@ function transportTable(items) {
 }
 
 function capacityCells(capacity) {
-    const { largest_message: largest = null, limit = null, reason = null } = capacity ?? {};
+    const { largest_message: largest = null, limit = null, message_limit: bySpec = null, reason = null } = capacity ?? {};
     return [
         h(
             'td',
@@ -211,14 +211,15 @@ function capacityCells(capacity) {
             { class: 'wrap' },
             limit === null
                 ? absent(reason ?? 'the server does not say')
-                : h(
-                      'span',
-                      { title: limit.raise ?? null },
-                      `${limit.name} = ${typeof limit.value === 'number' ? integer(limit.value) : limit.value}`,
-                  ),
+                : bySpec === null
+                  ? limitWords(limit)
+                  : [limitWords(bySpec), h('span', { class: 'soft', text: '; a transfer by ' }), limitWords(limit)],
         ),
     ];
 }
+
+const limitWords = ({ name, value, raise = null }) =>
+    h('span', { title: raise }, `${name} = ${typeof value === 'number' ? integer(value) : value}`);
 
 /* What decides most about a measurement, first; the rest is folded away. */
 const TELLING = [
