@@ -54,6 +54,7 @@ static void test_killed_peer(void) {
                         struct driver d;
                         struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
                         s.duration_ns = STRIKE_NEVER_NS;
+                        s.verify = (enum verify)((i + victim) % VERIFY_COUNT);
                         CHECK_NO_FAULT(strike(&d, &s, victim, SIGKILL));
                         driver_deinit(&d);
                 }
@@ -70,6 +71,7 @@ static void test_stopped_peer(void) {
                                 struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
                                 s.duration_ns = counted ? 0 : s.duration_ns;
                                 s.messages = counted ? UINT64_C(1) << 40 : 0;
+                                s.verify = (enum verify)((i + victim + counted) % VERIFY_COUNT);
                                 CHECK_NO_FAULT(strike(&d, &s, victim, SIGSTOP));
                                 driver_deinit(&d);
                         }

@@ -287,6 +287,7 @@ static bool worth_a_stop(const struct mode *m, enum end victim, size_t workload)
                 (victim == END_SECOND || (m->copy_mode == COPY_TWO && m->file_sync == FILE_SYNC_PAGE_CACHE)));
 }
 
+/* The verifications take turns: to each of them every blow at every end falls in some of the modes. */
 static void test_an_end_that_is_struck(void) {
         static const int signals[] = {SIGKILL, SIGSTOP};
         if (isolation_trouble)
@@ -305,6 +306,8 @@ static void test_an_end_that_is_struck(void) {
                         s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : 100 * NSEC_PER_MSEC;
                         s.stall_ns = STALL_NS;
                         s.point.threads = 2;
+                        s.verify =
+                                (enum verify)((i / ELEMENTS(workloads) + i % ELEMENTS(workloads) + n) % VERIFY_COUNT);
                         const char *fault = strike(&d, &s, victim, signal);
                         if (fault)
                                 explain(m, &d);

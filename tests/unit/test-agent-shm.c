@@ -305,6 +305,7 @@ static void test_killed_and_stopped_peers(void) {
                                         struct driver_spec s = shm_spec(carriers[t], workloads[k], wait);
                                         s.duration_ns = stop ? 200 * NSEC_PER_MSEC : STRIKE_NEVER_NS;
                                         s.stall_ns = STALL_NS;
+                                        s.verify = (enum verify)((t + k + wait + i) % VERIFY_COUNT);
                                         CHECK_NO_FAULT(strike(&d, &s, victim, stop ? SIGSTOP : SIGKILL));
                                         driver_deinit(&d);
                                 }
