@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Quotients of an agent's own counters and its own counts, each null for a reason of its own. Called by result.c. */
+/* Quotients of an agent's own counters and what it carried, each null for a reason of its own. Called by result.c. */
 
 #include "daemon/result-derived.h"
 
@@ -38,22 +38,39 @@ static const char *reason_of(const struct json *counters, const char *counter) {
         return reason && json_as_string(reason, &text) == 0 ? text : "the agent did not count it";
 }
 
-static void derive(size_t i, const struct json *counters, const struct message_report *m, struct derived_figure *ret) {
-        uint64_t divisor = terms[i].per_byte ? m->bytes : m->messages;
+/* What an end carried in its window, sent and received. */
+struct load {
+        double messages, bytes;
+};
+
+/* A round trip is one message here, as everywhere, and carries its bytes twice. Of two streams at once an end counts
+ * what it received; what it sent, the other did: at that rate, as the windows may be of different lengths. */
+static struct load load_of(const struct point *p, const struct message_report *m, const struct message_report *other) {
+        struct load load = {.messages = (double) m->messages, .bytes = (double) m->bytes};
+        if (p->workload == WORKLOAD_PINGPONG)
+                load.bytes *= 2;
+        if (point_has_direction(p->workload, p->transport) && p->direction == DIRECTION_BOTH && other->window_ns) {
+                double windows = (double) m->window_ns / (double) other->window_ns;
+                load.messages += (double) other->messages * windows;
+                load.bytes += (double) other->bytes * windows;
+        }
+        return load;
+}
+
+static void derive(size_t i, const struct json *counters, const struct load *load, struct derived_figure *ret) {
+        double divisor = terms[i].per_byte ? load->bytes : load->messages;
         const struct json *counter = json_get(counters, terms[i].counter);
         double count;
-        if (divisor == 0)
+        if (divisor <= 0)
                 set_unknown(ret, terms[i].per_byte ? "this workload moves no data" : "there was no message");
         else if (!counter || json_as_double(counter, &count) < 0)
                 set_unknown(ret, reason_of(counters, terms[i].counter));
         else
-                *ret = (struct derived_figure){.known = true,
-                                               .value = count * terms[i].scale / (double) divisor,
-                                               .count = count * terms[i].scale,
-                                               .divisor = (double) divisor};
+                *ret = (struct derived_figure){.known = true, .value = count * terms[i].scale / divisor};
 }
 
-int result_derive(const struct point *p, const struct message_report *m, struct result_derived *ret) {
+int result_derive(const struct point *p, const struct message_report *m, const struct message_report *other,
+                  struct result_derived *ret) {
         struct json *counters;
         if (p->workload == WORKLOAD_CONTEXT_SWITCH) {
                 for (size_t i = 0; i < DERIVED_COUNT; i++)
@@ -64,26 +81,24 @@ int result_derive(const struct point *p, const struct message_report *m, struct 
         int r = json_parse(m->counters, strlen(m->counters), &counters, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
+        const struct load load = load_of(p, m, other);
         if (json_type(counters) == JSON_OBJECT)
                 for (size_t i = 0; i < DERIVED_COUNT; i++)
-                        derive(i, counters, m, &ret->figures[i]);
+                        derive(i, counters, &load, &ret->figures[i]);
         else
                 r = -EBADMSG;
         json_free(counters);
         return r;
 }
 
-void result_derived_add(struct result_derived *into, const struct result_derived *other, bool both_receive) {
+void result_derived_add(struct result_derived *into, const struct result_derived *other) {
         for (size_t i = 0; i < DERIVED_COUNT; i++) {
                 struct derived_figure *a = &into->figures[i];
                 const struct derived_figure *b = &other->figures[i];
-                if (a->known && b->known) {
-                        a->count += b->count;
-                        a->divisor += b->divisor;
-                        a->value = both_receive ? a->count / a->divisor : a->value + b->value;
-                } else if (a->known) {
+                if (a->known && b->known)
+                        a->value += b->value;
+                else if (a->known)
                         *a = *b;
-                }
         }
 }
 

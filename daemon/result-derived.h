@@ -3,8 +3,10 @@
 #define IPCLAB_DAEMON_RESULT_DERIVED_H
 
 /*
- * What a message and a byte cost in CPU time and cycles: an agent's counters divided by what the same agent sent or
- * received in the same window.
+ * What a message and a byte cost in CPU time and cycles: an agent's counters divided by what the same agent sent and
+ * received in the same window. Who only sends or only receives has one of the two. The bytes of a pingpong count both
+ * ways, as its CPU time is for both, and its messages are round trips. Of two streams at once an end's load is what it
+ * received and what the other received from it.
  */
 
 #include "schema/protocol.h"
@@ -20,19 +22,21 @@ enum derived {
 
 struct derived_figure {
         bool known;
-        double value, count, divisor; /* value = count / divisor, or a sum of such */
-        char reason[256];             /* a sentence when not known */
+        double value;
+        char reason[256]; /* a sentence when not known */
 };
 
 struct result_derived {
         struct derived_figure figures[DERIVED_COUNT];
 };
 
-/* From one agent's report. 0; -EBADMSG when its counters are no JSON object; -ENOMEM. */
-int result_derive(const struct point *p, const struct message_report *m, struct result_derived *ret);
-/* Both agents together, unknown when either is: what the two spent on a message that one sent and the other received;
- * or, when each received messages of its own, on one of all these. */
-void result_derived_add(struct result_derived *into, const struct result_derived *other, bool both_receive);
+/* From one agent's report; `other` is its peer's, which is read with direction both only and may be NULL where there is
+ * no peer. 0; -EBADMSG when its counters are no JSON object; -ENOMEM. */
+int result_derive(const struct point *p, const struct message_report *m, const struct message_report *other,
+                  struct result_derived *ret);
+/* Both agents together, unknown when either is: what the two spent on a message, or a byte, that one sent and the other
+ * received. */
+void result_derived_add(struct result_derived *into, const struct result_derived *other);
 /* Members of an object under construction: "cpu_ns_per_message", "cpu_ns_per_gigabyte", "cycles_per_byte"; null where
  * unknown, with NAME_reason beside. */
 void result_derived_to_json(const struct result_derived *d, struct json_writer *w);

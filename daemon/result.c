@@ -262,13 +262,14 @@ static int derive(const struct result *r, struct result_derived ret[END_COUNT], 
         for (int end = 0; end < END_COUNT; end++) {
                 if (!r->roles[end])
                         continue;
-                int e = result_derive(r->order->point, r->reports[end], &ret[end]);
+                int e = result_derive(r->order->point, r->reports[end],
+                                      r->reports[end == END_FIRST ? END_SECOND : END_FIRST], &ret[end]);
                 if (e < 0)
                         return e;
                 if (end == END_FIRST)
                         *ret_all = ret[end];
                 else
-                        result_derived_add(ret_all, &ret[end], streams(r, DIRECTION_BOTH));
+                        result_derived_add(ret_all, &ret[end]);
         }
         return 0;
 }

@@ -13,7 +13,7 @@ static int derive(const struct point *p, const char *counters, uint64_t messages
                   struct result_derived *ret) {
         _cleanup_free_ char *text = strdup(counters);
         struct message_report m = {.window_ns = 1, .messages = messages, .bytes = bytes, .counters = text};
-        return text ? result_derive(p, &m, ret) : -ENOMEM;
+        return text ? result_derive(p, &m, NULL, ret) : -ENOMEM;
 }
 
 static char *print(const struct result_derived *d) {
@@ -78,26 +78,51 @@ static void test_both_agents(void) {
         struct result_derived sum, other;
         CHECK_INT(derive(&stream, "{\"task_clock_ns\":500,\"cycles\":4000}", 10, 1000, &sum), 0);
         CHECK_INT(derive(&stream, "{\"task_clock_ns\":100,\"cycles\":1000}", 5, 500, &other), 0);
-        result_derived_add(&sum, &other, false);
+        result_derived_add(&sum, &other);
         CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 70);
         CHECK(sum.figures[DERIVED_CYCLES_PER_BYTE].value == 6);
         CHECK_INT(derive(&stream, NO_HARDWARE, 5, 500, &other), 0);
-        result_derived_add(&sum, &other, false);
+        result_derived_add(&sum, &other);
         CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 170);
         CHECK(!sum.figures[DERIVED_CYCLES_PER_BYTE].known);
         CHECK_STRING(sum.figures[DERIVED_CYCLES_PER_BYTE].reason, "no such counter");
-        result_derived_add(&other, &sum, false); /* unknown first */
+        result_derived_add(&other, &sum); /* unknown first */
         CHECK(!other.figures[DERIVED_CYCLES_PER_BYTE].known);
         CHECK_STRING(other.figures[DERIVED_CYCLES_PER_BYTE].reason, "no such counter");
 }
 
-static void test_both_receive(void) {
-        struct result_derived sum, other;
-        CHECK_INT(derive(&stream, "{\"task_clock_ns\":500,\"cycles\":4000}", 10, 1000, &sum), 0);
-        CHECK_INT(derive(&stream, "{\"task_clock_ns\":100,\"cycles\":1000}", 5, 250, &other), 0);
-        result_derived_add(&sum, &other, true);
-        CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 40);
-        CHECK(sum.figures[DERIVED_CYCLES_PER_BYTE].value == 4);
+/* Each way counts, of a round trip in bytes, of two streams at once in messages, too. */
+static void test_both_ways(void) {
+        static const struct {
+                enum workload workload;
+                enum data_direction direction;
+                uint64_t other_window_ns;
+                double per_message, cycles_per_byte;
+        } rows[] = {
+                {WORKLOAD_PINGPONG, DIRECTION_DOWN, 1000, 50, 2},
+                {WORKLOAD_STREAM, DIRECTION_DOWN, 1000, 50, 4},
+                {WORKLOAD_STREAM, DIRECTION_UP, 1000, 50, 4},
+                {WORKLOAD_STREAM, DIRECTION_BOTH, 1000, 12.5, 1}, /* 10 and 30 messages of 100 bytes */
+                {WORKLOAD_STREAM, DIRECTION_BOTH, 3000, 25, 2},   /* 10 and, in a third of that window, 10 */
+                {WORKLOAD_PINGPONG, DIRECTION_BOTH, 1000, 50, 2}, /* has no direction */
+                {WORKLOAD_STREAM, DIRECTION_BOTH, 0, 50, 4},      /* no window, no rate */
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                const struct point p = {
+                        .transport = TRANSPORT_TCP, .workload = rows[i].workload, .direction = rows[i].direction};
+                char counters[] = "{\"task_clock_ns\":500,\"cycles\":4000}";
+                const struct message_report m = {
+                        .window_ns = 1000, .messages = 10, .bytes = 1000, .counters = counters};
+                const struct message_report other = {
+                        .window_ns = rows[i].other_window_ns, .messages = 30, .bytes = 3000, .counters = counters};
+                struct result_derived d;
+                CHECK_INT(result_derive(&p, &m, &other, &d), 0);
+                if (d.figures[DERIVED_CPU_NS_PER_MESSAGE].value != rows[i].per_message ||
+                    d.figures[DERIVED_CYCLES_PER_BYTE].value != rows[i].cycles_per_byte)
+                        CHECK_FAIL("case %zu: %g ns per message, %g cycles per byte", i,
+                                   d.figures[DERIVED_CPU_NS_PER_MESSAGE].value,
+                                   d.figures[DERIVED_CYCLES_PER_BYTE].value);
+        }
 }
 
 static void test_ring_of_processes(void) {
@@ -112,7 +137,7 @@ int main(void) {
         RUN(test_table);
         RUN(test_not_counters);
         RUN(test_both_agents);
-        RUN(test_both_receive);
+        RUN(test_both_ways);
         RUN(test_ring_of_processes);
         return check_end();
 }

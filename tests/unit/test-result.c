@@ -224,6 +224,55 @@ static void test_the_sender_is_counted(void) {
         }
 }
 
+/* A byte that an end sent cost it CPU time as one that it received: those of a pingpong go both ways, and of two
+ * streams at once an end has one each way. */
+static void test_cost_of_both_ways(void) {
+        static const struct {
+                enum workload workload;
+                enum data_direction direction;
+                const char *wanted; /* of an end, and of both together */
+        } rows[] = {
+                {WORKLOAD_STREAM, DIRECTION_DOWN,
+                 "\"cpu_ns_per_message\":60,\"cpu_ns_per_gigabyte\":6000000000,\"cycles_per_byte\":12"},
+                {WORKLOAD_PINGPONG, DIRECTION_DOWN,
+                 "\"cpu_ns_per_message\":60,\"cpu_ns_per_gigabyte\":3000000000,\"cycles_per_byte\":6"},
+                {WORKLOAD_STREAM, DIRECTION_BOTH,
+                 "\"cpu_ns_per_message\":15,\"cpu_ns_per_gigabyte\":1500000000,\"cycles_per_byte\":3"},
+        };
+        static const char sum_of_both[] =
+                "\"cpu_ns_per_message\":30,\"cpu_ns_per_gigabyte\":3000000000,\"cycles_per_byte\":6";
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.transport = TRANSPORT_TCP,
+                                      .workload = rows[i].workload,
+                                      .direction = rows[i].direction,
+                                      .message_size = 10,
+                                      .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char object[] = "{}", counters[] = "{\"task_clock_ns\":6000,\"cycles\":12000}";
+                char more[] = "{\"task_clock_ns\":12000,\"cycles\":24000}";
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 100,
+                                           .bytes = 1000,
+                                           .effective = object,
+                                           .counters = counters};
+                struct message_report b = a;
+                struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &b}};
+                _cleanup_free_ char *text = NULL;
+                if (rows[i].direction == DIRECTION_BOTH) { /* at three times the rate, for twice as long */
+                        b.window_ns *= 2;
+                        b.messages *= 6;
+                        b.bytes *= 6;
+                        b.counters = more;
+                }
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text);
+                if (rows[i].direction == DIRECTION_BOTH && !strstr(text, sum_of_both))
+                        CHECK_FAIL("case %zu, together: %s", i, text);
+        }
+}
+
 int main(void) {
         RUN(test_above_memcpy_ceiling);
         RUN(test_latency_reason);
@@ -231,5 +280,6 @@ int main(void) {
         RUN(test_the_sender_is_counted);
         RUN(test_pipes_that_differ);
         RUN(test_flags_of_counters);
+        RUN(test_cost_of_both_ways);
         return check_end();
 }
