@@ -143,6 +143,29 @@ static void test_every_mode_by_time(void) {
         CHECK(idle * 4 < runs);
 }
 
+/* More messages than the pool has must wait for notifications; of connections on loopback each says that the kernel has
+ * copied the bytes after all. */
+static void test_notifications(void) {
+        for (size_t k = 0; k < ELEMENTS(jobs) * ELEMENTS(engines); k++) {
+                const struct job *job = &jobs[k % ELEMENTS(jobs)];
+                struct driver d;
+                struct driver_spec s = counted_spec(job, engines[k / ELEMENTS(jobs)], COPY_ZERO, 200);
+                s.point.threads = 2;
+                s.warmup_ns = 0;
+                CHECK(run_well(&d, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        const char *told = d.ends[end].report.counters;
+                        double completions = figure(told, "zerocopy_completions");
+                        if (!sends(job, end))
+                                continue;
+                        CHECK(completions > 0 && completions <= figure(told, "zerocopy_sends"));
+                        CHECK(figure(told, "zerocopy_copied") == completions);
+                        CHECK(figure(told, "zerocopy_copied_fraction") == 1);
+                }
+                driver_deinit(&d);
+        }
+}
+
 /* Not divisible by the fields, fewer bytes than fields, longer than a socket's buffers; no stamp, some, each. And each
  * of eight threads moves its share, however busy the machine. Each size has every job, engine and mode, in turns. */
 static void test_odd_sizes_by_count(void) {
@@ -504,6 +527,7 @@ static void test_socket_options(void) {
 
 int main(void) {
         RUN(test_every_mode_by_time);
+        RUN(test_notifications);
         RUN(test_odd_sizes_by_count);
         RUN(test_short_messages_of_streams);
         RUN(test_latency_of_messages);
