@@ -80,7 +80,7 @@ struct point {
         enum copy_mode copy_mode;
         enum engine engine;
         enum wait_mode wait;
-        uint32_t fields; /* that a message is assembled from; they differ by at most a byte */
+        uint32_t fields; /* that a message is assembled from, as many as bytes at most; they differ by at most a byte */
         enum data_direction direction;
         enum system_call call;
         uint32_t processes;   /* that hand the CPU round */
