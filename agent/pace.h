@@ -3,10 +3,12 @@
 #define IPCLAB_AGENT_PACE_H
 
 /*
- * The open loop: message n of a loop is due at start + n / rate, whatever became of those before it. A sender that is
+ * The open loop: message n of a thread is due at start + n / rate, whatever became of those before it. A sender that is
  * late sends at once and leaves nothing out, and latency counts from the time that was intended, so that a stall is
- * paid for by every message that it delayed (what is known as coordinated omission does not happen). Both ends know
- * start and rate, so the receiver of a stream needs no time stamp in the message.
+ * paid for by every message that it delayed (what is known as coordinated omission does not happen). Threads begin one
+ * after the other, evenly spread over the time from one message to the next, so that all of them together send one
+ * every so often and not one each at once: bursts would queue, here and there, and be taken for the mechanism's
+ * latency. Both ends know start, rate and threads, so the receiver of a stream needs no time stamp in the message.
  */
 
 #include "agent/agent.h"
@@ -15,9 +17,10 @@
 
 struct json_writer;
 
-/* When the n-th message since the loop began is due. Exact to a nanosecond for a day: n / rate stays below 2^53 ns. */
+/* When the thread's n-th message since the loop began is due. Exact to a nanosecond for a day: n / rate stays below
+ * 2^53 ns. */
 static inline uint64_t pace_due(const struct worker *w, uint64_t n) {
-        return w->start_ns + (uint64_t) ((double) n * w->pace_ns);
+        return w->start_ns + (uint64_t) ((double) n * w->pace_ns + w->pace_offset_ns);
 }
 
 /*

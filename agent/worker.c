@@ -46,6 +46,7 @@ int workers_new(struct agent *a) {
                 w->index = i;
                 w->size = a->setup.point.message_size;
                 w->pace_ns = a->setup.rate > 0 ? 1e9 / a->setup.rate : 0;
+                w->pace_offset_ns = w->pace_ns * i / n;
                 w->send_fd = w->receive_fd = -1;
                 if (sem_init(&w->go, 0, 0) < 0) { /* cannot fail with these arguments */
                         free(workers);

@@ -56,6 +56,7 @@ struct worker {
         void *to_settle;                  /* its argument */
         struct agent *agent;
         worker_loop loop;
+        double pace_offset_ns; /* from the start to the first message */
         uint32_t index;
         uint64_t sink; /* where the bytes that a receiver touches end up, so that the reads are not dropped */
 

@@ -110,7 +110,7 @@ struct message_setup {
         uint64_t warmup_ns;
         uint64_t interval_ns; /* of the samples; 0: no samples (for measuring what they cost) */
         uint64_t stall_ns;    /* a thread that moves nothing for so long fails the run; 0: the agent's own */
-        double rate;          /* messages per second per thread, 0 = closed loop */
+        double rate;          /* messages per second per thread; the threads take turns. 0 = closed loop */
         uint64_t chunk_bytes; /* messages go in pieces of so many bytes, the last one shorter; 0 = whole */
         struct transport_options options;
         struct agent_placement placement;

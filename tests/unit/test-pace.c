@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The open loop's times: when a message is due, that a late one is sent at once and pays for it, who may stop, and that
- * who waits leaves the CPU to the other end.
+ * The open loop's times: when a message is due, of one thread and of many, that a late one is sent at once and pays for
+ * it, who may stop, and that who waits leaves the CPU to the other end.
  */
 
 #include "agent/pace.h"
+
+#include "agent/agent.h"
 #include "schema/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
@@ -32,6 +34,27 @@ static void due_times_do_not_drift(void) {
                 if (due > cases[i].after_ns + 1 || due + 1 < cases[i].after_ns)
                         CHECK_FAIL("message %" PRIu64 " at %g a second is due after %" PRIu64 " ns", cases[i].n,
                                    cases[i].rate, due);
+        }
+}
+
+/* Of N threads each has an Nth of the rate. Theirs together is one message every 1 / rate, not N at once every N /
+ * rate; both ends make it of the same set-up. */
+static void threads_take_turns(void) {
+        static const uint32_t threads[] = {1, 2, 3, 7, 64, 1024};
+        for (size_t i = 0; i < ELEMENTS(threads); i++) {
+                struct agent agent = {};
+                agent.setup.point.threads = threads[i];
+                agent.setup.rate = 3000.0 / threads[i];
+                CHECK_INT(workers_new(&agent), 0);
+                for (uint64_t n = 0; n < UINT64_C(10) * threads[i]; n++) {
+                        struct worker *w = &agent.workers[n % threads[i]];
+                        w->start_ns = 5000;
+                        uint64_t due = pace_due(w, n / threads[i]) - 5000, want = n * NSEC_PER_SEC / 3000;
+                        if (due > want + 1 || due + 1 < want)
+                                CHECK_FAIL("message %" PRIu64 " of %" PRIu32 " threads is due after %" PRIu64 " ns", n,
+                                           threads[i], due);
+                }
+                workers_free(&agent);
         }
 }
 
@@ -150,6 +173,7 @@ static void a_delay_is_paid_from_the_due_time(void) {
 
 int main(void) {
         RUN(due_times_do_not_drift);
+        RUN(threads_take_turns);
         RUN(what_is_late_does_not_wait);
         RUN(who_is_over_does_not_wait_either);
         RUN(nobody_goes_before_the_time);

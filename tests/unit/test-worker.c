@@ -125,6 +125,7 @@ static void new_workers_have_nothing_yet(void) {
         agent.setup.rate = 4;
         CHECK_INT(workers_new(&agent), 0);
         CHECK(agent.workers[2].pace_ns >= 2.5e8 && agent.workers[2].pace_ns <= 2.5e8);
+        CHECK(agent.workers[0].pace_offset_ns <= 0 && agent.workers[2].pace_offset_ns > 0);
 }
 
 static void they_run_and_rest_as_often_as_told(void) {
