@@ -17,6 +17,7 @@ struct asked {
         const struct queue_host *queues;
         const struct agent_identity *agents;
         uint64_t memlock_bytes;
+        struct admission_answers *answers;
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;

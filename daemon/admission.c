@@ -44,16 +44,27 @@ static int check_require(struct asked *a) {
                                         "automatic NUMA balancing is required, and has nothing to move on this host");
 }
 
+/* Sets up a ring and takes it down again, unless it did so for another point. NULL: what is asked for is there. */
+static const char *ask_ring(struct asked *a, struct admission_answer *answer,
+                            const char *(*ask)(struct hostfs *h, const struct agent_identity *agents, char *reason)) {
+        if (!answer->asked)
+                answer->refused = ask(&a->h, a->agents, answer->reason) != NULL;
+        answer->asked = true;
+        return answer->refused ? answer->reason : NULL;
+}
+
 static int check_engine(struct asked *a) {
-        char reason[200];
+        struct admission_answers here = {.uring.asked = false}, *answers = a->answers ? a->answers : &here;
         if (a->p->engine != ENGINE_IO_URING)
                 return 0;
-        if (capacity_io_uring(&a->h, a->agents, reason))
-                return refuse(a->r, 422, "not-available", "/engine", "engine io_uring is not available: %s", reason);
-        if (a->p->copy_mode == COPY_ZERO && capacity_io_uring_zerocopy(&a->h, a->agents, reason))
-                return refuse(a->r, 422, "not-available", "/copy_mode",
-                              "copy_mode zero-copy is not available with engine io_uring: %s", reason);
-        return 0;
+        const char *why = ask_ring(a, &answers->uring, capacity_io_uring);
+        if (why)
+                return refuse(a->r, 422, "not-available", "/engine", "engine io_uring is not available: %s", why);
+        if (a->p->copy_mode == COPY_ZERO)
+                why = ask_ring(a, &answers->uring_zerocopy, capacity_io_uring_zerocopy);
+        return why ? refuse(a->r, 422, "not-available", "/copy_mode",
+                            "copy_mode zero-copy is not available with engine io_uring: %s", why)
+                   : 0;
 }
 
 static bool is_pipe(const struct point *p) {
@@ -373,6 +384,7 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
                           .queues = host->queues,
                           .agents = host->agents,
                           .memlock_bytes = host->memlock_bytes,
+                          .answers = host->answers,
                           .spec = spec,
                           .p = p,
                           .r = r};

@@ -13,6 +13,14 @@
 #include "schema/refusal.h"
 #include "schema/spec.h"
 
+/* What costs something to ask, kept from one point of a submission to the next. All zero: nothing is asked yet. */
+struct admission_answers {
+        struct admission_answer {
+                bool asked, refused;
+                char reason[200]; /* why it is refused */
+        } uring, uring_zerocopy;
+};
+
 /* Where to look. */
 struct admission_host {
         const char *root;        /* "" or a captured tree */
@@ -21,6 +29,7 @@ struct admission_host {
         const struct queue_host *queues;     /* what runs can have of queues; NULL: what the host has */
         const struct agent_identity *agents; /* whom they run as; NULL: not told */
         uint64_t memlock_bytes;              /* that the sends of one of them may pin; 0: not told, and then no limit */
+        struct admission_answers *answers;   /* NULL: ask anew for each point */
 };
 
 /* 0; -EINVAL with *r naming the limit and its value. */
@@ -43,8 +52,8 @@ int admission_chunk_bytes(const struct admission_host *host, const struct spec *
  *
  * largest_transfer is what the mechanism takes in one piece; largest_message is what a spec may ask for, which for byte
  * streams is more, as they carry a message in many transfers, and for queues that a run has made larger when it needs
- * it, and for rings and files is what a stream of one thread has room for. `limit` ends both, but for such queues: there
- * it ends the message, and at_start the transfer; and but for messages that the spec itself ends, at 1 GiB: there
+ * it, and for rings and files is what a stream of one thread has room for. `limit` ends both, but for such queues:
+ * there it ends the message, and at_start the transfer; and but for messages that the spec itself ends, at 1 GiB: there
  * message_limit says so, and `limit` ends the transfer. engines, copy_modes and waits list what the transport can mean
  * and this build measures. A value above 2^53 - 1 (shmmax as it comes) is a decimal string.
  */

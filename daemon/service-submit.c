@@ -30,6 +30,7 @@ struct submission {
         size_t length; /* of body */
         struct spec *spec;
         struct point_list points;
+        struct admission_answers answers; /* of the host, for all points */
         uint32_t *order;
         uint64_t seed;
         int64_t id; /* results */
@@ -120,7 +121,8 @@ static void keep_point(struct point_list *list, size_t i, size_t *kept) {
 static int admit_some(struct service *s, struct submission *sub, bool otherwise, size_t *kept, struct refusal *reason,
                       struct json_writer *w, struct refusal *r) {
         struct point_list *list = &sub->points;
-        const struct admission_host host = service_admission_host(s);
+        struct admission_host host = service_admission_host(s);
+        host.answers = &sub->answers;
         for (size_t i = *kept; i < list->n_points; i++) {
                 struct refusal *why = sub->spec->skip_impossible ? reason : r;
                 if (list->points[i].placement.otherwise != otherwise)

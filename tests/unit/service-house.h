@@ -20,9 +20,16 @@
 
 /* The host's doubles */
 
+static atomic_uint points_told; /* by what another of the same submission has asked */
+
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
-        (void) host, (void) spec;
+        (void) spec;
+        if (!host->answers)
+                return refuse(r, 500, "no-answers", "", "what one point is told must be kept for the next");
+        if (host->answers->uring.asked) /* by a point before this one */
+                points_told++;
+        host->answers->uring.asked = true;
         if (p->placement.kind == PLACEMENT_CROSS_NODE)
                 return refuse_limit(r, "/placement", "nodes", "1", "2", "there is one node here");
         if (p->message_size != 13)

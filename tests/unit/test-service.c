@@ -159,6 +159,20 @@ static void test_skip_impossible(void) {
         CHECK(good);
 }
 
+/* What is asked of the host for one point holds for the others of its submission, and for no other submission. */
+static void test_answers_are_kept(void) {
+        HOUSE h;
+        house_start(&h);
+        int64_t id;
+        bool created;
+        struct refusal r;
+        points_told = 0;
+        CHECK_INT(SUBMIT(&h, "{\"message_size\": [10, 11, 12]}", NULL, &id, &created, &r), 0);
+        CHECK_UINT(points_told, 2);
+        CHECK_INT(SUBMIT(&h, "{\"message_size\": 10}", NULL, &id, &created, &r), 0);
+        CHECK_UINT(points_told, 2);
+}
+
 /* A placement for otherwise is no part of an experiment that has another point to run. */
 static void test_otherwise(void) {
         static const struct {
@@ -353,6 +367,7 @@ int main(void) {
         RUN(test_seed_gives_the_order);
         RUN(test_refused_submissions);
         RUN(test_skip_impossible);
+        RUN(test_answers_are_kept);
         RUN(test_otherwise);
         RUN(test_idempotency);
         RUN(test_full_disk);
