@@ -179,10 +179,12 @@ static void put_report(struct json_writer *w, const char *role, const struct mes
 
 /* A round trip carries its message twice: 2 x size / round trip, over all the threads' round trips of the window. */
 static void put_both_ways(const struct result *r, struct json_writer *w, uint64_t bytes, uint64_t window_ns) {
-        if (r->order->point->workload == WORKLOAD_PINGPONG)
+        if (r->order->point->workload == WORKLOAD_PINGPONG) {
                 json_member_double(w, "both_ways_bytes_per_second", 2 * per_second(bytes, window_ns));
-        else
-                json_member_null(w, "both_ways_bytes_per_second");
+                return;
+        }
+        json_member_null(w, "both_ways_bytes_per_second");
+        json_member_string(w, "both_ways_bytes_per_second_reason", RESULT_BOTH_WAYS_REASON);
 }
 
 /* What was received; at both ends, over the longer of their windows, which began together, where both receive. */

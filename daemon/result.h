@@ -10,6 +10,9 @@
 #include "daemon/numastat.h"
 #include "daemon/runner.h"
 
+/* Why a run, or all of a point, has no figure of both ways. */
+#define RESULT_BOTH_WAYS_REASON "of pingpong only"
+
 struct result_series {
         double *rates; /* messages per second, by second of the window */
         size_t n, size;

@@ -6,7 +6,9 @@
  */
 
 #include "daemon/log.h"
+#include "daemon/result-cost.h"
 #include "daemon/result-effective.h"
+#include "daemon/result.h"
 #include "daemon/service-internal.h"
 #include "daemon/statistics.h"
 #include "schema/json.h"
@@ -17,9 +19,7 @@
 
 #define POINTS_PER_PAGE 32u
 
-/* Of figures that a workload has and others have not; and of those that runs of another version did not have. */
-#define OF_PINGPONG "of pingpong only"
-#define OF_COSTS "of syscall and context-switch only"
+/* Of figures that runs of another version did not have. */
 #define UNTOLD "the runs do not tell it"
 
 /* Where each figure stands in a run's result, and where its statistic goes. */
@@ -249,8 +249,8 @@ static const char *reason_of(const struct columns *c, size_t i) {
         if (c->reasons[i])
                 return c->reasons[i];
         if (strcmp(figures[i].name, "both_ways_bytes_per_second") == 0)
-                return OF_PINGPONG;
-        return strcmp(figures[i].name, "cost_ns") == 0 ? OF_COSTS : UNTOLD;
+                return RESULT_BOTH_WAYS_REASON;
+        return strcmp(figures[i].name, "cost_ns") == 0 ? RESULT_COST_REASON : UNTOLD;
 }
 
 static bool is_latency(const struct figure *f) {
@@ -268,7 +268,7 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
         if (c->n_runs > 0 && (!row->latency_kind || row->latency_p50.n == 0))
                 json_member_string(&w, "latency_ns", c->latency_reason ? c->latency_reason : UNTOLD);
         if (c->n_runs > 0 && row->one_way_p50.n == 0)
-                json_member_string(&w, "latency_one_way_ns", OF_PINGPONG);
+                json_member_string(&w, "latency_one_way_ns", RESULT_BOTH_WAYS_REASON);
         json_object_end(&w);
         int r = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);

@@ -177,6 +177,34 @@ static void test_threads_in_use(void) {
         CHECK(strstr(text, "\"effective\":{\"threads\":{\"sender\":3,\"receiver\":2}}"));
 }
 
+/* What only a round trip has is null with a reason elsewhere. */
+static void test_both_ways_has_a_reason(void) {
+        static const struct {
+                enum workload workload;
+                const char *wanted;
+        } rows[] = {
+                {WORKLOAD_PINGPONG, "\"both_ways_bytes_per_second\":2000,\"messages_per_second\":"},
+                {WORKLOAD_STREAM, "\"both_ways_bytes_per_second\":null,"
+                                  "\"both_ways_bytes_per_second_reason\":\"of pingpong only\","},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = rows[i].workload, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char object[] = "{}";
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 100,
+                                           .bytes = 1000,
+                                           .effective = object,
+                                           .counters = object};
+                struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}};
+                _cleanup_free_ char *text = NULL;
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text);
+        }
+}
+
 static const struct {
         enum transport transport;
         enum workload workload;
@@ -277,6 +305,7 @@ int main(void) {
         RUN(test_above_memcpy_ceiling);
         RUN(test_latency_reason);
         RUN(test_threads_in_use);
+        RUN(test_both_ways_has_a_reason);
         RUN(test_the_sender_is_counted);
         RUN(test_pipes_that_differ);
         RUN(test_flags_of_counters);
