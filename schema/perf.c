@@ -182,7 +182,8 @@ static const char *reason_of(int error) {
         case ENFILE:
                 return "too many threads for the limit of open files (RLIMIT_NOFILE)";
         case ENODATA:
-                return "the event never got onto the hardware in this time: other users of the counters hold them";
+                return "the event never got onto the hardware in this time: other users of the counters hold "
+                       "them, or the thread ran on cores of another type";
         case ECANCELED:
                 return "not counted: the kernel stores and loads the counters at each context switch, and these are "
                        "what is measured here";

@@ -6,8 +6,9 @@
  * Hardware counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. Events are
  * opened twice, for user and for kernel mode, so that the two are known apart; what the machine or its settings do not
  * give stays null with the reason beside it. An event that the kernel multiplexed is scaled by enabled/running time,
- * and the fraction is told. What the kernel does for a thread in threads of its own (io_uring's workers, softirqs that
- * hit another CPU) is not counted.
+ * and the fraction is told. Where CPUs have cores of several types, a generic event is of one of them: a thread that
+ * stayed on the others has none, one that was on both has what was counted on the first, scaled. What the kernel does
+ * for a thread in threads of its own (io_uring's workers, softirqs that hit another CPU) is not counted.
  *
  * Opening takes a privilege that a process under measurement does not have, reading takes none: the daemon opens, by
  * what it may itself, and the agent reads the descriptors that it is given (perf-pass.h).

@@ -99,6 +99,7 @@ static void test_never_scheduled(void) {
         CHECK(text);
         CHECK(strstr(text, "\"cycles\":null,\"cycles_user\":null,\"cycles_kernel\":500"));
         CHECK(strstr(text, "never got onto the hardware"));
+        CHECK(strstr(text, "cores of another type"));
 }
 
 static void test_idle_thread(void) {
