@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Message queues and datagrams through the real daemon: their limits, chunks, and what agents leave when struck."""
 
+import contextlib
 import os
+import pwd
 import signal
 import time
 from pathlib import Path
@@ -109,7 +111,12 @@ def test_larger_than_the_host_has_them(unix, rows, transport):
 
 def agents_of(daemon):
     children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-    return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "ipclab-agent"]
+    found = []
+    for pid in children:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone since
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "ipclab-agent":
+                found.append(int(pid))
+    return found
 
 
 def role_of(pid):
@@ -124,17 +131,35 @@ def wait_agents(daemon, n, seconds=10):
     return {role_of(pid): pid for pid in found}
 
 
-def namespaces_in_use():
-    """Of every process that can be looked at, and of every descriptor."""
-    found = set()
+@contextlib.contextmanager
+def namespace_held(pid):
+    """The IPC namespace of a process as its links name it, which no other is given meanwhile.
+
+    The kernel gives the number of a namespace that is gone to the next one, which may be another daemon's.
+    """
+    fd = os.open(f"/proc/{pid}/ns/ipc", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield os.readlink(f"/proc/self/fd/{fd}"), fd
+    finally:
+        os.close(fd)
+
+
+def users_of(namespace, held):
+    """Links to it of every process that can be looked at, and of every descriptor but the one that holds it here."""
+    found = []
+    own = Path(f"/proc/{os.getpid()}/fd/{held}")
     for link in [*Path("/proc").glob("[0-9]*/ns/ipc"), *Path("/proc").glob("[0-9]*/fd/*")]:
-        try:
-            target = os.readlink(link)
-        except OSError:
-            continue
-        if target.startswith("ipc:"):
-            found.add(target)
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == namespace and link != own:
+                found.append(str(link))
     return found
+
+
+def agents_queues():
+    """System V queues of the host's that belong to the user that agents run as; others' may come and go."""
+    uid = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else os.geteuid()
+    rows = [line.split() for line in Path("/proc/sysvipc/msg").read_text().splitlines()[1:]]
+    return {(row[0], row[1]) for row in rows if int(row[7]) == uid}
 
 
 STRIKES = [
@@ -150,27 +175,28 @@ STRIKES = [
 @pytest.mark.parametrize("transport", QUEUES + DATAGRAMS)
 def test_nothing_is_left(daemon, unix, rows, transport, blow, victims):
     queue_row(rows, transport)
-    sysv = Path("/proc/sysvipc/msg").read_text()
+    before, host = agents_queues(), os.readlink("/proc/self/ns/ipc")
     spec = {"transport": transport, "workload": "stream", "duration_seconds": 60, "threads": 2}
     experiment = unix.post(SPEC | spec)
-    try:
-        unix.wait_state(experiment["id"], ("running",))
-        agents = wait_agents(daemon, 2)
-        time.sleep(0.3)
-        own = os.readlink(f"/proc/{agents['sender']}/ns/ipc")
-        for role in victims:
-            os.kill(agents[role], blow)
-        experiment = unix.wait_final(experiment["id"], 30)
-    finally:
-        unix.request("POST", f"/experiments/{experiment['id']}/cancel")
-    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
-    assert run["state"] == "failed"
-    assert any(role in run["error"] for role in victims), run["error"]
-    assert wait_agents(daemon, 0) == {}
-    assert list((daemon.base / "run/runs").iterdir()) == []
-    assert Path("/proc/sysvipc/msg").read_text() == sysv
-    if transport in QUEUES:
-        assert own != os.readlink("/proc/self/ns/ipc")
-    if own != os.readlink("/proc/self/ns/ipc"):
-        assert own not in namespaces_in_use()
+    with contextlib.ExitStack() as stack:
+        try:
+            unix.wait_state(experiment["id"], ("running",))
+            agents = wait_agents(daemon, 2)
+            time.sleep(0.3)
+            namespace, held = stack.enter_context(namespace_held(agents["sender"]))
+            for role in victims:
+                os.kill(agents[role], blow)
+            experiment = unix.wait_final(experiment["id"], 30)
+        finally:
+            unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+        (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+        assert run["state"] == "failed"
+        assert any(role in run["error"] for role in victims), run["error"]
+        assert wait_agents(daemon, 0) == {}
+        assert list((daemon.base / "run/runs").iterdir()) == []
+        assert agents_queues() <= before
+        if transport in QUEUES:
+            assert namespace != host
+        if namespace != host:
+            assert users_of(namespace, held) == []
     run_of(unix, {"transport": transport, "message_size": 64})
