@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An end that spins on the CPU that another spins on waits for the scheduler and measures its time slice. So each end
- * must have a CPU that its peer is not bound to, and ends that are bound a CPU each. Called by admission.c.
+ * An end that spins on the CPU that another spins on waits for the scheduler and measures its time slice. So all ends
+ * of all threads must find a CPU each among those that their placement leaves them. Called by admission.c.
  */
 
 #include "daemon/admission-internal.h"
@@ -10,10 +10,14 @@
 
 #include <inttypes.h>
 
+static bool may_choose(const struct topology_cpu *cpu) {
+        return cpu->online && cpu->allowed;
+}
+
 static size_t cpus_to_choose_from(const struct asked *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->t->n_cpus; i++)
-                n += a->t->cpus[i].online && a->t->cpus[i].allowed;
+                n += may_choose(&a->t->cpus[i]);
         return n;
 }
 
@@ -24,16 +28,29 @@ static int bound_to(const struct agent_placement *p, uint32_t i) {
         return p->cpus[i % p->n_cpus];
 }
 
-/* Ends of all threads that are bound to one CPU, and the CPUs that they are bound to. */
-static void count_bound(const struct asked *a, const struct run_placement *placement, size_t *ret_ends,
-                        size_t *ret_cpus) {
-        *ret_ends = *ret_cpus = 0;
+/* Whether a thread of this end is bound to the CPU, or may go there. */
+static bool may_use(const struct asked *a, const struct agent_placement *p, const struct topology_cpu *cpu) {
+        size_t n = p->roam || p->n_cpus < a->p->threads ? p->n_cpus : a->p->threads;
+        if (p->n_cpus == 0)
+                return may_choose(cpu);
+        for (size_t i = 0; i < n; i++)
+                if (p->cpus[i] == cpu->id)
+                        return true;
+        return false;
+}
+
+/* Of the ends from `first` on, so many. */
+static int check_room(struct asked *a, const struct agent_placement *first, unsigned n) {
+        uint64_t cpus = 0, spinning = (uint64_t) n * a->p->threads;
         for (size_t c = 0; c < a->t->n_cpus; c++) {
-                size_t before = *ret_ends;
-                for (uint32_t i = 0; i < END_COUNT * a->p->threads; i++)
-                        *ret_ends += bound_to(&placement->ends[i % END_COUNT], i / END_COUNT) == a->t->cpus[c].id;
-                *ret_cpus += *ret_ends > before;
+                bool used = false;
+                for (unsigned e = 0; e < n; e++)
+                        used |= may_use(a, &first[e], &a->t->cpus[c]);
+                cpus += used;
         }
+        return spinning > cpus ? asked_refuse(a, "/threads", "CPUs of the placement", cpus, spinning,
+                                              "wait spin needs each end of each thread on a CPU of its own")
+                               : 0;
 }
 
 int check_spin(struct asked *a, const struct run_placement *placement) {
@@ -50,9 +67,10 @@ int check_spin(struct asked *a, const struct run_placement *placement) {
                                       "of thread %" PRIu32 " on CPU %d",
                                       i, cpu);
         }
-        size_t ends, cpus;
-        count_bound(a, placement, &ends, &cpus);
-        return ends > cpus ? asked_refuse(a, "/threads", "CPUs of the placement", cpus, ends,
-                                          "wait spin needs each end of each thread on a CPU of its own")
-                           : 0;
+        /* When both ends together have room, and each by itself, all threads have: those of an end that are not bound
+         * may all go to the same CPUs. */
+        int x = check_room(a, placement->ends, END_COUNT);
+        for (unsigned e = 0; x == 0 && e < END_COUNT; e++)
+                x = check_room(a, &placement->ends[e], 1);
+        return x;
 }
