@@ -113,7 +113,7 @@ const { plotData } = await import('/assets/plots.js');
         ),
         (
             "studyPlots([{ ...row('two-copy', 1, 1, 2, 1), counted_by: 'client' }]).map((plot) => plot.note ?? null)",
-            [None, None, "Counted at the client.", "Counted at the client."],
+            ["", "", "Counted at the client.", "Counted at the client."],
         ),
         # each against two-copy of its own size and threads, whatever else a mode brings with it
         (
@@ -155,6 +155,29 @@ const { plotData } = await import('/assets/plots.js');
             " row('one-copy', 1, 1, 1, 8, 8)];"
             " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one.median) })()",
             [1, 0.5, 0.25],
+        ),
+        # a round trip's figures are others than a stream's, and not in one plot with them
+        (
+            "(() => { const of = (workload, one) => ({ ...one, point: { workload, ...one.point } });"
+            " const rows = ['stream', 'pingpong'].flatMap((workload) => ['two-copy', 'one-copy'].map((mode) =>"
+            " of(workload, row(mode, 1, 1, 4, 8))));"
+            " return studyPlots(rows).map((plot) => plotData(rows, plot).series.map((one) => one.label)) })()",
+            [["two-copy", "one-copy"], [], [], ["two-copy", "one-copy"]],
+        ),
+        (
+            "(() => { const of = (workload, one) => ({ ...one, point: { workload, ...one.point } });"
+            " const rows = ['stream', 'pingpong'].flatMap((workload) => ['two-copy', 'one-copy'].map((mode) =>"
+            " of(workload, row(mode, 1, 1, 4, 8))));"
+            " return studyPlots(rows).map((plot) => plot.note) })()",
+            ["Of workload stream only."] * 4,
+        ),
+        # streams of one mode are no study: the round trips are
+        (
+            "(() => { const of = (workload, one) => ({ ...one, point: { workload, ...one.point } });"
+            " const rows = [of('stream', row('two-copy', 1, 1, 4, 8)), of('pingpong', row('two-copy', 1, 1, 4, 8)),"
+            " of('pingpong', row('one-copy', 1, 1, 4, 8))];"
+            " return plotData(rows, studyPlots(rows)[0]).series.map((one) => one.label) })()",
+            ["two-copy", "one-copy"],
         ),
         # a point that was not measured yet says nothing about the machine
         (

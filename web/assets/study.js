@@ -18,6 +18,22 @@ const distinct = (rows, field) =>
 /** Whether a table of results is such a study. */
 export const isStudy = (rows) => new Set(rows.map((row) => row.point.copy_mode).filter(Boolean)).size > 1;
 
+/**
+ * The rows of such a table that are one study: a round trip moves data both ways and its time is another figure than a
+ * stream's, so of several workloads one is taken, streams if those have copy modes to compare.
+ */
+export function studied(rows) {
+    const workloads = [...new Set(rows.map((row) => row.point.workload))];
+    if (workloads.length < 2) return rows;
+    const of = (workload) => rows.filter((row) => row.point.workload === workload);
+    return ['stream', ...workloads].map(of).find(isStudy) ?? rows;
+}
+
+/* What is left out of a study, in words. */
+function selection(rows, taken) {
+    return taken.length < rows.length ? `Of workload ${taken[0].point.workload} only.` : '';
+}
+
 /* How many fields a message has follows from its mode, and tells no rows apart, unless it varies within a mode. */
 function ignored(rows) {
     const first = new Map();
@@ -72,11 +88,15 @@ export function relativeCost(rows, field) {
  * The four plots over the rows; `chosen` {threads, message_size}: the one that lines are drawn of, null for all.
  */
 export function studyPlots(rows, chosen = {}) {
-    const only = (field) => (row) => (chosen[field] ?? row.point[field]) === row.point[field];
-    const ignore = ignored(rows);
-    const bySize = { x: 'message_size', rows: only('threads'), ignore };
-    const byThreads = { x: 'threads', rows: only('message_size'), ignore };
-    const cost = costUnit(rows);
+    const taken = studied(rows);
+    const among = new Set(taken);
+    const only = (field) => (row) => among.has(row) && (chosen[field] ?? row.point[field]) === row.point[field];
+    const ignore = ignored(taken);
+    const left = selection(rows, taken);
+    const note = (...sentences) => sentences.filter(Boolean).join(' ');
+    const bySize = { x: 'message_size', rows: only('threads'), ignore, note: left };
+    const byThreads = { x: 'threads', rows: only('message_size'), ignore, note: left };
+    const cost = costUnit(taken);
     return [
         {
             ...bySize,
@@ -98,16 +118,16 @@ export function studyPlots(rows, chosen = {}) {
             format: integer,
             value: (row) => row.llc_misses,
             field: 'llc_misses',
-            note: countedBy(rows),
+            note: note(left, countedBy(taken)),
         },
         {
             ...bySize,
             title: `${cost.title} by size, two-copy = 1`,
             format: (value) => figure(value, 3),
-            value: relativeCost(rows, cost.field),
+            value: relativeCost(taken, cost.field),
             field: cost.field,
             log: false,
-            note: [cost.why, countedBy(rows)].filter(Boolean).join(' '),
+            note: note(left, cost.why, countedBy(taken)),
         },
     ];
 }
@@ -141,8 +161,9 @@ export class Study {
         const study = isStudy(rows);
         this.element.hidden = !study;
         if (study) {
-            this.#offer('threads', distinct(rows, 'threads'), (n) => `${n} ${n === 1 ? 'thread' : 'threads'}`);
-            this.#offer('message_size', distinct(rows, 'message_size'), (bytes) => size(bytes));
+            const taken = studied(rows);
+            this.#offer('threads', distinct(taken, 'threads'), (n) => `${n} ${n === 1 ? 'thread' : 'threads'}`);
+            this.#offer('message_size', distinct(taken, 'message_size'), (bytes) => size(bytes));
         }
         this.#draw();
     }
