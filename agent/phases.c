@@ -112,6 +112,11 @@ static uint64_t share_of(const struct agent *a, uint32_t thread) {
         return a->setup.messages + (thread < a->setup.messages_over);
 }
 
+/* A cause that a workload knows of says more than which thread waits. */
+static int find_stuck(struct agent *a) {
+        return a->workload->stuck ? a->workload->stuck(a) : 0;
+}
+
 static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
         char target[40] = "";
         uint64_t at = worker_messages(w), wanted = share_of(a, w->index);
@@ -119,6 +124,9 @@ static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
                 at = wanted - (w->limit - at);
                 (void) snprintf(target, sizeof target, " of %" PRIu64, wanted);
         }
+        int r = find_stuck(a);
+        if (r < 0)
+                return r;
         return failure_set(&a->failure, ETIMEDOUT,
                            "stalled: thread %" PRIu32 " has moved no message for %" PRIu64 " ms (it is at %" PRIu64
                            "%s, in state %c)",
@@ -180,6 +188,9 @@ static bool is_too_late(const struct agent *a, uint64_t since_ns) {
 
 /* Which end is to blame is not known here: only that this one's thread is still in its message. */
 static int unfinished(struct agent *a, const struct worker *w, uint64_t since_ns) {
+        int r = find_stuck(a);
+        if (r < 0)
+                return r;
         return failure_set(&a->failure, ETIMEDOUT,
                            "thread %" PRIu32 " did not finish its message within %" PRIu64 " ms (it is in state %c)",
                            w->index, (util_now_ns() - since_ns) / NSEC_PER_MSEC, state_of(w));

@@ -330,6 +330,20 @@ static int switch_missing(struct agent *a) {
         return await_fallen(a->workers[0].channel, &a->failure) ? -EPIPE : 0;
 }
 
+/* Its pipes are open, so that nobody's read or write tells. */
+static int switch_stuck(struct agent *a) {
+        const struct circle *circle = a->workers[0].channel;
+        for (uint32_t i = 0; i < circle->n - 1; i++) {
+                siginfo_t info = {.si_pid = 0};
+                id_t pid = (id_t) circle->members[i].pid;
+                if (waitid(P_PID, pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
+                        return failure_set(&a->failure, ETIMEDOUT,
+                                           "process %" PRIu32 " of %" PRIu32 " was stopped by signal %d", i + 2,
+                                           circle->n, info.si_status);
+        }
+        return 0;
+}
+
 static int switch_pages(const struct agent *a, struct page_list *list) {
         const struct circle *circle = a->workers[0].channel;
         int r = page_list_add(list, "buffer", 0, circle->set, circle->set_bytes);
@@ -356,5 +370,6 @@ const struct workload_ops workload_context_switch = {
         .members = switch_members,
         .pages = switch_pages,
         .missing = switch_missing,
+        .stuck = switch_stuck,
         .effective = switch_effective,
 };

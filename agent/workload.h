@@ -32,6 +32,9 @@ struct workload_ops {
         /* Leader: a member was found without memory. Waits until it has ended and says how: negative errno with
          * a->failure; 0 where all live. NULL without members. */
         int (*missing)(struct agent *a);
+        /* Leader: nothing moves any more. Says which member is stopped: negative errno with a->failure; 0 where none
+         * is. NULL without members. */
+        int (*stuck)(struct agent *a);
         /* Members of the `effective` object, as a transport's. May be NULL. */
         void (*effective)(const struct agent *a, struct json_writer *w);
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The circle of processes as the leader sees it: what it says of members that live, and of one that has ended. */
+/* The circle of processes as the leader sees it: what it says of members that live, and of one that has ended or is
+ * stopped. */
 
 #include "agent/agent.h"
 #include "agent/proof.h"
@@ -80,8 +81,28 @@ static void test_a_member_that_ended_is_named_and_not_its_pages(void) {
         }
 }
 
+/* Who is stopped has ended nothing: the circle only stands still, as it does for reasons of its own. */
+static void test_a_member_that_is_stopped_is_named(void) {
+        for (uint32_t k = 0; k < PROCESSES - 1; k++) {
+                struct agent a;
+                siginfo_t info;
+                circle_begin(&a);
+                CHECK_INT(workload_context_switch.stuck(&a), 0);
+                CHECK_STRING(a.failure.detail, "");
+                CHECK_INT(kill(member_of(&a, k), SIGSTOP), 0);
+                CHECK_INT(waitid(P_PID, (id_t) member_of(&a, k), &info, WSTOPPED | WNOWAIT), 0);
+                CHECK_INT(workload_context_switch.stuck(&a), -ETIMEDOUT);
+                char expected[64];
+                (void) snprintf(expected, sizeof expected, "process %u of %u was stopped by signal 19", k + 2,
+                                PROCESSES);
+                CHECK_STRING(a.failure.detail, expected);
+                circle_end(&a);
+        }
+}
+
 int main(void) {
         RUN(test_members_that_live_are_in_the_proof);
         RUN(test_a_member_that_ended_is_named_and_not_its_pages);
+        RUN(test_a_member_that_is_stopped_is_named);
         return check_end();
 }
