@@ -47,13 +47,14 @@ struct agent {
         uint32_t busy;       /* workers not at rest; atomic */
         sem_t workers_ready; /* posted once the threads can be started */
 
-        const char *phase;         /* of the alive messages; NULL before the start */
-        uint64_t spoke_ns;         /* when the daemon last heard of us */
-        bool peer_done;            /* nothing more is expected of the other agent: it may go */
-        uint64_t clock_cost_ns;    /* of one reading of the clock; 0: not measured here */
-        struct page_list pages;    /* the leader's: what the proof looks at */
-        struct counters *counters; /* the leader's: opened when the workers are ready */
-        int uncounted;             /* negative errno: the daemon gave no answer on counters; no more is asked */
+        const char *phase;                     /* of the alive messages; NULL before the start */
+        uint64_t spoke_ns;                     /* when the daemon last heard of us */
+        bool peer_done;                        /* nothing more is expected of the other agent: it may go */
+        uint64_t clock_cost_ns;                /* of one reading of the clock; 0: not measured here */
+        struct page_list pages;                /* the leader's: what the proof looks at */
+        struct counters *counters;             /* the leader's: opened when the workers are ready */
+        struct kernel_threads *kernel_threads; /* the leader's; NULL before the first look, and where there are none */
+        int uncounted; /* negative errno: the daemon gave no answer on counters; no more is asked */
         struct window window;
         struct failure failure; /* the leader's */
 };

@@ -8,6 +8,7 @@
 #include "agent/leader.h"
 
 #include "agent/descriptor.h"
+#include "agent/kernel-threads.h"
 #include "agent/pace.h"
 #include "agent/peer.h"
 #include "agent/phases.h"
@@ -373,6 +374,7 @@ void *leader_main(void *userdata) {
                 give_up(a);
         tidy(a);
         counters_free(a->counters);
+        a->kernel_threads = kernel_threads_free(a->kernel_threads);
         page_list_deinit(&a->pages);
         workers_quit(a);
         return NULL;

@@ -37,7 +37,7 @@ struct stack_range {
 struct thread_proof {
         struct cpumask affinity;
         struct cpumask seen;   /* CPUs that the thread found itself on */
-        struct cpumask looked; /* CPUs that the leader saw it on; the leader's to write */
+        struct cpumask looked; /* CPUs that the leader saw it, or its rings' threads, on; the leader's to write */
         unsigned cpu, node;    /* at the last look */
         int policy_error;      /* errno of get_mempolicy, 0 = the two below hold */
         enum memory_policy policy;

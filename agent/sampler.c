@@ -10,6 +10,7 @@
 #include "agent/sampler.h"
 
 #include "agent/agent.h"
+#include "agent/kernel-threads.h"
 #include "agent/leader.h"
 #include "schema/histogram.h"
 #include "schema/util.h"
@@ -84,7 +85,7 @@ static uint64_t snapshot(struct sampler *s, uint64_t at_ns) {
 }
 
 static int read_counters(struct sampler *s, struct counters_reading *ret) {
-        int r = 0;
+        int r = kernel_threads_look(s->agent);
         for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++)
                 r = counters_read(s->agent->counters, i, &ret[i]);
         return r;

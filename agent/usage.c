@@ -9,6 +9,7 @@
 #include "agent/usage.h"
 
 #include "agent/agent.h"
+#include "agent/kernel-threads.h"
 #include "agent/phases.h"
 #include "agent/procfs.h"
 #include "agent/tcp.h"
@@ -72,22 +73,21 @@ static int add_scheduling(struct usage *u, pid_t tid, char *text, size_t size) {
         return r < 0 ? r : add_switches(u, text, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches");
 }
 
-/* The clock by thread id, as libc makes it too (man 3 pthread_getcpuclockid): libc's own note of the main thread's id
- * is another process's where the agent was cloned. */
-static clockid_t cpu_clock_of(pid_t tid) {
-        return (clockid_t) ((~(unsigned) tid << 3) | 6u);
-}
-
-static int add_cpu_time(struct usage *u, pid_t tid) {
-        clockid_t clock = cpu_clock_of(tid);
-        struct timespec ts;
-        if (clock_gettime(clock, &ts) < 0)
-                return -errno;
-        u->cpu_ns += (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+/* With that of the threads that the kernel has for its rings. */
+static int add_cpu_time(struct usage *u, const struct agent *a, uint32_t thread) {
+        struct kernel_time others = kernel_threads_time(a, thread);
+        uint64_t own_ns;
+        int r = kernel_threads_clock(a->workers[thread].tid, &own_ns);
+        if (r < 0)
+                return r;
+        u->cpu_ns += own_ns + others.cpu_ns;
+        u->user_ticks += others.user_ticks;
+        u->system_ticks += others.system_ticks;
         return 0;
 }
 
-static int add_worker(struct usage *u, const struct worker *w) {
+static int add_worker(struct usage *u, const struct agent *a, uint32_t thread) {
+        const struct worker *w = &a->workers[thread];
         char text[8192];
         u->partial_sends += load(&w->partial_sends);
         u->partial_receives += load(&w->partial_receives);
@@ -97,7 +97,7 @@ static int add_worker(struct usage *u, const struct worker *w) {
         u->zerocopy_completions += load(&w->zerocopy_completions);
         u->zerocopy_copied += load(&w->zerocopy_copied);
         u->enobufs += load(&w->enobufs);
-        int r = add_cpu_time(u, w->tid);
+        int r = add_cpu_time(u, a, thread);
         if (r == 0)
                 r = procfs_read_task(w->tid, "stat", text, sizeof text);
         if (r == 0)
@@ -125,7 +125,7 @@ static bool waits_for_whole(const struct agent *a, const struct worker *w) {
 
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
         struct usage u = {.zerocopy = is_notified(a), .parts_unseen = waits_for_whole(a, &a->workers[thread])};
-        int r = add_worker(&u, &a->workers[thread]);
+        int r = add_worker(&u, a, thread);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", thread,
                                    strerrordesc_np(-r));

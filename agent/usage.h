@@ -5,7 +5,8 @@
 /*
  * What a worker did and cost, beside its messages: parts, interruptions, context switches, faults, CPU time,
  * migrations. These are the kernel's own accounts, kept for every thread anyway and read from outside, so that the loop
- * is not disturbed; the perf events of the same names would count the same, at a price (schema/perf.h).
+ * is not disturbed; the perf events of the same names would count the same, at a price (schema/perf.h). CPU time is
+ * with that of the kernel's threads for the worker's rings (kernel-threads.h); all else is the worker's alone.
  *
  * Source: man 5 proc (task/TID/stat, status, sched), man 3 pthread_getcpuclockid.
  */
@@ -29,7 +30,8 @@ struct usage {
         bool parts_unseen;    /* the engine completes a message by itself, and does not tell in how many parts */
 };
 
-/* The counters of a worker since its thread began. 0; negative errno with a->failure. */
+/* The counters of a worker since its thread began, with its rings' threads as kernel_threads_look() saw them last. 0;
+ * negative errno with a->failure. */
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
 /* *into += later - earlier. */
 void usage_add(struct usage *into, const struct usage *later, const struct usage *earlier);

@@ -4,6 +4,7 @@
  * lay between, which come to the window's totals. */
 
 #include "agent/agent.h"
+#include "agent/kernel-threads.h"
 #include "agent/sampler.h"
 #include "schema/histogram.h"
 #include "schema/util.h"
@@ -235,6 +236,18 @@ static void a_thread_that_is_gone_fails_the_run(void) {
         sampler_free(NULL);
 }
 
+/* Each reading of the counters begins with it: what they use is in the counters (kernel-threads.h). */
+static void kernels_threads_are_looked_for(void) {
+        FIXTURE f;
+        CHECK(fixture_open(&f, false));
+        agent.setup.point.engine = ENGINE_IO_URING;
+        int r = sampler_open(f.sampler, 0);
+        bool looked = agent.kernel_threads;
+        agent.kernel_threads = kernel_threads_free(agent.kernel_threads);
+        CHECK_INT(r, 0);
+        CHECK(looked);
+}
+
 int main(void) {
         RUN(samples_come_to_the_window);
         RUN(intervals_are_as_given);
@@ -242,5 +255,6 @@ int main(void) {
         RUN(a_window_can_be_opened_again);
         RUN(without_samples_the_totals_are_there);
         RUN(a_thread_that_is_gone_fails_the_run);
+        RUN(kernels_threads_are_looked_for);
         return check_end();
 }
