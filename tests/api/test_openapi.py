@@ -77,3 +77,37 @@ def test_the_spec_is_the_schema(openapi):
         assert not validator.is_valid(bad), bad
     original = json.loads((SOURCE / "schema/experiment.schema.json").read_text())
     assert openapi["components"]["schemas"]["ExperimentSpec"]["properties"].keys() == original["properties"].keys()
+
+
+def names(value):
+    """Members, and beside a null its reason, which goes without saying; a hardware's count by mode too."""
+    return {re.sub("_(user|kernel|reason)$", "", name) for name in value}
+
+
+def test_what_agents_say_is_described(openapi, unix):
+    """Each setting that an agent found in force, and each count, has words and a unit."""
+    schemas = openapi["components"]["schemas"]
+    settings = schemas["AgentEffective"]["properties"].keys() | schemas["Effective"]["properties"].keys()
+    counters = schemas["Counters"]["properties"].keys()
+    transports = unix.get("/transports")["items"]
+    short = {"messages": 200, "warmup_seconds": 0, "message_size": 4096}
+    specs = [
+        short | {"transport": [one["name"] for one in transports if one["available"]], "workload": "pingpong"},
+        short | {"transport": "tcp", "rate": 10000},
+        short | {"workload": ["syscall", "context-switch"]},
+    ]
+    specs[2].pop("message_size")
+    engines = next(one["engines"] for one in transports if one["name"] == "tcp")
+    for engine in (name for name, facts in engines.items() if facts["available"]):
+        modes = ["two-copy", "zero-copy"] if engine == "syscall" or engines[engine]["zero_copy"] else "two-copy"
+        specs.append(short | {"transport": "tcp", "engine": engine, "copy_mode": modes})
+    for spec in specs:
+        experiment = unix.wait_final(unix.post(spec)["id"], 120)
+        assert experiment["state"] == "done", experiment
+        for run in unix.items(f"/experiments/{experiment['id']}/runs"):
+            for agent in run["agents"]:
+                assert names(agent["effective"]) <= settings, run["point"]
+                for key in ("io_uring", "io_uring_zero_copy"):
+                    assert names(agent["effective"].get(key, {})) <= schemas["Uring"]["properties"].keys()
+            for counted in run["result"]["counters"].values():
+                assert names(counted) <= counters, run["point"]
