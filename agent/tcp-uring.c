@@ -77,7 +77,7 @@ static int attach(struct worker *w) {
         if (r == 0 && !c->multishot && (receives || !c->zerocopy))
                 r = uring_attach(w, "send, sendmsg and recv take no registered buffer");
         if (r == 0 && c->zerocopy)
-                r = uring_zerocopy_new(w, c->zerocopy, &c->uring);
+                r = uring_zerocopy_new(w, c->zerocopy, receives ? END_COUNT : 1, &c->uring);
         return r;
 }
 
@@ -91,6 +91,17 @@ static void detach(struct worker *w) {
         tcp_detach(w);
 }
 
+/* The first whose pool is not registered, as not all of them are then; else the first of all. */
+static const struct uring_zerocopy *least_registered(const struct agent *a) {
+        const struct tcp_channel *first = a->workers[0].channel;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                const struct tcp_channel *c = a->workers[i].channel;
+                if (!uring_zerocopy_registered(c->uring))
+                        return c->uring;
+        }
+        return first->uring;
+}
+
 /* Who receives, too, has a ring for that beside the one that sends without copying. */
 static void effective(const struct agent *a, struct json_writer *w) {
         const struct worker *first = &a->workers[0];
@@ -100,7 +111,7 @@ static void effective(const struct agent *a, struct json_writer *w) {
         if (c->multishot)
                 tcp_multishot_effective(c->multishot, w);
         if (c->uring)
-                uring_zerocopy_effective(c->uring, first->engine ? "io_uring_zero_copy" : "io_uring", w);
+                uring_zerocopy_effective(least_registered(a), first->engine ? "io_uring_zero_copy" : "io_uring", w);
 }
 
 static int pages(const struct agent *a, struct page_list *list) {

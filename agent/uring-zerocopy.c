@@ -11,9 +11,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef IORING_SEND_ZC_REPORT_USAGE /* since liburing 2.4 */
 #define IORING_SEND_ZC_REPORT_USAGE (1U << 3)
@@ -23,6 +28,11 @@
 #define COMPLETIONS 256u
 #define LOOK_NS (100 * NSEC_PER_MSEC) /* how often a worker that waits looks at its limit */
 #define SETTLE_NS NSEC_PER_SEC
+#define ENROLL_NS NSEC_PER_SEC
+#define ENROLL_AGAIN_MS 1
+/* Of a connection, at both its ends together, at most; newer kernels count them, too. A ring takes two, and a third for
+ * its completions here, or for its buffers in tcp-multishot.c. */
+#define RING_PAGES 10u
 
 struct uring_zerocopy {
         struct io_uring ring;
@@ -31,10 +41,7 @@ struct uring_zerocopy {
         uint8_t sqe_flags;
         int files_error; /* why the descriptor is not registered */
         struct uring_setup setup;
-        bool gathers;       /* messages have several fields */
-        bool fixed;         /* the messages are registered, in the pool's order */
-        bool fixed_vectors; /* and the kernel takes them in several pieces, as far as is known */
-        int fixed_error;    /* why they are not registered */
+        const char *unfixed; /* NULL: the messages are registered, in the pool's order; else why not, static */
 };
 
 static bool has_sendmsg_zc(struct io_uring *ring) {
@@ -44,13 +51,46 @@ static bool has_sendmsg_zc(struct io_uring *ring) {
         return has;
 }
 
-static void enroll(struct uring_zerocopy *u, const struct zerocopy *z) {
+/* To whom the limit does not apply. */
+static bool may_lock_memory(void) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+        return syscall(SYS_capget, &header, data) == 0 &&
+               (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK));
+}
+
+/* Whether RLIMIT_MEMLOCK, which is for all of the user's threads together, has room for their pools, for a message that
+ * each of them sends, and for the rings. Each comes to the same answer: were some pools registered and others not, the
+ * former would keep for good what the latter's sends have to wait for. */
+static bool pools_fit(const struct worker *w, const struct zerocopy *z, unsigned ends) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), pages = w->size / page + 2;
+        struct rlimit memlock = {};
+        if (may_lock_memory())
+                return true;
+        for (uint32_t i = 0; i < z->n; i++)
+                pages += (z->messages[i]->length + page - 1) / page;
+        return getrlimit(RLIMIT_MEMLOCK, &memlock) == 0 &&
+               (ends * pages + RING_PAGES) * page * w->agent->n_workers <= memlock.rlim_cur; /* or RLIM_INFINITY */
+}
+
+/* NULL, or why the pool is not registered. The kernel gives back what a process held a while after its end: of agents
+ * of a run before there may be some left. */
+static const char *enroll_pool(const struct worker *w, struct uring_zerocopy *u, const struct zerocopy *z,
+                               unsigned ends) {
+        static const char too_small[] = "RLIMIT_MEMLOCK is too small for the pool";
         struct iovec all[SPEC_POOL_MESSAGES_MAX];
+        uint64_t deadline_ns = util_now_ns() + ENROLL_NS;
+        int r;
+        if (!pools_fit(w, z, ends))
+                return too_small;
         for (uint32_t i = 0; i < z->n; i++)
                 all[i] = (struct iovec){.iov_base = z->messages[i]->memory, .iov_len = z->messages[i]->length};
-        u->fixed_error = -io_uring_register_buffers(&u->ring, all, z->n);
-        u->fixed = u->fixed_vectors = u->fixed_error == 0;
-        u->gathers = z->messages[0]->n > 1;
+        while ((r = io_uring_register_buffers(&u->ring, all, z->n)) == -ENOMEM && util_now_ns() < deadline_ns)
+                (void) poll(NULL, 0, ENROLL_AGAIN_MS);
+        return r == 0 ? NULL : r == -ENOMEM ? too_small : strerrordesc_np(-r);
+}
+
+static void enroll_file(struct uring_zerocopy *u) {
         u->files_error = -io_uring_register_files(&u->ring, &u->fd, 1);
         if (u->files_error == 0) {
                 u->fd = 0;
@@ -60,7 +100,7 @@ static void enroll(struct uring_zerocopy *u, const struct zerocopy *z) {
 
 static void settle(struct worker *w);
 
-int uring_zerocopy_new(struct worker *w, struct zerocopy *z, struct uring_zerocopy **ret) {
+int uring_zerocopy_new(struct worker *w, struct zerocopy *z, unsigned ends, struct uring_zerocopy **ret) {
         struct uring_zerocopy *u = calloc(1, sizeof *u);
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
@@ -76,7 +116,8 @@ int uring_zerocopy_new(struct worker *w, struct zerocopy *z, struct uring_zeroco
                                    "needs it");
         }
         u->fd = w->send_fd;
-        enroll(u, z);
+        enroll_file(u);
+        u->unfixed = enroll_pool(w, u, z, ends);
         u->pool = z;
         w->to_settle = u;
         w->settle = settle;
@@ -141,7 +182,7 @@ static int send_once(struct worker *w, struct uring_zerocopy *u, struct zerocopy
         sqe->ioprio |= IORING_SEND_ZC_REPORT_USAGE;
         sqe->flags |= u->sqe_flags;
         sqe->user_data = z->current;
-        if (one ? u->fixed : u->fixed_vectors) {
+        if (!u->unfixed) {
                 sqe->ioprio |= IORING_RECVSEND_FIXED_BUF;
                 sqe->buf_index = (uint16_t) z->current;
         }
@@ -153,9 +194,11 @@ ssize_t uring_zerocopy_send(struct worker *w, struct uring_zerocopy *u, struct z
         struct msghdr m = {.msg_iov = rest};
         m.msg_iovlen = fields_after(z->messages[z->current], sent, rest);
         int n = send_once(w, u, z, &m, flags);
-        if (n == -EINVAL && m.msg_iovlen > 1 && u->fixed_vectors) { /* a kernel that takes them in one piece only */
-                u->fixed_vectors = false;
-                n = send_once(w, u, z, &m, flags);
+        if (n == -EINVAL && m.msg_iovlen > 1 && !u->unfixed) {
+                u->unfixed = "this kernel sends registered memory in one piece only";
+                n = io_uring_unregister_buffers(&u->ring); /* what it holds the sends need */
+                if (n == 0)
+                        n = send_once(w, u, z, &m, flags);
         }
         if (n >= 0)
                 return n;
@@ -236,11 +279,11 @@ int uring_zerocopy_fd(const struct uring_zerocopy *u) {
         return u->ring.ring_fd;
 }
 
+bool uring_zerocopy_registered(const struct uring_zerocopy *u) {
+        return !u->unfixed;
+}
+
 void uring_zerocopy_effective(const struct uring_zerocopy *u, const char *key, struct json_writer *w) {
-        struct uring_facts facts = {.setup = u->setup, .files_error = u->files_error};
-        if (u->gathers ? !u->fixed_vectors : !u->fixed)
-                facts.buffers_reason = u->fixed ? "this kernel sends registered memory in one piece only"
-                                       : u->fixed_error == ENOMEM ? "RLIMIT_MEMLOCK is too small for the pool"
-                                                                  : strerrordesc_np(u->fixed_error);
+        struct uring_facts facts = {.setup = u->setup, .files_error = u->files_error, .buffers_reason = u->unfixed};
         uring_put(w, key, &facts);
 }

@@ -4,13 +4,14 @@
 
 /*
  * Messages that io_uring sends without copying them, from a pool as in zerocopy.h: by sendmsg_zc what lies in several
- * fields, by send_zc what lies, or is left, in one. The ring is one of its
- * own beside that of uring.h: a send gives two completions, the second of which, the notification that the kernel has
- * done with the bytes, comes at any time later and must not be taken for that of another operation. A send that fails
- * may have a notification too: IORING_CQE_F_MORE tells.
+ * fields, by send_zc what lies, or is left, in one. The ring is one of its own beside that of uring.h: a send gives two
+ * completions, the second of which, the notification that the kernel has done with the bytes, comes at any time later
+ * and must not be taken for that of another operation. A send that fails may have a notification too: IORING_CQE_F_MORE
+ * tells.
  *
- * The pool's messages are registered with the ring where RLIMIT_MEMLOCK allows; but a kernel takes registered memory in
- * several pieces only since 6.15. Else the pages are looked up for each send, and the report says why.
+ * The pool's messages are registered with the ring where RLIMIT_MEMLOCK has room for those of all threads; but a kernel
+ * takes registered memory in several pieces only since 6.15. Else the pages are looked up for each send, and the report
+ * says why.
  *
  * Source: man 3 io_uring_prep_sendmsg_zc, io_uring_prep_send_zc; Linux io_uring/net.c (io_sendmsg_zc),
  * io_uring/notif.c.
@@ -26,8 +27,9 @@
 struct json_writer;
 struct uring_zerocopy;
 
-/* In the worker's thread, for sends to w->send_fd; the pool must outlive it. 0; negative errno with w->failure. */
-int uring_zerocopy_new(struct worker *w, struct zerocopy *z, struct uring_zerocopy **ret);
+/* In the worker's thread, for sends to w->send_fd; the pool must outlive it. ends: how many of the two agents send so.
+ * 0; negative errno with w->failure. */
+int uring_zerocopy_new(struct worker *w, struct zerocopy *z, unsigned ends, struct uring_zerocopy **ret);
 struct uring_zerocopy *uring_zerocopy_free(struct uring_zerocopy *u);
 
 /* As sendmsg(2) or send(2), what lies behind the first `sent` bytes of the current message. Counts what was notified
@@ -40,6 +42,7 @@ int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct ze
 
 /* Can be polled for notifications. */
 int uring_zerocopy_fd(const struct uring_zerocopy *u);
+bool uring_zerocopy_registered(const struct uring_zerocopy *u);
 /* As uring_put(); the buffers are the pool's messages. */
 void uring_zerocopy_effective(const struct uring_zerocopy *u, const char *key, struct json_writer *w);
 

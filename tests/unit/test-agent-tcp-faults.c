@@ -541,6 +541,39 @@ static int few_pages(void) {
         return 0;
 }
 
+/* Pools of short messages, of which some threads' would fill the limit before the others have sent a thing: they are
+ * registered where those of all threads fit, at both ends where both send, and else by none. */
+static int many_pools(void) {
+        static const struct {
+                enum workload workload;
+                uint32_t threads;
+                const char *told;
+        } cases[] = {
+                {WORKLOAD_STREAM, 2, "\"registered_buffers\":true"},
+                {WORKLOAD_STREAM, 20, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK"},
+                {WORKLOAD_PINGPONG, 2, "\"registered_buffers\":true"},
+                {WORKLOAD_PINGPONG, 8, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK"},
+        };
+        int fault = 0;
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct driver d;
+                struct driver_spec s = fault_spec(ENGINE_IO_URING, COPY_ZERO);
+                s.point.workload = cases[i].workload;
+                s.point.threads = cases[i].threads;
+                s.point.message_size = 1000;
+                s.point.fields = 1; /* which every kernel that sends so takes from registered memory */
+                int r = driver_run(&d, &s);
+                const char *told = d.ends[END_FIRST].report.effective;
+                if (r < 0 || !told || !strstr(told, cases[i].told)) {
+                        fprintf(stderr, "%s, %" PRIu32 " threads: %s; %s\n", workload_name(s.point.workload),
+                                s.point.threads, d.trouble, told ? told : "no report");
+                        fault = 1;
+                }
+                driver_deinit(&d);
+        }
+        return fault;
+}
+
 /* Not enough for a message. */
 static int no_pages(void) {
         for (size_t e = 0; e < ELEMENTS(engines); e++) {
@@ -573,7 +606,7 @@ static void test_no_buffers(void) {
 }
 
 static void test_pages_that_sends_pin(void) {
-        static int (*const cases[])(void) = {few_pages, no_pages};
+        static int (*const cases[])(void) = {few_pages, many_pools, no_pages};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 int code = in_child(lower_memlock, cases[i]);
                 if (code == 77)
