@@ -343,6 +343,13 @@ int tcp_connect_all(struct agent *a, struct tcp *t) {
         return a->end == END_FIRST ? open_server(a, t, deadline_ns) : open_client(a, t, deadline_ns);
 }
 
+static void put_unknown(struct json_writer *w, const char *name, const char *reason) {
+        char key[48];
+        json_member_null(w, name);
+        (void) snprintf(key, sizeof key, "%s_reason", name);
+        json_member_string(w, key, reason);
+}
+
 /* A socket option of all connections: the least, and the most where they differ. */
 static void put_option(const struct agent *a, struct json_writer *w, int level, int option, const char *name) {
         int least = 0, most = 0;
@@ -351,9 +358,7 @@ static void put_option(const struct agent *a, struct json_writer *w, int level, 
                 int value = 0;
                 socklen_t length = sizeof value;
                 if (getsockopt(a->workers[i].send_fd, level, option, &value, &length) < 0) {
-                        json_member_null(w, name);
-                        (void) snprintf(key, sizeof key, "%s_reason", name);
-                        json_member_string(w, key, strerrordesc_np(errno));
+                        put_unknown(w, name, strerrordesc_np(errno));
                         return;
                 }
                 least = i == 0 || value < least ? value : least;
@@ -365,15 +370,25 @@ static void put_option(const struct agent *a, struct json_writer *w, int level, 
                 json_member_i64(w, key, most);
 }
 
+static const char differ[] = "the connections differ in it";
+
 static void put_congestion(const struct agent *a, struct json_writer *w) {
-        char name[SPEC_CONGESTION_MAX + 1] = "";
-        socklen_t length = sizeof name - 1;
-        if (getsockopt(a->workers[0].send_fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0) {
-                json_member_string(w, "congestion", name);
-                return;
+        char first[SPEC_CONGESTION_MAX + 1] = "";
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                char name[sizeof first] = "";
+                socklen_t length = sizeof name - 1;
+                if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) < 0) {
+                        put_unknown(w, "congestion", strerrordesc_np(errno));
+                        return;
+                }
+                if (i == 0)
+                        memcpy(first, name, sizeof first);
+                if (strcmp(name, first) != 0) {
+                        put_unknown(w, "congestion", differ);
+                        return;
+                }
         }
-        json_member_null(w, "congestion");
-        json_member_string(w, "congestion_reason", strerrordesc_np(errno));
+        json_member_string(w, "congestion", first);
 }
 
 static void put_retransmits(const struct agent *a, struct json_writer *w) {
@@ -382,8 +397,7 @@ static void put_retransmits(const struct agent *a, struct json_writer *w) {
                 struct tcp_info info = {};
                 socklen_t length = sizeof info;
                 if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0) {
-                        json_member_null(w, "retransmits");
-                        json_member_string(w, "retransmits_reason", strerrordesc_np(errno));
+                        put_unknown(w, "retransmits", strerrordesc_np(errno));
                         return;
                 }
                 sum += info.tcpi_total_retrans;
@@ -392,14 +406,21 @@ static void put_retransmits(const struct agent *a, struct json_writer *w) {
 }
 
 static void put_nodelay(const struct agent *a, struct json_writer *w) {
-        int on = 0;
-        socklen_t length = sizeof on;
-        if (getsockopt(a->workers[0].send_fd, IPPROTO_TCP, TCP_NODELAY, &on, &length) == 0) {
-                json_member_bool(w, "nodelay", on != 0);
-                return;
+        bool all_on = true, all_off = true;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                int on = 0;
+                socklen_t length = sizeof on;
+                if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_NODELAY, &on, &length) < 0) {
+                        put_unknown(w, "nodelay", strerrordesc_np(errno));
+                        return;
+                }
+                all_on = all_on && on;
+                all_off = all_off && !on;
         }
-        json_member_null(w, "nodelay");
-        json_member_string(w, "nodelay_reason", strerrordesc_np(errno));
+        if (all_on || all_off)
+                json_member_bool(w, "nodelay", all_on);
+        else
+                put_unknown(w, "nodelay", differ);
 }
 
 void tcp_sockets_effective(const struct agent *a, struct json_writer *w) {
