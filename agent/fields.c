@@ -13,24 +13,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LINE 64u
-
-/* From the start of one field to that of the next: whole cache lines or pages, with a line between them at least. */
-static size_t stride_of(size_t size, unsigned n) {
-        size_t longest = (size + n - 1) / n, page = (size_t) sysconf(_SC_PAGESIZE);
-        size_t unit = longest >= page / 2 ? page : LINE;
-        return (longest + LINE + unit - 1) / unit * unit;
-}
-
 int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
         if (size == 0 || n == 0 || n > SPEC_FIELDS_MAX)
                 return -EINVAL;
         if (n > size)
                 n = (unsigned) size;
-        _cleanup_free_ struct fields *f = aligned_alloc(LINE, (sizeof *f + LINE - 1) / LINE * LINE);
+        _cleanup_free_ struct fields *f = aligned_alloc(SPEC_LINE, (sizeof *f + SPEC_LINE - 1) / SPEC_LINE * SPEC_LINE);
         if (!f)
                 return -ENOMEM;
-        size_t stride = stride_of(size, n);
+        size_t stride = point_field_stride(size, n, (uint64_t) sysconf(_SC_PAGESIZE));
         *f = (struct fields){.n = n, .length = n * stride};
         int r = buffer_map(w, f->length, &f->memory);
         if (r < 0)

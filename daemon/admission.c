@@ -139,9 +139,9 @@ static uint64_t sent_bytes(const struct asked *a) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), message = (a->p->message_size + page - 1) / page * page;
         uint64_t pipe = a->spec->options.pipe_size ? round_pipe_size(a->spec->options.pipe_size) : 16 * page;
         if (a->p->transport == TRANSPORT_TCP)
-                return point_sent_messages(a->p) * a->p->message_size;
+                return point_sent_bytes(a->p, page);
         if (a->p->copy_mode == COPY_ONE)
-                return message;
+                return point_field_bytes(a->p, page);
         return a->p->copy_mode == COPY_ZERO && is_pipe(a->p) ? pipe + 2 * message : 0;
 }
 

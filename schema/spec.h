@@ -206,13 +206,30 @@ static inline uint32_t point_pool_messages(uint64_t message_size) {
         return n < 2 ? 2 : n > SPEC_POOL_MESSAGES_MAX ? SPEC_POOL_MESSAGES_MAX : (uint32_t) n;
 }
 
-/* Messages that a thread of an end that sends over tcp holds beside its buffer: the fields, and what they are packed
- * into where the buffer is needed for receiving. */
-static inline uint32_t point_sent_messages(const struct point *p) {
+/* From the start of one field of a message to that of the next (agent/fields.h): whole cache lines, or pages for a
+ * field of half a one at least, with a line between them. There are as many fields as bytes at
+ * most. */
+#define SPEC_LINE 64u
+static inline uint64_t point_field_stride(uint64_t message_size, uint32_t fields, uint64_t page) {
+        uint64_t longest = (message_size + fields - 1) / fields, unit = longest >= page / 2 ? page : SPEC_LINE;
+        return (longest + SPEC_LINE + unit - 1) / unit * unit;
+}
+
+/* All of a message's, in whole pages; 0 where it has none. */
+static inline uint64_t point_field_bytes(const struct point *p, uint64_t page) {
+        uint32_t n = p->fields < p->message_size ? p->fields : (uint32_t) p->message_size;
+        uint64_t bytes = n ? n * point_field_stride(p->message_size, n, page) : 0;
+        return (bytes + page - 1) / page * page;
+}
+
+/* What a thread of an end that sends over tcp holds beside its buffer: the fields, and what they are packed into where
+ * the buffer is needed for receiving. */
+static inline uint64_t point_sent_bytes(const struct point *p, uint64_t page) {
         bool receives = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
+        uint64_t fields = point_field_bytes(p, page);
         if (p->copy_mode == COPY_ZERO)
-                return point_pool_messages(p->message_size);
-        return p->copy_mode == COPY_TWO && receives ? 2 : 1;
+                return point_pool_messages(p->message_size) * fields;
+        return p->copy_mode == COPY_TWO && receives ? fields + p->message_size : fields;
 }
 
 /* Short messages of a stream over tcp are received by io_uring as they come, many at a time, into buffers of a ring

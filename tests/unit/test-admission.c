@@ -317,10 +317,10 @@ static void bound_pages_fit_into_their_nodes(void) {
                 {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 256 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
                 {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 512 * KIB, {{NONE, NONE}, {NONE, 1}}, "1576960"},
                 {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 512 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
-                /* the fields are their sender's */
-                {TRANSPORT_TCP, DIRECTION_DOWN, 600 * KIB, {{NONE, 1}, {NONE, NONE}}, "1228800"},
+                /* the fields are their sender's, each in pages of its own */
+                {TRANSPORT_TCP, DIRECTION_DOWN, 600 * KIB, {{NONE, 1}, {NONE, NONE}}, "1236992"},
                 {TRANSPORT_TCP, DIRECTION_DOWN, 600 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
-                {TRANSPORT_TCP, DIRECTION_UP, 600 * KIB, {{NONE, NONE}, {NONE, 1}}, "1228800"},
+                {TRANSPORT_TCP, DIRECTION_UP, 600 * KIB, {{NONE, NONE}, {NONE, 1}}, "1236992"},
                 {TRANSPORT_TCP, DIRECTION_UP, 600 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
