@@ -207,8 +207,7 @@ static inline uint32_t point_pool_messages(uint64_t message_size) {
 }
 
 /* From the start of one field of a message to that of the next (agent/fields.h): whole cache lines, or pages for a
- * field of half a one at least, with a line between them. There are as many fields as bytes at
- * most. */
+ * field of half a one at least, with a line between them. At most as many as bytes. */
 #define SPEC_LINE 64u
 static inline uint64_t point_field_stride(uint64_t message_size, uint32_t fields, uint64_t page) {
         uint64_t longest = (message_size + fields - 1) / fields, unit = longest >= page / 2 ? page : SPEC_LINE;
