@@ -185,6 +185,31 @@ static void test_every_byte_arrives(void) {
                         }
 }
 
+/* Every mode keeps to an open loop's schedule: the last message is not there before its time, and each has one latency,
+ * at the end that knows when it was due, also of a device that cannot follow. */
+static void test_rate(void) {
+        SKIP_WHAT_IS_LACKING();
+        for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++) {
+                const struct mode *m = &modes[i / ELEMENTS(workloads)];
+                enum workload k = workloads[i % ELEMENTS(workloads)];
+                enum end timed = k == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
+                struct driver d;
+                struct driver_spec s = spec_of(m, k);
+                if (!in_turn(m, s.point.message_size))
+                        continue;
+                s.point.threads = 2;
+                s.messages = 20;
+                s.rate = 1000;
+                CHECK(run_well(&d, m, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        CHECK_UINT(d.ends[end].report.messages, 40);
+                        CHECK_UINT(histogram_total(&d.ends[end].latency), end == timed ? 40 : 0);
+                }
+                CHECK(d.ends[timed].report.window_ns >= 39 * NSEC_PER_SEC / 2000);
+                driver_deinit(&d);
+        }
+}
+
 /* Memory is registered where READ_FIXED or WRITE_FIXED moves it, and nowhere else is it said to be. */
 static bool uses_registered(const struct mode *m, enum workload k, enum end end) {
         bool is_pipe = m->transport == TRANSPORT_PIPE || m->transport == TRANSPORT_FIFO;
@@ -357,6 +382,7 @@ int main(void) {
                 printf("%s, %s:\n", needed & NEED_RING ? "engine io_uring" : "engine syscall",
                        needed & NEED_DIRECT ? "past the page cache" : "all else");
                 RUN(test_every_byte_arrives);
+                RUN(test_rate);
                 if (needed & NEED_RING)
                         RUN(test_what_is_registered);
                 RUN(test_every_verification_by_time);

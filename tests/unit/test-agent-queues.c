@@ -151,6 +151,28 @@ static void test_every_verification_by_time(void) {
                         }
 }
 
+/* In an open loop the last message is not there before its time, and each has one latency, at the end that knows when
+ * it was due; also of messages in pieces. */
+static void test_rate(void) {
+        for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads) * 2; i++) {
+                enum workload k = workloads[i / 2 % ELEMENTS(workloads)];
+                enum end timed = k == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
+                struct driver d;
+                struct driver_spec s = spec_of(transports[i / 2 / ELEMENTS(workloads)], k);
+                s.point.threads = 2;
+                s.chunk_bytes = i % 2 ? 1000 : 0;
+                s.messages = 30;
+                s.rate = 1000;
+                CHECK(run_well(&d, &s));
+                for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                        CHECK_UINT(d.ends[end].report.messages, 60);
+                        CHECK_UINT(histogram_total(&d.ends[end].latency), end == timed ? 60 : 0);
+                }
+                CHECK(d.ends[timed].report.window_ns >= 59 * NSEC_PER_SEC / 2000);
+                driver_deinit(&d);
+        }
+}
+
 /* A receiver that stands still fills the queue; nothing is lost. */
 static void test_receiver_that_stands_still(void) {
         for (size_t t = 0; t < ELEMENTS(transports); t++) {
@@ -288,6 +310,7 @@ int main(void) {
         }
         RUN(test_every_byte_arrives);
         RUN(test_every_verification_by_time);
+        RUN(test_rate);
         RUN(test_receiver_that_stands_still);
         RUN(test_depth);
         RUN(test_many_threads);

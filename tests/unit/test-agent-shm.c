@@ -142,6 +142,32 @@ static void test_every_combination_by_count(void) {
                                 }
 }
 
+/* In an open loop the last message is not there before its time, and each has one latency, at the end that knows when
+ * it was due: whoever waits for it, and however. With a warm-up before, the schedule begins anew. */
+static void test_rate(void) {
+        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++) {
+                        struct driver d;
+                        enum transport t = carriers[(wait + k) % ELEMENTS(carriers)];
+                        struct driver_spec s = counted(shm_spec(t, workloads[k], wait), 50);
+                        enum end timed = workloads[k] == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
+                        uint64_t all = 50;
+                        s.warmup_ns = k * 5 * NSEC_PER_MSEC;
+                        s.rate = 1000;
+                        if (wait != WAIT_SPIN) { /* spinners take each other's time */
+                                s.point.threads = 2;
+                                all = 100;
+                        }
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                CHECK_UINT(d.ends[end].report.messages, all);
+                                CHECK_UINT(histogram_total(&d.ends[end].latency), end == timed ? all : 0);
+                        }
+                        CHECK(d.ends[timed].report.window_ns >= (all - 1) * NSEC_PER_SEC / (1000 * s.point.threads));
+                        driver_deinit(&d);
+                }
+}
+
 /* Beside the state and beyond it, no multiple of a line, longer than a default ring; rings of one message and of three.
  * Shorter rings are test-ring.c's. */
 static void test_odd_sizes_and_rings(void) {
@@ -315,6 +341,7 @@ int main(void) {
         isolation_trouble = strike_isolate();
         RUN(test_every_combination_by_time);
         RUN(test_every_combination_by_count);
+        RUN(test_rate);
         RUN(test_odd_sizes_and_rings);
         RUN(test_ring_too_small);
         RUN(test_many_threads);
