@@ -43,7 +43,7 @@ struct run_order {
         uint64_t timeout_ns;
 };
 
-#define RUN_FLAGS_MAX 8u
+#define RUN_FLAGS_MAX 16u
 
 struct run_verdict {
         enum state state; /* done, failed, cancelled, interrupted */

@@ -89,6 +89,31 @@ static void test_latency_reason(void) {
         }
 }
 
+static const char *const nothing[END_COUNT] = {"{}", "{}"};
+
+/* Of a run that went well otherwise. */
+static struct run_verdict flags_of(enum transport transport, uint32_t threads, const char *const *effective,
+                                   const char *const *counters) {
+        struct point point = {.transport = transport, .message_size = 10, .threads = threads};
+        struct spec spec = {.verify = VERIFY_TOUCH};
+        struct run_order order = {.spec = &spec, .point = &point};
+        struct message_report reports[END_COUNT];
+        for (int end = 0; end < END_COUNT; end++)
+                reports[end] = (struct message_report){.window_ns = 1000000000,
+                                                       .messages = 100,
+                                                       .bytes = 1000,
+                                                       .effective = strdup(effective[end]),
+                                                       .counters = strdup(counters[end])};
+        struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&reports[0], &reports[1]}};
+        struct run_verdict v = {.n_flags = 0};
+        result_flags(&r, &v);
+        for (int end = 0; end < END_COUNT; end++) {
+                free(reports[end].effective);
+                free(reports[end].counters);
+        }
+        return v;
+}
+
 /* Some threads had smaller pipes than the others, whichever end says so. */
 static void test_pipes_that_differ(void) {
         static const struct {
@@ -101,21 +126,7 @@ static void test_pipes_that_differ(void) {
                 {{"{}", "{}"}, false},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 1024};
-                struct spec spec = {.verify = VERIFY_TOUCH};
-                struct run_order order = {.spec = &spec, .point = &point};
-                struct message_report reports[END_COUNT];
-                for (int end = 0; end < END_COUNT; end++)
-                        reports[end] = (struct message_report){.window_ns = 1000000000,
-                                                               .messages = 100,
-                                                               .bytes = 1000,
-                                                               .effective = strdup(rows[i].effective[end])};
-                struct result r = {
-                        .order = &order, .roles = {"sender", "receiver"}, .reports = {&reports[0], &reports[1]}};
-                struct run_verdict v = {.n_flags = 0};
-                result_flags(&r, &v);
-                free(reports[0].effective);
-                free(reports[1].effective);
+                struct run_verdict v = flags_of(TRANSPORT_PIPE, 1024, rows[i].effective, nothing);
                 CHECK_INT(has_flag(&v, "pipes_differ"), rows[i].flagged);
         }
 }
@@ -138,21 +149,7 @@ static void test_flags_of_counters(void) {
                 {{"{\"enobufs\":3,\"multiplexed\":{\"cycles\":0.5}}", "{}"}, true, true},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                struct point point = {.transport = TRANSPORT_TCP, .message_size = 10, .threads = 1};
-                struct spec spec = {.verify = VERIFY_TOUCH};
-                struct run_order order = {.spec = &spec, .point = &point};
-                struct message_report reports[END_COUNT];
-                for (int end = 0; end < END_COUNT; end++)
-                        reports[end] = (struct message_report){.window_ns = 1000000000,
-                                                               .messages = 100,
-                                                               .bytes = 1000,
-                                                               .counters = strdup(rows[i].counters[end])};
-                struct result r = {
-                        .order = &order, .roles = {"server", "client"}, .reports = {&reports[0], &reports[1]}};
-                struct run_verdict v = {.n_flags = 0};
-                result_flags(&r, &v);
-                free(reports[0].counters);
-                free(reports[1].counters);
+                struct run_verdict v = flags_of(TRANSPORT_TCP, 1, nothing, rows[i].counters);
                 if (has_flag(&v, "zerocopy:enobufs") != rows[i].refused)
                         CHECK_FAIL("case %zu: expected %s flag of refused sends", i, rows[i].refused ? "a" : "no");
                 if (has_flag(&v, "counters:multiplexed") != rows[i].scaled)
