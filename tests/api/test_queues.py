@@ -110,25 +110,23 @@ def test_larger_than_the_host_has_them(unix, rows, transport):
 
 
 def agents_of(daemon):
+    """pid -> role of the daemon's agents; None as long as an agent has no arguments: in its exec, and as a zombie."""
     children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-    found = []
+    found = {}
     for pid in children:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone since
             if Path(f"/proc/{pid}/comm").read_text().strip() == "ipclab-agent":
-                found.append(int(pid))
+                arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                found[int(pid)] = arguments[1] if len(arguments) > 1 else None
     return found
-
-
-def role_of(pid):
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1].decode()
 
 
 def wait_agents(daemon, n, seconds=10):
     deadline = time.monotonic() + seconds
-    while len(found := agents_of(daemon)) != n:
+    while len(found := agents_of(daemon)) != n or None in found.values():
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
-    return {role_of(pid): pid for pid in found}
+    return {role: pid for pid, role in found.items()}
 
 
 @contextlib.contextmanager
