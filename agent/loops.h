@@ -8,7 +8,7 @@
  * no indirect call and no branch on anything that is constant in it.
  *
  * Per message a loop does what the hand-written one does, and: one load of the limit, one store of the counter. A timed
- * initiator also reads the clock twice and counts in the histogram.
+ * initiator also reads the clock once and counts in the histogram, both while its message is under way.
  *
  * A message has come when its reader has done with its bytes what `verify` asks, as the other end does before it
  * answers. Memory that is read in place is only then moved from one CPU's cache to the other's, and a clock that stops
@@ -129,34 +129,40 @@ LOOP_INLINE int loop_receiver(struct worker *w, const struct channel *c, enum ve
 /* What an initiator takes the time of: nothing, each round trip, or each since it was due. */
 enum loop_clock { LOOP_UNTIMED, LOOP_TIMED, LOOP_PACED };
 
-/* The time of round trips costs a loop one reading of the clock each: the end of one is the start of the next, and is
- * entered into the histogram while the next is under way, when there is nothing else to do. */
+/*
+ * The clock of round trips is read once for each, when its message has been handed over and is on its way: there is
+ * nothing else to do then, and so the reading costs the loop nothing. A round trip counts from there to the same point
+ * of the next, which makes one of everything: the way there and back, the look, the next one's sending. The last has
+ * no next, and is given the time that the first one's sending took.
+ *
+ * Not so with checksums, where bytes are made between a look and a sending that are no part of a round trip: there the
+ * clock is read before the sending and after the look.
+ */
 struct loop_timer {
-        uint64_t sent_ns, back_ns, took_ns; /* of the last; back_ns 0: none is back yet */
-        bool owed;                          /* took_ns is to be entered */
+        uint64_t begin_ns, sent_ns; /* sent_ns 0: nothing is sent yet */
+        uint64_t first_send_ns;
 };
 
-/* apart: something was done since the last was back that is no part of this one. */
-LOOP_INLINE void loop_timer_sends(struct loop_timer *t, bool apart) {
-        t->sent_ns = apart || LOOP_UNLIKELY(t->back_ns == 0) ? util_now_ns() : t->back_ns;
+LOOP_INLINE void loop_timer_sent(struct worker *w, struct loop_timer *t) {
+        uint64_t now_ns = util_now_ns();
+        if (LOOP_UNLIKELY(t->sent_ns == 0))
+                t->first_send_ns = now_ns - t->begin_ns;
+        else
+                histogram_record(w->latency, now_ns - t->sent_ns);
+        t->sent_ns = now_ns;
 }
 
-LOOP_INLINE void loop_timer_enter(struct worker *w, struct loop_timer *t) {
-        if (LOOP_UNLIKELY(!t->owed))
-                return;
-        histogram_record(w->latency, t->took_ns);
-        t->owed = false;
-}
-
-LOOP_INLINE void loop_timer_back(struct loop_timer *t) {
-        t->back_ns = util_now_ns();
-        t->took_ns = t->back_ns - t->sent_ns;
-        t->owed = true;
+/* The last message is back. */
+LOOP_INLINE void loop_timer_end(struct worker *w, const struct loop_timer *t) {
+        if (t->sent_ns > 0)
+                histogram_record(w->latency, util_now_ns() - t->sent_ns + t->first_send_ns);
 }
 
 LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, enum loop_clock clock) {
+        const bool chained = clock == LOOP_TIMED && verify != VERIFY_CHECKSUM;
+        const bool apart = clock == LOOP_TIMED && verify == VERIFY_CHECKSUM;
         uint64_t n = w->messages, first = n, sink = 0;
-        struct loop_timer timer = {};
+        struct loop_timer timer = {.begin_ns = chained ? util_now_ns() : 0};
         int r = 0;
         while (n < worker_limit(w)) {
                 unsigned char *message;
@@ -170,13 +176,12 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                         break;
                 if (verify == VERIFY_CHECKSUM)
                         loop_fill(w, c, message, 0, n);
-                if (clock == LOOP_TIMED)
-                        loop_timer_sends(&timer, verify == VERIFY_CHECKSUM);
+                uint64_t sending_ns = apart ? util_now_ns() : 0;
                 r = c->send(w, message);
                 if (LOOP_UNLIKELY(r))
                         break;
-                if (clock == LOOP_TIMED)
-                        loop_timer_enter(w, &timer);
+                if (chained)
+                        loop_timer_sent(w, &timer);
                 do /* a message is under way: whoever wants to stop waits for its return */
                         r = c->receive(w, &message);
                 while (LOOP_UNLIKELY(r == WORKER_STOP));
@@ -185,15 +190,15 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                 r = loop_verify(w, message, verify, 1, n, &sink);
                 if (LOOP_UNLIKELY(r))
                         break;
-                if (clock == LOOP_TIMED)
-                        loop_timer_back(&timer);
+                if (apart)
+                        histogram_record(w->latency, util_now_ns() - sending_ns);
                 if (clock == LOOP_PACED)
                         pace_record(w, pace_due(w, n - first));
                 c->release(w, message);
                 loop_completed(w, ++n);
         }
-        if (clock == LOOP_TIMED)
-                loop_timer_enter(w, &timer);
+        if (chained && r >= 0)
+                loop_timer_end(w, &timer);
         w->sink = sink;
         return r;
 }

@@ -243,7 +243,9 @@ int ring_area_attach(struct worker *w) {
                 int r = touch_own(w, area, in);
                 if (r < 0)
                         return r;
-                ring_init(&c->in, &area->layout, ring_memory(area, w->index, in), w->size, a->end == END_SECOND);
+                bool gathers = a->setup.point.workload == WORKLOAD_STREAM && w->pace_ns == 0;
+                ring_init(&c->in, &area->layout, ring_memory(area, w->index, in), w->size);
+                ring_init_reader(&c->in, a->end == END_SECOND, gathers);
         }
         if (has_direction(area, out)) {
                 unsigned char *memory = ring_memory(area, w->index, out);
@@ -251,7 +253,7 @@ int ring_area_attach(struct worker *w) {
                 int r = touch(&w->failure, area, memory, area->layout.ring_bytes);
                 if (r < 0)
                         return r;
-                ring_init(&c->out, &area->layout, memory, w->size, false);
+                ring_init(&c->out, &area->layout, memory, w->size);
                 (void) __atomic_add_fetch(&area->copy_rate, measure_copy(w, &c->out), __ATOMIC_RELAXED);
         }
         return 0;

@@ -11,7 +11,7 @@
 
 #define LOOKS_PER_CLOCK 64u /* of a hybrid wait */
 
-void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size, bool may_stop) {
+void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size) {
         *r = (struct ring){
                 .slot = memory + RING_HEAD_BYTES,
                 .due = 2,
@@ -26,8 +26,12 @@ void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *
                 .end = memory + RING_HEAD_BYTES + layout->slots * layout->slot_bytes,
                 .freed = (uint32_t *) (void *) memory,
                 .n_slots = layout->slots,
-                .may_stop = may_stop,
         };
+}
+
+void ring_init_reader(struct ring *r, bool may_stop, bool gathers) {
+        r->may_stop = may_stop;
+        r->gathers = gathers && r->n_slots >= RING_GATHER_SLOTS;
 }
 
 void ring_wake(struct ring *r, uint32_t *word) {
@@ -44,7 +48,7 @@ struct patience {
 static bool may_spin(struct patience *p, enum wait_mode wait) {
         if (wait != WAIT_HYBRID)
                 return wait == WAIT_SPIN;
-        if (p->looks++ % LOOKS_PER_CLOCK)
+        if (++p->looks % LOOKS_PER_CLOCK)
                 return true;
         uint64_t now = util_now_ns();
         if (p->until_ns == 0)
@@ -75,8 +79,26 @@ static int pass_time(struct worker *w, struct ring *r, uint32_t *word, uint32_t 
                            w->agent->peer_role, strerrordesc_np(errno));
 }
 
+static bool has_message(const struct ring *r) {
+        return __atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) == r->due;
+}
+
+static void let_gather(struct ring *r) {
+        if (r->barren > 0) {
+                r->barren--;
+                return;
+        }
+        uint64_t until_ns = util_now_ns() + RING_GATHER_NS;
+        while (util_now_ns() < until_ns)
+                ring_relax();
+        if (!has_message(r))
+                r->barren = RING_BARREN_WAITS;
+}
+
 int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait) {
         struct patience p = {};
+        if (r->gathers)
+                let_gather(r);
         for (;;) {
                 uint32_t *word = ring_state(r->slot), seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
                 if (seen == r->due)

@@ -20,19 +20,28 @@
  *      state   2 * (number + 1) of the message in the slot, modulo 2^32, and the lowest bit: the reader sleeps here
  *      freed   2 * the number of messages that the reader is done with, and the lowest bit: the writer sleeps here
  *
+ * A reader of a stream that has caught up lets messages gather before it looks again, for RING_GATHER_NS: at the
+ * writer's heels it would take each line from the writer just before the store, and all that the stream then does is
+ * hand lines to and fro, four times as long a message. It does so where the ring has room for all that may gather, and
+ * leaves it be for RING_BARREN_WAITS waits when nothing came in that time: a slow writer's reader, or one that shares
+ * its CPU with the writer, has nothing to win. An open loop does not: there each message's time counts.
+ *
  * Who waits does so in one of three ways, constant in each loop:
  *
  *      spin    looks at the word again and again. The other side only stores.
  *      block   sets the lowest bit and sleeps on the word, which is a futex (man 2 futex). The other side exchanges
  *              the word, so that it learns of the sleeper in the same instruction, and wakes it: without a sleeper
  *              there is no system call, and no fence beside the exchange.
- *      hybrid  spins for RING_SPIN_NS, then blocks.
+ *      hybrid  spins for about RING_SPIN_NS, then blocks.
  */
 
 #include "agent/loops.h"
 #include "schema/ring-layout.h"
 
 #define RING_SPIN_NS (50 * NSEC_PER_USEC) /* about what a sleep and a wake-up cost: at most twice the best choice */
+#define RING_GATHER_NS (2 * NSEC_PER_USEC)
+#define RING_GATHER_SLOTS 512u /* more than the shortest messages that come in that time */
+#define RING_BARREN_WAITS 64u
 #define RING_SLEEPS 1u
 #define RING_AHEAD 16u /* slots whose first line the writer asks for before it needs it */
 
@@ -48,6 +57,8 @@ struct ring {
         unsigned char *slots, *end;
         uint32_t *freed;
         uint32_t n_slots;
+        uint32_t barren;        /* reader: waits until it lets messages gather again */
+        bool gathers;           /* the reader's messages may wait for each other */
         bool may_stop;          /* the reader's wait ends when its worker has nothing more to do */
         uint64_t sleeps, wakes; /* futex calls; read by the leader when the worker rests */
 };
@@ -58,7 +69,9 @@ struct ring_channel {
 };
 
 /* memory: layout->ring_bytes, zeroed, the same for both ends; size: of a message. */
-void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size, bool may_stop);
+void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size);
+/* What else a reader does; see the fields. It gathers only in a ring that has room for that. */
+void ring_init_reader(struct ring *r, bool may_stop, bool gathers);
 
 /* Until there is room, or the next message. 0; WORKER_STOP; negative errno with w->failure. */
 int ring_wait_room(struct worker *w, struct ring *r, enum wait_mode wait);
@@ -121,13 +134,7 @@ LOOP_INLINE int ring_send(struct worker *w, struct ring *r, const unsigned char 
 }
 
 LOOP_INLINE int ring_receive(struct worker *w, struct ring *r, unsigned char **ret, enum wait_mode wait) {
-        if (wait == WAIT_SPIN) {
-                while (__atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) != r->due) {
-                        if (LOOP_UNLIKELY(r->may_stop && worker_over(w)))
-                                return WORKER_STOP;
-                        ring_relax();
-                }
-        } else if (__atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) != r->due) {
+        if (__atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) != r->due) {
                 int e = ring_wait_message(w, r, wait);
                 if (LOOP_UNLIKELY(e))
                         return e;

@@ -5,17 +5,20 @@
 #include "agent/loops.h"
 #include "check.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* One worker at a time; a message that is sent is the one that is received next. */
 static struct {
         uint64_t acquired, sent, received, released;
-        uint64_t stop_at;   /* the send or receive with this number returns WORKER_STOP */
-        uint64_t fail_at;   /* … fails */
-        uint64_t damage_at; /* the message received with this number has a wrong byte */
-        unsigned direction; /* of what is received */
-        uint64_t limit_at;  /* the limit becomes 0 while this message is sent or received */
-        unsigned stops;     /* so many receives return WORKER_STOP, once the limit is 0 */
+        uint64_t stop_at;             /* the send or receive with this number returns WORKER_STOP */
+        uint64_t fail_at;             /* … fails */
+        uint64_t damage_at;           /* the message received with this number has a wrong byte */
+        unsigned direction;           /* of what is received */
+        uint64_t limit_at;            /* the limit becomes 0 while this message is sent or received */
+        unsigned stops;               /* so many receives return WORKER_STOP, once the limit is 0 */
+        unsigned send_us, receive_us; /* each takes so long at least */
 } script;
 
 static unsigned char buffer[100];
@@ -39,6 +42,7 @@ static int act(struct worker *w, uint64_t number) {
 
 static int scripted_send(struct worker *w, unsigned char *message) {
         (void) message;
+        (void) usleep(script.send_us);
         return act(w, script.sent++);
 }
 
@@ -48,6 +52,7 @@ static int scripted_receive(struct worker *w, unsigned char **ret) {
                 return WORKER_STOP;
         }
         uint64_t number = script.received++;
+        (void) usleep(script.receive_us);
         pattern_fill(buffer, w->size, pattern_key(w->index, script.direction, number));
         if (number == script.damage_at)
                 buffer[42] ^= 1;
@@ -82,7 +87,7 @@ static struct worker *new_worker(enum verify verify, uint64_t limit) {
         w->limit = limit;
         memset(&script, 0xff, sizeof script); /* nothing ever happens */
         script.acquired = script.sent = script.received = script.released = 0;
-        script.direction = script.stops = 0;
+        script.direction = script.stops = script.send_us = script.receive_us = 0;
         return w;
 }
 
@@ -222,6 +227,50 @@ static void test_timing(void) {
         free(w);
 }
 
+/* Each round trip has one sending and one return in it, the first and the last, too; and together they are the loop. */
+static void test_every_time_is_whole(void) {
+        for (enum verify v = 0; v < VERIFY_COUNT; v++)
+                for (uint64_t n = 1; n <= 3; n++) {
+                        struct worker *w = new_worker(v, n);
+                        struct histogram *h = calloc(1, sizeof *h);
+                        if (!h)
+                                abort();
+                        w->latency = h;
+                        script.direction = 1;
+                        script.send_us = 2000;
+                        script.receive_us = 1000;
+                        uint64_t begin = util_now_ns();
+                        CHECK_INT(scripted_loops.initiator(w), 0);
+                        uint64_t whole_ns = util_now_ns() - begin;
+                        CHECK_UINT(histogram_total(h), n);
+                        CHECK(h->sum_ns >= n * 3 * NSEC_PER_MSEC && h->sum_ns <= whole_ns);
+                        for (uint32_t i = 0; histogram_bucket_highest(i) < 3 * NSEC_PER_MSEC; i++)
+                                if (h->counts[i])
+                                        CHECK_FAIL("verify %s, of %" PRIu64 ": one of %" PRIu64 " ns", verify_name(v),
+                                                   n, histogram_bucket_middle(i));
+                        free(h);
+                        free(w);
+                }
+}
+
+/* Told to stop before the next sending: the last that came back is timed all the same. */
+static void test_stopped_before_a_sending(void) {
+        for (enum verify v = 0; v < VERIFY_COUNT; v++) {
+                struct worker *w = new_worker(v, 100);
+                struct histogram *h = calloc(1, sizeof *h);
+                if (!h)
+                        abort();
+                w->latency = h;
+                script.direction = 1;
+                script.stop_at = 5;
+                CHECK_INT(scripted_loops.initiator(w), WORKER_STOP);
+                CHECK_UINT(w->messages, 5);
+                CHECK_UINT(histogram_total(h), 5);
+                free(h);
+                free(w);
+        }
+}
+
 /* The time of a message ends when its bytes have been looked at: one that is found wrong then is in no histogram. */
 static void test_timing_ends_after_the_look(void) {
         static const struct {
@@ -253,6 +302,8 @@ int main(void) {
         RUN(test_verification);
         RUN(test_touch_reads);
         RUN(test_timing);
+        RUN(test_every_time_is_whole);
+        RUN(test_stopped_before_a_sending);
         RUN(test_timing_ends_after_the_look);
         return check_end();
 }

@@ -50,8 +50,9 @@ static void pair_init(struct pair *p, size_t size, uint32_t slots, enum wait_mod
         if (!p->memory)
                 abort();
         memset(p->memory, 0, bytes);
-        ring_init(&p->out, &p->layout, p->memory, size, false);
-        ring_init(&p->in, &p->layout, p->memory, size, true);
+        ring_init(&p->out, &p->layout, p->memory, size);
+        ring_init(&p->in, &p->layout, p->memory, size);
+        ring_init_reader(&p->in, true, true);
 }
 
 static void *send_all(void *userdata) {
@@ -104,7 +105,7 @@ static void transfer(size_t size, uint32_t slots, enum wait_mode wait, uint32_t 
 
 static void test_every_wait(void) {
         static const size_t sizes[] = {1, 56, 57, 200};
-        static const uint32_t slots[] = {1, 2, 3, 5, 64};
+        static const uint32_t slots[] = {1, 2, 3, 5, 64, RING_GATHER_SLOTS};
         for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
                 for (size_t i = 0; i < ELEMENTS(sizes); i++)
                         for (size_t k = 0; k < ELEMENTS(slots); k++)
@@ -136,6 +137,35 @@ static void test_room(void) {
         worker_set_limit(w, 0);
         CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
         CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0); /* there is room: no wait */
+        free(p.memory);
+        free(w);
+}
+
+/* Who reads a stream rests before a wait, unless resting was for nothing the last time; and nobody rests in a ring that
+ * would be full before that is over. */
+static void test_gathering(void) {
+        static struct pair p;
+        struct worker *w = new_worker(8);
+        unsigned char message[8] = "1234567", *got;
+        worker_set_limit(w, 0); /* a wait ends at its first look */
+        pair_init(&p, 8, RING_GATHER_SLOTS - 1, WAIT_SPIN);
+        CHECK(!p.in.gathers);
+        free(p.memory);
+        pair_init(&p, 8, RING_GATHER_SLOTS, WAIT_SPIN);
+        CHECK(p.in.gathers && !p.out.gathers);
+        uint64_t begin = util_now_ns();
+        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
+        CHECK(util_now_ns() - begin >= RING_GATHER_NS);
+        CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
+        for (unsigned i = RING_BARREN_WAITS; i-- > 0;) {
+                CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
+                CHECK_UINT(p.in.barren, i);
+        }
+        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
+        CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
+        CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
+        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0); /* what is there is taken at once */
+        CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
         free(p.memory);
         free(w);
 }
@@ -215,6 +245,7 @@ static void test_layout(void) {
 int main(void) {
         RUN(test_layout);
         RUN(test_room);
+        RUN(test_gathering);
         RUN(test_every_wait);
         RUN(test_numbers_wrap);
         RUN(test_kick);
