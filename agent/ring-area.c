@@ -294,6 +294,10 @@ void ring_area_effective(const struct agent *a, struct json_writer *w) {
         json_member_bool(w, "huge_pages", area->huge);
         json_member_string(w, "ring_pages_of", "receiver");
         json_member_string(w, "receiver_reads", "in place");
+        if (has_direction(area, direction_in(a->end))) {
+                const struct ring_channel *c = a->workers[0].channel; /* as all the others' */
+                json_member_u64(w, "gather_ns", c->in.gathers ? RING_GATHER_NS : 0);
+        }
         if (a->setup.point.wait == WAIT_HYBRID)
                 json_member_u64(w, "spin_ns", RING_SPIN_NS);
         if (a->setup.point.wait != WAIT_SPIN)

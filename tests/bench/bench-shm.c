@@ -116,6 +116,12 @@ static int ring_row(struct bench *b, const struct bench_row *row) {
         if (row->point.workload == WORKLOAD_STREAM) { /* in which nothing is timed anyway */
                 m.n = 2;
                 m.judgements[0].also_of = NOWHERE;
+        } else {
+                m.judgements[1] = (struct judgement){.of = RING_AGENTS,
+                                                     .to = RING_UNTIMED,
+                                                     .also_of = NOWHERE,
+                                                     .note = "agents beside themselves without clock and samples"};
+                m.n_judgements = 2;
         }
         int r = work_begin(&w, b, row);
         return r < 0 ? r : bench_compare(b, row, &m);

@@ -188,7 +188,7 @@ static const struct bench_part part_same_cpu = {.name = "same-cpu",
 
 /* --- with and without samples and histograms --- */
 
-enum { COST_BARE, COST_SAMPLED, COST_TIMED, COST_LESS_CLOCK }; /* the last is derived */
+enum { COST_BARE, COST_SAMPLED, COST_TIMED };
 
 static int cost_once(void *userdata, unsigned which, double *ret_rate) {
         static const enum agents_burden burdens[] = {
@@ -208,14 +208,8 @@ static int cost_once(void *userdata, unsigned which, double *ret_rate) {
         return 0;
 }
 
-/* Reading the clock is what measuring a round trip is. Agents say what that costs, and the results do. */
-static void cost_derive(void *userdata, double *rates) {
-        const struct work *w = userdata;
-        rates[COST_LESS_CLOCK] = 1e9 / (1e9 / rates[COST_SAMPLED] - w->clock_ns);
-}
-
-/* A stream has nothing to time: its row is of samples alone. What is promised is the whole cost, the clock's among it;
- * the ratio without that stands beside it, and tells why when it is missed. */
+/* A stream has nothing to time: its row is of samples alone. What is promised is the whole cost, the clock's among it,
+ * though that is read while a message is under way. */
 static int cost_row(struct bench *b, const struct bench_row *row) {
         static struct match m;
         struct work w;
@@ -233,18 +227,13 @@ static int cost_row(struct bench *b, const struct bench_row *row) {
         };
         if (row->point.workload == WORKLOAD_PINGPONG) {
                 struct judgement all = m.judgements[0], samples = all, clock = all;
-                all.also_of = COST_LESS_CLOCK;
-                all.also_to = COST_BARE;
                 all.note = "samples and histograms";
-                all.excuse = "by the reading of the clock";
                 samples.to = COST_TIMED;
                 samples.note = "samples, both timed";
                 clock.of = COST_TIMED;
                 clock.limit = 0;
                 clock.note = "the clock and histograms, no samples: what measuring takes";
                 m.n = 3;
-                m.n_derived = 1;
-                m.derive = cost_derive;
                 m.judgements[0] = all;
                 m.judgements[1] = samples;
                 m.judgements[2] = clock;
@@ -262,11 +251,10 @@ static int cost_row(struct bench *b, const struct bench_row *row) {
 
 static const struct bench_part part_cost = {.name = "cost",
                                             .heading = "agents with three samples a second, and histograms where they "
-                                                       "time, beside the same agents without; no clock: the "
-                                                       "ratio less the reading of the clock of each round trip",
+                                                       "time, beside the same agents without",
                                             .to = "without",
                                             .of = "with",
-                                            .also = "no clock",
+                                            .also = "",
                                             .run = cost_row};
 
 /* --- vmsplice beside write --- */

@@ -4,7 +4,8 @@
  * Rings, hand-overs and memcpy() by hand; see hand-shm.h. Slots are a line for the state and the message behind it, or
  * in it when it is short, as any engineer would lay them out who has seen a cache line bounce; and the writer fetches
  * the lines that it is about to write some messages ahead. Without that an exchange, which waits for all stores before
- * it, takes a hand-over per message: rings that block would be a limit that anybody passes fourfold.
+ * it, takes a hand-over per message: rings that block would be a limit that anybody passes fourfold. For the same
+ * reason a stream's reader that has caught up rests for a moment, as the agents' do.
  */
 
 #include "tests/bench/hand-shm.h"
@@ -23,7 +24,10 @@
 #define LINE 64u
 #define SPIN_NS (50 * NSEC_PER_USEC) /* of hybrid, before it sleeps: as long as the agents do */
 #define LOOKS_PER_CLOCK 64u
-#define AHEAD 16u /* slots whose first line the writer asks for before it needs it */
+#define AHEAD 16u                     /* slots whose first line the writer asks for before it needs it */
+#define GATHER_NS (2 * NSEC_PER_USEC) /* how long a stream's reader that has caught up lets messages gather */
+#define GATHER_SLOTS 512u             /* in rings of so many that these do not fill it */
+#define BARREN_WAITS 64u              /* and not for so many waits after one that nothing came in */
 
 static volatile uint64_t sink;
 
@@ -33,6 +37,7 @@ struct plain_ring {
         uint32_t *freed;
         size_t slot_bytes, at, ahead, length;
         uint32_t n_slots, due, room, held, quarter; /* due: the state of the next slot once its message is there */
+        uint32_t barren;                            /* waits until messages may gather again */
 };
 
 /* One wait: how often it has looked, and until when it may. */
@@ -59,7 +64,7 @@ static inline void prepare(const unsigned char *line) {
 static bool may_spin(struct patience *p, enum wait_mode wait) {
         if (wait != WAIT_HYBRID)
                 return wait == WAIT_SPIN;
-        if (p->looks++ % LOOKS_PER_CLOCK)
+        if (++p->looks % LOOKS_PER_CLOCK)
                 return true;
         uint64_t now_ns = util_now_ns();
         if (p->until_ns == 0)
@@ -125,6 +130,17 @@ static inline unsigned char *get(const struct plain_ring *r, enum wait_mode wait
         return r->slot + r->at;
 }
 
+/* At the writer's heels a reader takes each line from it just before the store. */
+static void let_gather(struct plain_ring *r) {
+        if (r->barren && r->barren--)
+                return;
+        uint64_t until_ns = util_now_ns() + GATHER_NS;
+        while (util_now_ns() < until_ns)
+                pause_briefly();
+        if (__atomic_load_n(state_of(r->slot), __ATOMIC_ACQUIRE) != r->due)
+                r->barren = BARREN_WAITS;
+}
+
 static inline void done(struct plain_ring *r, enum wait_mode wait) {
         uint32_t freed = r->due;
         advance(r);
@@ -176,6 +192,9 @@ INLINE void answer_on(const struct hand_shm *h, struct ends *e, enum wait_mode w
 }
 
 INLINE void receive_one(const struct hand_shm *h, struct ends *e, uint64_t i, enum wait_mode wait) {
+        struct plain_ring *r = &e->there;
+        if (__atomic_load_n(state_of(r->slot), __ATOMIC_ACQUIRE) != r->due && r->n_slots >= GATHER_SLOTS)
+                let_gather(r);
         look(h, get(&e->there, wait), 0, i);
         done(&e->there, wait);
 }

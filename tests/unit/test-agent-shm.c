@@ -25,6 +25,7 @@
 static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
                                           TRANSPORT_MMAP_ANONYMOUS};
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+static const enum wait_mode sleeping_waits[] = {WAIT_BLOCK, WAIT_HYBRID};
 
 static const char *isolation_trouble; /* NULL: what is left is this program's own */
 
@@ -40,6 +41,8 @@ static struct driver_spec shm_spec(enum transport t, enum workload k, enum wait_
         s.point.transport = t;
         s.point.workload = k;
         s.point.wait = wait;
+        if (t == TRANSPORT_SHM_SYSV || t == TRANSPORT_MMAP_FILE)
+                s.point.message_size = 64; /* so many slots that a stream's reader lets messages gather */
         s.duration_ns = 40 * NSEC_PER_MSEC;
         s.warmup_ns = 5 * NSEC_PER_MSEC;
         s.interval_ns = 20 * NSEC_PER_MSEC;
@@ -108,21 +111,33 @@ static const char *member(const char *text, const char *key) {
 static void test_every_combination_by_time(void) {
         for (size_t t = 0; t < ELEMENTS(carriers); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
-                        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
+                        for (size_t i = 0; i < ELEMENTS(sleeping_waits); i++)
                                 for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
                                         struct driver d;
-                                        struct driver_spec s = shm_spec(carriers[t], workloads[k], wait);
+                                        struct driver_spec s = shm_spec(carriers[t], workloads[k], sleeping_waits[i]);
                                         s.verify = v;
                                         s.point.threads = v == VERIFY_CHECKSUM ? 3 : 1;
-                                        if (wait == WAIT_SPIN) { /* on one CPU they would take turns by time slices */
-                                                s.point.threads = 1;
-                                                s.duration_ns = 400 * NSEC_PER_MSEC;
-                                                if (allowed_cpus(s.cpus) < 2)
-                                                        continue;
-                                        }
                                         CHECK(run_well(&d, &s));
                                         driver_deinit(&d);
                                 }
+}
+
+/* On one CPU they would take turns by time slices. */
+static void test_every_spinner_by_time(void) {
+        int cpus[2];
+        if (allowed_cpus(cpus) < 2)
+                SKIP("one CPU");
+        for (size_t t = 0; t < ELEMENTS(carriers); t++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                                struct driver d;
+                                struct driver_spec s = shm_spec(carriers[t], workloads[k], WAIT_SPIN);
+                                (void) allowed_cpus(s.cpus);
+                                s.verify = v;
+                                s.duration_ns = 400 * NSEC_PER_MSEC;
+                                CHECK(run_well(&d, &s));
+                                driver_deinit(&d);
+                        }
 }
 
 /* What is sent is received, one for one: with a warm-up before it and without. */
@@ -237,6 +252,7 @@ static void test_effective(void) {
         struct driver d;
         struct driver_spec s = shm_spec(TRANSPORT_MMAP_FILE, WORKLOAD_PINGPONG, WAIT_HYBRID);
         s.options.ring_bytes = 65536;
+        s.point.message_size = 4096;
         CHECK(run_well(&d, &s));
         const char *e = d.ends[END_FIRST].report.effective;
         CHECK_STRING(member(e, "ring_slot_bytes"), "4160");
@@ -254,6 +270,31 @@ static void test_effective(void) {
         CHECK_STRING(member(d.ends[END_SECOND].report.effective, "futex_waits"), ""); /* a spinner knows none */
         CHECK_STRING(member(d.ends[END_SECOND].report.effective, "object"), "shm_open");
         driver_deinit(&d);
+}
+
+/* Only a stream's reader, in a closed loop and a ring with room for it. */
+static void test_who_gathers(void) {
+        static const struct {
+                enum workload workload;
+                uint64_t size, ring_bytes;
+                double rate;
+                const char *there, *back; /* what the first and the second end say */
+        } cases[] = {{WORKLOAD_STREAM, 64, 0, 0, "", "2000"},
+                     {WORKLOAD_STREAM, 64, 32768, 0, "", "0"},
+                     {WORKLOAD_STREAM, 4096, 0, 0, "", "0"},
+                     {WORKLOAD_STREAM, 64, 0, 1000, "", "0"},
+                     {WORKLOAD_PINGPONG, 64, 1 << 20, 0, "0", "0"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct driver d;
+                struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, cases[i].workload, WAIT_BLOCK), 40);
+                s.point.message_size = cases[i].size;
+                s.options.ring_bytes = cases[i].ring_bytes;
+                s.rate = cases[i].rate;
+                CHECK(run_well(&d, &s));
+                CHECK_STRING(member(d.ends[END_FIRST].report.effective, "gather_ns"), cases[i].there);
+                CHECK_STRING(member(d.ends[END_SECOND].report.effective, "gather_ns"), cases[i].back);
+                driver_deinit(&d);
+        }
 }
 
 /* Each end owns the ring that it reads: all of its pages are there, and listed at that end. */
@@ -340,6 +381,7 @@ static void test_killed_and_stopped_peers(void) {
 int main(void) {
         isolation_trouble = strike_isolate();
         RUN(test_every_combination_by_time);
+        RUN(test_every_spinner_by_time);
         RUN(test_every_combination_by_count);
         RUN(test_rate);
         RUN(test_odd_sizes_and_rings);
@@ -347,6 +389,7 @@ int main(void) {
         RUN(test_many_threads);
         RUN(test_one_cpu);
         RUN(test_effective);
+        RUN(test_who_gathers);
         RUN(test_pages);
         RUN(test_huge_pages);
         RUN(test_killed_and_stopped_peers);

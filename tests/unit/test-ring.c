@@ -166,6 +166,9 @@ static void test_gathering(void) {
         CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
         CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0); /* what is there is taken at once */
         CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
+        p.in.barren = 0;
+        CHECK_INT(ring_wait_message(w, &p.in, WAIT_SPIN), 0); /* one came meanwhile: it was worth it */
+        CHECK_UINT(p.in.barren, 0);
         free(p.memory);
         free(w);
 }
