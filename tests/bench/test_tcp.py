@@ -100,7 +100,7 @@ echo '{{"bytes_per_second": '$value'}}'
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [line for line in done.stdout.splitlines() if " B × " in line]
         for threads in (1, 2):
-            self.assertEqual(sum(f"× {threads} " in row for row in rows), 3 * 4 + 3 * 2)
+            self.assertEqual(sum(f"× {threads} " in row for row in rows), 3 * 6 + 3 * 2)
         self.assertIn("pingpong by io_uring beside system calls", done.stdout)
         self.assertIn("0 limits reached", done.stdout)
 
