@@ -15,6 +15,8 @@ from urllib.parse import unquote
 import jsonschema
 
 PROBLEM_TYPE = "urn:ipclab:problem:"
+# For what must come, on a machine that may stand still for a while. What comes sooner is not waited for.
+PATIENCE_SECONDS = 180
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -48,12 +50,12 @@ class Client:
     token: str | None = None
     openapi: dict = field(default_factory=dict)
 
-    def connect(self, timeout=20):
+    def connect(self, timeout=60):
         if self.path:
             return UnixConnection(self.path, timeout)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
-    def raw_socket(self, timeout=20):
+    def raw_socket(self, timeout=60):
         if self.path:
             sock = socket.socket(socket.AF_UNIX)
             sock.connect(self.path)  # waits while the queue is full, which one with a timeout does not
@@ -66,7 +68,7 @@ class Client:
     def host(self):
         return "localhost" if self.path else f"127.0.0.1:{self.port}"
 
-    def request(self, method, target, body=None, headers=None, timeout=20):
+    def request(self, method, target, body=None, headers=None, timeout=60):
         headers = dict(headers or {})
         if self.token:
             headers.setdefault("Authorization", f"Bearer {self.token}")
@@ -110,10 +112,10 @@ class Client:
         check_problem(answer, status, slug)
         return answer.json | {"headers": answer.headers}
 
-    def wait_final(self, identity, seconds=30):
+    def wait_final(self, identity, seconds=PATIENCE_SECONDS):
         return self.wait_state(identity, ("done", "failed", "cancelled"), seconds)
 
-    def wait_state(self, identity, states, seconds=30):
+    def wait_state(self, identity, states, seconds=PATIENCE_SECONDS):
         deadline = time.monotonic() + seconds
         while True:
             experiment = self.get(f"/experiments/{identity}")
@@ -136,7 +138,7 @@ class Client:
     def validate(self, schema, value):
         jsonschema.Draft202012Validator({**schema, "components": self.openapi["components"]}).validate(value)
 
-    def raw(self, data, timeout=20):
+    def raw(self, data, timeout=60):
         """What comes back for these bytes until the server closes."""
         with self.raw_socket(timeout) as sock:
             sock.sendall(data)
@@ -174,7 +176,7 @@ def check_problem(answer, status, slug):
 class Events:
     """Reads a server-sent event stream."""
 
-    def __init__(self, client, target, last_id=None, timeout=30):
+    def __init__(self, client, target, last_id=None, timeout=PATIENCE_SECONDS):
         headers = {"Accept": "text/event-stream"}
         if last_id is not None:
             headers["Last-Event-ID"] = str(last_id)

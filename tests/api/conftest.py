@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from client import Client
+from client import PATIENCE_SECONDS, Client
 
 SOURCE = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", SOURCE / "build"))
@@ -53,7 +53,7 @@ class Daemon:
         for client in (self.unix, self.tcp, self.stranger):
             client.openapi = openapi
 
-    def wait_ready(self, seconds=20):
+    def wait_ready(self, seconds=PATIENCE_SECONDS):
         deadline = time.monotonic() + seconds
         while True:
             found = re.search(r"ready (\{.*\})", self.log.read_text(errors="replace"))
@@ -66,7 +66,7 @@ class Daemon:
     def log_tail(self):
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
 
-    def stop(self, seconds=20):
+    def stop(self, seconds=PATIENCE_SECONDS):
         """Its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -130,7 +130,7 @@ def done(daemon):
     """A finished experiment with two points, pingpong among them."""
     spec = SHORT | {"name": "two workloads", "workload": ["stream", "pingpong"], "repetitions": 2, "seed": 7}
     experiment = daemon.unix.post(spec)
-    experiment = daemon.unix.wait_final(experiment["id"], 60)
+    experiment = daemon.unix.wait_final(experiment["id"])
     assert experiment["state"] == "done", (experiment, daemon.log_tail())
     return experiment
 

@@ -16,7 +16,7 @@ def start(tmp_path, agent):
     if os.geteuid() == 0:
         arguments.append("--agent-user=nobody")
     done = subprocess.run([BUILD / "daemon/ipclabd", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=20)
+                          text=True, timeout=120)
     assert done.returncode not in (0, -6), done.stderr
     return done.stderr
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from client import PATIENCE_SECONDS
 from conftest import SOURCE, Daemon
 
 
@@ -185,7 +186,7 @@ def test_a_service_that_is_told_to_read_its_settings_says_that_it_does_not():
     d = Daemon(preexec=os.setsid)
     try:
         d.process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while "settings are read at the start only" not in d.log_tail():
             assert d.process.poll() is None and time.monotonic() < deadline, d.log_tail()
             time.sleep(0.02)
@@ -206,7 +207,7 @@ def test_it_ends_when_its_terminal_hangs_up():
     try:
         os.close(its)
         os.close(ours)
-        assert d.process.wait(20) == 0
+        assert d.process.wait(PATIENCE_SECONDS) == 0
         assert "signal SIGHUP: stopping" in d.log_tail()
     finally:
         d.remove()

@@ -212,7 +212,7 @@ GARBAGE = [
 
 @pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
 def test_garbage_gets_an_error_or_nothing(unix, data):
-    with unix.raw_socket(5) as sock:
+    with unix.raw_socket() as sock:
         try:
             sock.sendall(data)
             sock.shutdown(socket.SHUT_WR)
@@ -244,7 +244,7 @@ def test_a_client_that_leaves_amid_its_answer_hurts_nobody(unix, done):
 
 def test_expect_continue_is_answered(client):
     body = b'{"x": 1}'
-    with client.raw_socket(5) as sock:
+    with client.raw_socket() as sock:
         sock.sendall(
             (
                 f"POST /experiments HTTP/1.1\r\nHost: {client.host}\r\nAuthorization: Bearer {client.token}\r\n"

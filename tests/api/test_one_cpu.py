@@ -36,7 +36,7 @@ def studies():
 
 @pytest.mark.parametrize("spec", list(studies()))
 def test_a_study_does_what_it_can(confined, spec):
-    experiment = confined.unix.wait_final(confined.unix.post(spec)["id"], 180)
+    experiment = confined.unix.wait_final(confined.unix.post(spec)["id"])
     assert experiment["state"] == "done", (experiment, confined.log_tail())
     assert experiment["progress"]["runs_done"] > 0
     assert all(left_out["reason"] for left_out in experiment["skipped"])
@@ -47,7 +47,7 @@ def test_a_study_does_what_it_can(confined, spec):
 @pytest.mark.parametrize("preset", ["tcp-copy-modes", "tcp-copy-modes-quick"])
 def test_connections_on_one_cpu(confined, preset):
     spec = {"preset": preset, "message_size": 16384, "duration_seconds": 0.1, "warmup_seconds": 0}
-    experiment = confined.unix.wait_final(confined.unix.post(spec)["id"], 120)
+    experiment = confined.unix.wait_final(confined.unix.post(spec)["id"])
     assert experiment["state"] == "done", (experiment, confined.log_tail())
     assert experiment["skipped"] == []
     runs = confined.unix.items(f"/experiments/{experiment['id']}/runs")

@@ -25,7 +25,7 @@ def test_rate_over_tcp(unix, workload):
         "warmup_seconds": 0,
         "rate": RATE,
     }
-    experiment = unix.wait_final(unix.post(spec)["id"], 60)
+    experiment = unix.wait_final(unix.post(spec)["id"])
     assert experiment["state"] == "done", experiment
     runs = unix.items(f"/experiments/{experiment['id']}/runs")
     assert len(runs) == 3 * len(spec["engine"])

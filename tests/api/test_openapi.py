@@ -102,7 +102,7 @@ def test_what_agents_say_is_described(openapi, unix):
         modes = ["two-copy", "zero-copy"] if engine == "syscall" or engines[engine]["zero_copy"] else "two-copy"
         specs.append(short | {"transport": "tcp", "engine": engine, "copy_mode": modes})
     for spec in specs:
-        experiment = unix.wait_final(unix.post(spec)["id"], 120)
+        experiment = unix.wait_final(unix.post(spec)["id"])
         assert experiment["state"] == "done", experiment
         for run in unix.items(f"/experiments/{experiment['id']}/runs"):
             for agent in run["agents"]:

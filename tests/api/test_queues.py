@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from client import PATIENCE_SECONDS
 
 QUEUES = ("msgq-sysv", "msgq-posix")
 DATAGRAMS = ("unix-dgram", "unix-seqpacket")
@@ -30,7 +31,7 @@ def queue_row(rows, transport):
 
 def run_of(unix, spec):
     """The one run of an experiment that must go well."""
-    experiment = unix.wait_final(unix.post(SPEC | {"messages": 20} | spec)["id"], 60)
+    experiment = unix.wait_final(unix.post(SPEC | {"messages": 20} | spec)["id"])
     (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
     assert run["state"] == "done", run["error"]
     return run
@@ -121,8 +122,8 @@ def agents_of(daemon):
     return found
 
 
-def wait_agents(daemon, n, seconds=10):
-    deadline = time.monotonic() + seconds
+def wait_agents(daemon, n):
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while len(found := agents_of(daemon)) != n or None in found.values():
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
@@ -184,7 +185,7 @@ def test_nothing_is_left(daemon, unix, rows, transport, blow, victims):
             namespace, held = stack.enter_context(namespace_held(agents["sender"]))
             for role in victims:
                 os.kill(agents[role], blow)
-            experiment = unix.wait_final(experiment["id"], 30)
+            experiment = unix.wait_final(experiment["id"])
         finally:
             unix.request("POST", f"/experiments/{experiment['id']}/cancel")
         (run,) = unix.items(f"/experiments/{experiment['id']}/runs")

@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
+from client import PATIENCE_SECONDS
 
 CALLS = ["getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall", "read-zero"]
 
 
 def finish(client, spec):
     """Posts it and waits until it is done."""
-    experiment = client.wait_final(client.post(spec)["id"], 60)
+    experiment = client.wait_final(client.post(spec)["id"])
     assert experiment["state"] == "done", experiment
     return experiment
 
@@ -85,7 +86,7 @@ def test_a_roaming_ring_is_refused(unix):
 
 def wait_circle(daemon, n):
     """The agent and the n - 1 members that it has forked; of a workload without members n is 1."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         agents = children_of(daemon.process.pid)
         members = [pid for agent in agents for pid in children_of(agent)]
@@ -97,14 +98,14 @@ def wait_circle(daemon, n):
 
 def wait_sample(client, experiment):
     """Its window is open, and something has moved in it."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not client.items(f"/experiments/{experiment['id']}/samples"):
         assert time.monotonic() < deadline, "no sample came"
         time.sleep(0.02)
 
 
 def check_gone(pids):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while any((stat_of(pid) or "Z")[0] != "Z" for pid in pids):
         assert time.monotonic() < deadline, "a process of the run outlived it"
         time.sleep(0.02)
