@@ -27,6 +27,8 @@ GETS = [
     "/metrics",
     "/openapi.json",
 ]
+# These have a few figures of the machine as it is right now, as its free memory.
+MOVING = ("/topology", "/transports")
 
 
 @pytest.fixture
@@ -44,6 +46,10 @@ def test_a_head_is_a_get_without_its_body(client, fill, path):
         return
     full = client.request("GET", fill(path))
     assert answer.headers["Content-Type"] == full.headers["Content-Type"]
+    for _ in range(10 if path in MOVING else 0):  # a figure may have a digit more the second time, but not each time
+        if answer.headers["Content-Length"] == full.headers["Content-Length"]:
+            break
+        answer, full = client.request("HEAD", path), client.request("GET", path)
     if path not in ("/metrics", "/health", "/environment"):
         assert answer.headers["Content-Length"] == full.headers["Content-Length"]
 
