@@ -69,7 +69,7 @@ def test_context_switches(unix):
 
 
 def test_by_time(unix):
-    spec = {"workload": ["syscall", "context-switch"], "duration_seconds": 0.3, "warmup_seconds": 0.1}
+    spec = {"workload": ["syscall", "context-switch"], "duration_seconds": 1, "warmup_seconds": 0.1}
     experiment = finish(unix, spec)
     samples = unix.items(f"/experiments/{experiment['id']}/samples")
     for run in runs_of(unix, experiment):
