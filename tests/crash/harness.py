@@ -21,6 +21,8 @@ from pathlib import Path
 
 BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", Path(__file__).parents[2] / "build"))
 FINAL = ("done", "failed", "cancelled")
+# For what must come, on a machine that may stand still for a while. What comes sooner is not waited for.
+PATIENCE_SECONDS = 120
 PR_SET_CHILD_SUBREAPER = 36
 PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 
@@ -120,7 +122,7 @@ class Daemon:
         if os.geteuid() == 0:
             command.append("--agent-user=nobody")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        wait_for(self.answers, 10, "the daemon to answer")
+        wait_for(self.answers, PATIENCE_SECONDS, "the daemon to answer")
 
     def answers(self):
         if self.process.poll() is not None:
@@ -134,7 +136,7 @@ class Daemon:
         self.process.kill()
         self.process.wait()
 
-    def terminate(self, seconds=10):
+    def terminate(self, seconds=PATIENCE_SECONDS):
         self.process.terminate()
         return self.process.wait(seconds)
 
@@ -157,7 +159,7 @@ class Daemon:
 
     # its API
 
-    def request(self, method, target, body=None, headers=None, timeout=20):
+    def request(self, method, target, body=None, headers=None, timeout=60):
         """(status, parsed body or None); OSError when there is no (whole) answer."""
         connection = UnixConnection(self.socket, timeout)
         try:
@@ -199,11 +201,11 @@ class Daemon:
     def runs(self, identity):
         return self.items(f"/experiments/{identity}/runs")
 
-    def wait_final(self, identity, seconds):
+    def wait_final(self, identity, seconds=PATIENCE_SECONDS):
         return wait_for(lambda: (e := self.experiment(identity))["state"] in FINAL and e, seconds,
                         f"experiment {identity} to end")
 
-    def wait_running(self, identity, seconds=10):
+    def wait_running(self, identity, seconds=PATIENCE_SECONDS):
         """A run of the experiment that is running and whose agents are both there."""
         def look():
             return len(self.agents()) == 2 and [r for r in self.runs(identity) if r["state"] == "running"]
@@ -257,5 +259,8 @@ def ipc_objects():
         found |= {f"{kind} {row[0]} {row[1]}" for row in rows if int(row[column]) == uid}
     for directory in ("/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
-            found |= {entry.path for entry in os.scandir(directory) if entry.stat().st_uid == uid}
+            for entry in os.scandir(directory):
+                with contextlib.suppress(OSError):  # gone since
+                    if entry.stat().st_uid == uid:
+                        found.add(entry.path)
     return found

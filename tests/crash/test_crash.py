@@ -14,7 +14,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from harness import FINAL, frozen, wait_for
+from harness import FINAL, PATIENCE_SECONDS, frozen, wait_for
 
 KILLS = 50
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.2, "warmup_seconds": 0, "repetitions": 2}
@@ -85,10 +85,10 @@ def shoot(daemon, target):
     """Kills the target -9; a daemon is started again, after everything below it has gone by itself."""
     if target == "daemon":
         daemon.kill()
-        wait_for(lambda: not daemon.left_processes(), 2, f"the end of {daemon.left_processes()}")
+        wait_for(lambda: not daemon.left_processes(), PATIENCE_SECONDS, f"the end of {daemon.left_processes()}")
         daemon.start()
         return
-    agent = wait_for(lambda: daemon.agents().get(target), 20, f"a {target}")
+    agent = wait_for(lambda: daemon.agents().get(target), PATIENCE_SECONDS, f"a {target}")
     with contextlib.suppress(ProcessLookupError):  # it has just finished: the moment was after the end
         os.kill(agent, signal.SIGKILL)
 
@@ -141,14 +141,14 @@ def test_kill_at_random_moments(daemon):
         shoot(daemon, target)
         assert poster.error is None, poster.error
     poster.stopping.set()
-    poster.join(30)
+    poster.join(PATIENCE_SECONDS)
     assert not poster.is_alive()
     assert poster.error is None, poster.error
 
     identities = [identity for identity, _ in poster.posted]
     assert len(identities) >= KILLS // 2, "too few experiments for the kills to have met any"
     assert all(a < b for a, b in pairwise(identities)), "ids are not strictly increasing"
-    wait_for(lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")), 120, "the queue to run empty")
+    wait_for(lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")), 2 * PATIENCE_SECONDS, "the queue to run empty")
     stored = {e["id"]: e for e in daemon.items("/experiments")}
     assert stored.keys() == set(identities) - poster.deleted
     for identity, name in poster.posted:
@@ -163,7 +163,7 @@ def test_kill_at_random_moments(daemon):
     print({state: states.count(state) for state in FINAL}, f"{len(poster.deleted)} deleted")
     assert states.count("done") > 0
     assert states.count("failed") > 0, "no agent was hit"
-    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
     assert daemon.terminate() == 0
     check_database(daemon)
 
@@ -174,12 +174,12 @@ def test_three_crashes_in_one_run_are_enough(daemon):
         assert daemon.wait_running(identity)["attempt"] == attempt
         daemon.kill()
         daemon.start()
-    experiment = daemon.wait_final(identity, 5)
+    experiment = daemon.wait_final(identity)
     (run,) = daemon.runs(identity)
     assert (experiment["state"], run["state"], run["attempt"]) == ("failed", "failed", ATTEMPTS_MAX)
     assert "attempt" in run["error"]
     assert experiment["error"]
-    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
@@ -192,26 +192,26 @@ def test_a_killed_agent_fails_its_run_at_once(daemon, role, transport):
     assert experiment["state"] == "failed"
     assert role in experiment["error"]
     assert daemon.agents() == {}
-    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
 def test_a_stopped_agent_fails_its_run_within_two_seconds_of_its_deadline(daemon, role):
     seconds = 5
     identity = daemon.post(SHORT | {"duration_seconds": seconds, "repetitions": 1})["id"]
-    wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), 10, "a first sample")
+    wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), PATIENCE_SECONDS, "a first sample")
     os.kill(daemon.agents()[role], signal.SIGSTOP)
     experiment = daemon.wait_final(identity, seconds - 1 + 2)
     assert experiment["state"] == "failed"
     assert role in experiment["error"]
     wait_for(lambda: not daemon.agents(), 1, "the stopped agent to be gone")
-    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
 
 
 def frozen_run(daemon, spec, role):
     """The experiment in which the main thread of one agent stood still, after its first sample."""
     identity = daemon.post(SHORT | {"repetitions": 1} | spec)["id"]
-    wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), 10, "a first sample")
+    wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), PATIENCE_SECONDS, "a first sample")
     with frozen(daemon.agents()[role]) as hear:
 
         def ended():
@@ -219,7 +219,7 @@ def frozen_run(daemon, spec, role):
             experiment = daemon.experiment(identity)
             return experiment["state"] in FINAL and experiment
 
-        return wait_for(ended, 30, f"experiment {identity} to end")
+        return wait_for(ended, PATIENCE_SECONDS, f"experiment {identity} to end")
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
@@ -228,7 +228,7 @@ def test_a_frozen_worker_does_not_cost_the_whole_window(daemon, role):
     assert experiment["state"] == "failed"
     assert "stalled: thread 0 has moved no message for 5" in experiment["error"]
     assert daemon.agents() == {}
-    assert daemon.wait_final(daemon.post(SHORT)["id"], 20)["state"] == "done"
+    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
@@ -241,7 +241,7 @@ def test_a_frozen_worker_is_missed_at_the_windows_end(daemon, role):
 
 def test_a_slow_open_loop_is_no_standstill(daemon):
     spec = SHORT | {"rate": 0.15, "duration_seconds": 14, "repetitions": 1}
-    assert daemon.wait_final(daemon.post(spec)["id"], 30)["state"] == "done"
+    assert daemon.wait_final(daemon.post(spec)["id"])["state"] == "done"
 
 
 def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
@@ -252,7 +252,7 @@ def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
         assert daemon.left_processes() == {}
         assert daemon.left_in_runtime() == []
         daemon.start()
-    assert daemon.wait_final(identity, 20)["state"] == "done"
+    assert daemon.wait_final(identity)["state"] == "done"
     (run,) = daemon.runs(identity)
     assert run["attempt"] == 1
     check_samples(daemon, run)
