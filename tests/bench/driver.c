@@ -18,8 +18,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define READY_NS (20 * NSEC_PER_SEC)
-#define SAY_NS (5 * NSEC_PER_SEC)
+#define READY_NS (60 * NSEC_PER_SEC)
+#define SAY_NS (20 * NSEC_PER_SEC)
+#define END_NS (20 * NSEC_PER_SEC)     /* from the hang-up; a sanitizer looks for leaks meanwhile */
+#define COLLECT_NS (60 * NSEC_PER_SEC) /* beyond the window */
 #define START_NS (10 * NSEC_PER_MSEC)
 
 static int complain(struct driver *d, int error, const char *what) {
@@ -126,7 +128,8 @@ static int meet_twin(struct driver *d, int fd) {
         struct twin_place place = {};
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int cpu = real_cpu(&d->spec, END_SECOND);
-        if (poll(&p, 1, 5000) != 1 || recv(fd, &born, sizeof born, 0) != (ssize_t) sizeof born)
+        if (poll(&p, 1, (int) (SAY_NS / NSEC_PER_MSEC)) != 1 ||
+            recv(fd, &born, sizeof born, 0) != (ssize_t) sizeof born)
                 return complain(d, EPROTO, "no second agent");
         if (born.error)
                 return complain(d, born.error, born.step);
@@ -393,7 +396,7 @@ int driver_collect(struct driver *d, uint64_t deadline_ns) {
 }
 
 static int reap(struct driver_end *e) {
-        uint64_t deadline_ns = util_now_ns() + NSEC_PER_SEC;
+        uint64_t deadline_ns = util_now_ns() + END_NS;
         if (e->pid <= 0)
                 return 0;
         while (waitpid(e->pid, &e->status, WNOHANG) == 0) {
@@ -427,7 +430,7 @@ int driver_run(struct driver *d, const struct driver_spec *spec) {
         if (r == 0)
                 r = driver_start(d);
         if (r == 0)
-                r = driver_collect(d, util_now_ns() + spec->warmup_ns + spec->duration_ns + 30 * NSEC_PER_SEC);
+                r = driver_collect(d, util_now_ns() + spec->warmup_ns + spec->duration_ns + COLLECT_NS);
         int closed = driver_close(d);
         return r < 0 ? r : closed;
 }

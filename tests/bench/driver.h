@@ -67,7 +67,7 @@ int driver_open(struct driver *d, const struct driver_spec *spec);
 int driver_start(struct driver *d);
 /* Until both have reported, failed or gone. 0 when both reported. */
 int driver_collect(struct driver *d, uint64_t deadline_ns);
-/* Hangs up, waits for the agents (a second; then kills), removes the run's directory. 0 when it was empty and both
+/* Hangs up, waits for the agents (20 s; then kills), removes the run's directory. 0 when it was empty and both
  * exited by themselves. */
 int driver_close(struct driver *d);
 

@@ -121,8 +121,9 @@ static const char *strike_litter(void) {
         return NULL;
 }
 
-/* The blow falls while the pair is at work; then the witness is waited for. */
+/* The blow falls while the pair is at work; then the witness is waited for. 1: it fell when all was over. */
 static int strike_blow(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        const struct driver_end *witness = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
         int r = driver_open(d, s);
         if (r == 0)
                 r = driver_start(d);
@@ -133,7 +134,28 @@ static int strike_blow(struct driver *d, const struct driver_spec *s, enum end v
         if (signal == SIGSTOP)
                 d->ends[victim].gone = true; /* says nothing any more: only the other is waited for */
         r = driver_collect(d, util_now_ns() + STRIKE_PATIENCE_NS);
-        return d->ends[victim == END_FIRST ? END_SECOND : END_FIRST].failed ? 0 : r ? r : -EPROTO;
+        if (witness->reported && !witness->failed)
+                return 1;
+        return witness->failed ? 0 : r ? r : -EPROTO;
+}
+
+/* A machine that stands still may let a short window pass before the blow: then the next one is longer, and so is the
+ * patience, which is to outlast the window. A killed end is noticed at once, whatever the patience: it has the longest,
+ * so that a thread that has no turn is not taken for a stalled one. */
+static int strike_in_time(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        struct driver_spec longer = *s;
+        if (signal == SIGKILL)
+                longer.stall_ns = 0;
+        for (unsigned n = 0;; n++) {
+                int r = strike_blow(d, &longer, victim, signal);
+                if (r <= 0 || n == 5)
+                        return r > 0 ? -ETIME : r;
+                (void) kill(d->ends[victim].pid, SIGKILL);
+                (void) driver_close(d);
+                driver_deinit(d);
+                longer.duration_ns *= 2;
+                longer.stall_ns = s->stall_ns + longer.duration_ns;
+        }
 }
 
 /* Who is stopped in a run by count is found out as a stall of the thread that waits for it, else as a peer. */
@@ -165,7 +187,7 @@ static int strike_next(const struct driver_spec *s, char *ret_trouble, size_t si
 static const char *strike(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
         static char text[500];
         const struct driver_end *witness = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
-        int r = strike_blow(d, s, victim, signal);
+        int r = strike_in_time(d, s, victim, signal);
         if (r < 0) {
                 (void) snprintf(text, sizeof text, "the witness does not say that it failed (%d): %s", r, d->trouble);
                 return text;
