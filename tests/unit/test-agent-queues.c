@@ -136,6 +136,17 @@ static void test_every_byte_arrives(void) {
         CHECK_NO_FAULT(strike_litter());
 }
 
+/* A machine that stands still may let a short window pass before anything has moved: then the next one is longer. */
+static bool moves_something(struct driver *d, struct driver_spec *s) {
+        for (;; s->duration_ns *= 4) {
+                if (!run_well(d, s))
+                        return false;
+                if (d->ends[END_SECOND].report.messages > 0 || s->duration_ns > 5 * NSEC_PER_SEC)
+                        return d->ends[END_SECOND].report.messages > 0;
+                driver_deinit(d);
+        }
+}
+
 static void test_every_verification_by_time(void) {
         for (size_t t = 0; t < ELEMENTS(queues); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
@@ -145,8 +156,7 @@ static void test_every_verification_by_time(void) {
                                 s.verify = v;
                                 s.duration_ns = 200 * NSEC_PER_MSEC;
                                 s.warmup_ns = 10 * NSEC_PER_MSEC;
-                                CHECK(run_well(&d, &s));
-                                CHECK(d.ends[END_SECOND].report.messages > 0);
+                                CHECK(moves_something(&d, &s));
                                 driver_deinit(&d);
                         }
 }
@@ -189,7 +199,7 @@ static void test_receiver_that_stands_still(void) {
                         (void) poll(NULL, 0, 10);
                         (void) kill(d.ends[END_SECOND].pid, SIGCONT);
                 }
-                CHECK_INT(driver_collect(&d, util_now_ns() + 10 * NSEC_PER_SEC), 0);
+                CHECK_INT(driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC), 0);
                 CHECK_INT(driver_close(&d), 0);
                 driver_deinit(&d);
         }

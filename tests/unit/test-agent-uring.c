@@ -106,7 +106,7 @@ static int look_while_it_runs(struct driver *d, unsigned *ret_n, char (*ret_allo
                         seen = seen && ret_n[end] > 0;
                 }
         }
-        return r < 0 ? r : driver_collect(d, util_now_ns() + 20 * NSEC_PER_SEC);
+        return r < 0 ? r : driver_collect(d, util_now_ns() + 60 * NSEC_PER_SEC);
 }
 
 static void test_kernels_threads_stay_with_their_worker(void) {
