@@ -105,7 +105,7 @@ static int run_with_frozen_thread(struct driver *d, const struct driver_spec *s,
                 return errno == EPERM ? 1 : -errno;
         if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0)
                 return -errno;
-        r = driver_collect(d, util_now_ns() + 15 * NSEC_PER_SEC);
+        r = driver_collect(d, util_now_ns() + 60 * NSEC_PER_SEC);
         (void) kill(d->ends[victim].pid, SIGKILL);
         /* a tracer hears of its thread's end first, and the parent only then of the process's */
         for (int status; waitpid(tid, &status, __WALL) == tid && !WIFEXITED(status) && !WIFSIGNALED(status);)
@@ -139,6 +139,7 @@ static void test_frozen_thread_in_window(void) {
                 for (unsigned counted = 0; counted < 2; counted++) {
                         struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
                         s.point.threads = 2;
+                        s.stall_ns = NSEC_PER_SEC; /* the other thread may have to wait for its turn */
                         s.duration_ns = counted ? 0 : 3600 * NSEC_PER_SEC;
                         s.messages = counted ? UINT64_C(1) << 40 : 0;
                         check_frozen(&s, victim, 1, victim, "stalled: thread 1 has moved no message for ");
@@ -149,7 +150,8 @@ static void test_frozen_thread_in_window(void) {
  */
 static void test_frozen_thread_at_the_end(void) {
         struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
-        s.stall_ns = 10 * NSEC_PER_SEC; /* which a crowded machine is given all the same */
+        s.stall_ns = 10 * NSEC_PER_SEC;   /* which a crowded machine is given all the same */
+        s.duration_ns = 2 * NSEC_PER_SEC; /* it is to be open when the thread is held */
         check_frozen(&s, END_FIRST, 0, END_FIRST, " ms (it is in state t)");
         check_frozen(&s, END_SECOND, 0, END_FIRST, "thread 0 did not finish its message within ");
         s.rate = 20; /* and nobody waits for room */
@@ -278,14 +280,17 @@ static void *relay_packets(void *userdata) {
         return NULL;
 }
 
-/* A stream over a pipe through the interposer. */
-static int run_interposed(struct driver *d, struct interposer *p, enum verify verify, uint64_t size) {
+/* A stream over a pipe through the interposer: of so many messages; 0: of a second, which has more than enough. */
+static int run_interposed(struct driver *d, struct interposer *p, enum verify verify, uint64_t size,
+                          uint64_t messages) {
         struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
         int first[2] = {-1, -1}, second[2] = {-1, -1};
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, first) < 0 ||
             socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, second) < 0)
                 return -errno;
-        s.duration_ns = 100 * NSEC_PER_MSEC;
+        s.messages = messages;
+        s.duration_ns = messages ? 0 : NSEC_PER_SEC;
+        s.stall_ns = 0; /* a thread that has no turn is not what is to be found */
         s.point.message_size = size;
         s.verify = verify;
         s.peer_fds[END_FIRST] = first[1];
@@ -305,7 +310,7 @@ static int run_interposed(struct driver *d, struct interposer *p, enum verify ve
 static void test_checksum_finds_a_changed_byte(void) {
         struct driver d = {};
         struct interposer p = {.flip = 3 * 1000 + 777};
-        CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 1000) < 0);
+        CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 1000, 100) < 0);
         CHECK(d.ends[END_SECOND].failed);
         CHECK_INT(d.ends[END_SECOND].error.error, EBADMSG);
         CHECK(strstr(d.ends[END_SECOND].error.detail, "thread 0, message 3, offset 777: expected 0x"));
@@ -316,7 +321,7 @@ static void test_checksum_finds_a_changed_byte(void) {
 static void test_checksum_finds_a_lost_byte(void) {
         struct driver d = {};
         struct interposer p = {.flip = 5 * 64 + 10, .drop = true};
-        CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 64) < 0);
+        CHECK(run_interposed(&d, &p, VERIFY_CHECKSUM, 64, 100) < 0);
         CHECK_INT(d.ends[END_SECOND].error.error, EBADMSG);
         CHECK(strstr(d.ends[END_SECOND].error.detail, "thread 0, message 5, offset 10"));
         driver_deinit(&d);
@@ -326,7 +331,7 @@ static void test_checksum_finds_a_lost_byte(void) {
 static void test_touch_does_not_look(void) {
         struct driver d = {};
         struct interposer p = {.flip = 3777};
-        CHECK_INT(run_interposed(&d, &p, VERIFY_TOUCH, 1000), 0);
+        CHECK_INT(run_interposed(&d, &p, VERIFY_TOUCH, 1000, 100), 0);
         driver_deinit(&d);
 }
 
@@ -334,7 +339,7 @@ static void test_touch_does_not_look(void) {
 static void test_lost_byte_is_counted(void) {
         struct driver d = {};
         struct interposer p = {.flip = 3777, .drop = true};
-        CHECK(run_interposed(&d, &p, VERIFY_NONE, 1000) < 0);
+        CHECK(run_interposed(&d, &p, VERIFY_NONE, 1000, 0) < 0);
         CHECK_INT(d.ends[END_SECOND].error.error, ETIMEDOUT);
         CHECK(strstr(d.ends[END_SECOND].error.detail, "of the "));
         driver_deinit(&d);
