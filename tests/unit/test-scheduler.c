@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#define PATIENCE_NS (60 * NSEC_PER_SEC)
+
 static char base[] = "/tmp/ipclab-test-scheduler-XXXXXX";
 static char fakes[300];
 static struct runner_host host = {.program_fd = -1};
@@ -106,9 +108,9 @@ static enum state state_of(int64_t id, char *ret_error, size_t size) {
         return s;
 }
 
-/* Runs the loop until the experiment is in this state or the time is over. */
-static bool wait_state(int64_t id, enum state want, double seconds) {
-        uint64_t until = util_now_ns() + (uint64_t) (seconds * 1e9);
+/* Runs the loop until the experiment is in this state; false when it never is. */
+static bool wait_state(int64_t id, enum state want) {
+        uint64_t until = util_now_ns() + PATIENCE_NS;
         iterations = 0;
         while (util_now_ns() < until) {
                 if (state_of(id, NULL, 0) == want)
@@ -134,8 +136,8 @@ static void queue_is_worked_off(void) {
         CHECK_INT(begin("nobody.nothing"), 0);
         CHECK_INT(submit(SPEC ",\"repetitions\":2}", &first), 0);
         CHECK_INT(submit(SPEC "}", &second), 0);
-        CHECK(wait_state(first, STATE_DONE, 10));
-        CHECK(wait_state(second, STATE_DONE, 10));
+        CHECK(wait_state(first, STATE_DONE));
+        CHECK(wait_state(second, STATE_DONE));
         struct run_record *runs;
         struct sample_record *samples;
         size_t n_runs, n_samples;
@@ -164,10 +166,10 @@ static void failed_run_does_not_hold_the_next(void) {
         CHECK_INT(begin("initiator.killed"), 0);
         CHECK_INT(submit(SPEC ",\"repetitions\":2}", &id), 0);
         CHECK_INT(submit(SPEC "}", &next), 0);
-        CHECK(wait_state(id, STATE_FAILED, 10));
+        CHECK(wait_state(id, STATE_FAILED));
         CHECK_INT(state_of(id, error, sizeof(error)), STATE_FAILED);
         CHECK(strstr(error, "was killed by signal 9 (SIGKILL)") != NULL);
-        CHECK(wait_state(next, STATE_FAILED, 10));
+        CHECK(wait_state(next, STATE_FAILED));
         end();
 }
 
@@ -178,7 +180,7 @@ static void precondition_that_does_not_hold_fails_the_run(void) {
                 SKIP("this kernel has NUMA balancing on");
         CHECK_INT(begin("nobody.nothing"), 0);
         CHECK_INT(submit(SPEC ",\"require\":{\"numa_balancing\":true}}", &id), 0);
-        CHECK(wait_state(id, STATE_FAILED, 10));
+        CHECK(wait_state(id, STATE_FAILED));
         (void) state_of(id, error, sizeof(error));
         CHECK(strstr(error, "numa_balancing") != NULL);
         end();
@@ -189,7 +191,7 @@ static void impossible_placement_fails_the_run(void) {
         char error[256];
         CHECK_INT(begin("nobody.nothing"), 0);
         CHECK_INT(submit(SPEC ",\"placement\":{\"initiator\":{\"cpu\":8000},\"responder\":{\"cpu\":0}}}", &id), 0);
-        CHECK(wait_state(id, STATE_FAILED, 10));
+        CHECK(wait_state(id, STATE_FAILED));
         (void) state_of(id, error, sizeof(error));
         CHECK(strstr(error, "8000") != NULL);
         end();
@@ -220,10 +222,10 @@ static void runs_that_fail_at_once_leave_others_their_turn(void) {
                               "{\"initiator\":{\"cpu\":8000},\"responder\":{\"cpu\":0}}}",
                          &caller.id),
                   0);
-        CHECK(wait_state(caller.id, STATE_RUNNING, 5));
+        CHECK(wait_state(caller.id, STATE_RUNNING));
         int fd = eventfd(1, EFD_CLOEXEC);
         CHECK(sd_event_add_io(host.event, &source, fd, EPOLLIN, on_caller, &caller) >= 0);
-        bool cancelled = wait_state(caller.id, STATE_CANCELLED, 10);
+        bool cancelled = wait_state(caller.id, STATE_CANCELLED);
         (void) sd_event_source_disable_unref(source);
         (void) util_close(fd);
         CHECK(cancelled);
@@ -240,14 +242,14 @@ static void runs_that_fail_at_once_leave_others_their_turn(void) {
 static void cancelling_stops_the_running_run(void) {
         int64_t id, running = 0;
         CHECK_INT(begin("nobody.nothing"), 0);
-        CHECK_INT(submit("{\"duration_seconds\":30,\"repetitions\":3}", &id), 0);
-        CHECK(wait_state(id, STATE_RUNNING, 5));
+        CHECK_INT(submit("{\"duration_seconds\":50,\"repetitions\":3}", &id), 0);
+        CHECK(wait_state(id, STATE_RUNNING));
         loop_for(0.2);
         CHECK_INT(store_cancel_experiment(store, id, &running), 0);
         CHECK(running > 0);
         scheduler_cancel_run(scheduler, running + 1); /* another's: nothing */
         scheduler_cancel_run(scheduler, running);
-        CHECK(wait_state(id, STATE_CANCELLED, 2));
+        CHECK(wait_state(id, STATE_CANCELLED));
         end();
 }
 
@@ -256,16 +258,16 @@ static void stopping_interrupts_and_the_next_start_takes_up(void) {
         struct run_record run = {0};
         CHECK_INT(begin("nobody.nothing"), 0);
         CHECK_INT(submit("{\"duration_seconds\":1,\"warmup_seconds\":0.05}", &id), 0);
-        CHECK(wait_state(id, STATE_RUNNING, 5));
+        CHECK(wait_state(id, STATE_RUNNING));
         loop_for(0.2);
         scheduler_stop(scheduler);
         uint64_t began = util_now_ns();
-        while (!stopped && util_now_ns() - began < 2 * NSEC_PER_SEC)
+        while (!stopped && util_now_ns() - began < PATIENCE_NS)
                 (void) sd_event_run(host.event, 20000);
         CHECK(stopped);
         end();
         CHECK_INT(begin("nobody.nothing"), 0);
-        CHECK(wait_state(id, STATE_DONE, 10));
+        CHECK(wait_state(id, STATE_DONE));
         struct run_record *runs;
         size_t n;
         CHECK_INT(store_runs(store, id, 0, 1, &runs, &n), 0);
@@ -297,7 +299,7 @@ static void machine_is_looked_at_before_a_run(void) {
         int number = cpu->id;
         cpu->allowed = false;
         CHECK_INT(submit(SPEC "}", &id), 0);
-        CHECK(wait_state(id, STATE_DONE, 10));
+        CHECK(wait_state(id, STATE_DONE));
         CHECK(topology == same && topology_find_cpu(topology, number)->allowed);
         end();
 }
@@ -308,20 +310,20 @@ static void full_disk_is_sat_out(void) {
         int64_t id, next;
         char error[256];
         CHECK_INT(begin("nobody.nothing"), 0);
-        CHECK_INT(submit("{\"duration_seconds\":1,\"warmup_seconds\":0.05}", &id), 0);
+        CHECK_INT(submit("{\"duration_seconds\":2,\"warmup_seconds\":0.05}", &id), 0);
         CHECK_INT(submit(SPEC "}", &next), 0);
-        CHECK(wait_state(id, STATE_RUNNING, 5));
+        CHECK(wait_state(id, STATE_RUNNING));
         loop_for(0.3);
         CHECK_INT(limit_files(1), 0);
-        loop_for(2.5);
+        loop_for(3.5);
         CHECK_INT(state_of(id, NULL, 0), STATE_RUNNING);
         CHECK_INT(state_of(next, NULL, 0), STATE_QUEUED);
         CHECK(iterations < 60);
         CHECK_INT(limit_files(RLIM_INFINITY), 0);
-        CHECK(wait_state(id, STATE_FAILED, 5));
+        CHECK(wait_state(id, STATE_FAILED));
         (void) state_of(id, error, sizeof(error));
         CHECK(strstr(error, "samples cannot be stored") != NULL);
-        CHECK(wait_state(next, STATE_DONE, 5));
+        CHECK(wait_state(next, STATE_DONE));
         end();
 }
 
@@ -366,7 +368,7 @@ static void a_setting_that_is_owed_is_put_back_when_it_can_be(void) {
         scheduler_set_service(scheduler, service);
         CHECK(!is_well(service));
         CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/numa_balancing", "1\n"), 0);
-        uint64_t until = util_now_ns() + 20 * NSEC_PER_SEC;
+        uint64_t until = util_now_ns() + PATIENCE_NS;
         while (!is_well(service) && util_now_ns() < until)
                 (void) sd_event_run(host.event, 20000);
         CHECK(is_well(service));
@@ -382,10 +384,10 @@ static void only_runs_that_depend_on_an_owed_setting_fail(void) {
         CHECK_INT(owe(tree), 0);
         CHECK_INT(submit(SPEC ",\"require\":{\"numa_balancing\":true}}", &depends), 0);
         CHECK_INT(submit(SPEC "}", &other), 0);
-        CHECK(wait_state(depends, STATE_FAILED, 10));
+        CHECK(wait_state(depends, STATE_FAILED));
         (void) state_of(depends, error, sizeof(error));
         CHECK(strstr(error, "kernel.numa_balancing cannot be put back to 0") != NULL);
-        CHECK(wait_state(other, STATE_DONE, 10));
+        CHECK(wait_state(other, STATE_DONE));
         forgive(tree);
 }
 

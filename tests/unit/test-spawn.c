@@ -23,6 +23,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define PATIENCE_MS 60000
+
 static struct agent_identity identity;
 static struct affinity own_affinity;
 static char report[8192];
@@ -50,7 +52,7 @@ static int start(struct spawn_request *q, struct spawned *s, struct spawn_error 
         }
         control = pair[0];
         struct pollfd p = {.fd = control, .events = POLLIN};
-        ssize_t n = poll(&p, 1, 5000) == 1 ? recv(control, report, sizeof(report) - 1, 0) : -1;
+        ssize_t n = poll(&p, 1, PATIENCE_MS) == 1 ? recv(control, report, sizeof(report) - 1, 0) : -1;
         report[n > 0 ? n : 0] = 0;
         return n > 0 ? 0 : -EIO;
 }
@@ -370,7 +372,7 @@ static void twins_are_both_children(void) {
                 pid_t pid;
         } both[] = {{sockets.first[0], first.pid}, {sockets.second[0], twin.process.pid}};
         for (size_t i = 0; i < ELEMENTS(both); i++) {
-                CHECK_INT(message_receive(both[i].fd, &hello, util_now_ns() + 5 * NSEC_PER_SEC, detail), 0);
+                CHECK_INT(message_receive(both[i].fd, &hello, util_now_ns() + PATIENCE_MS * NSEC_PER_MSEC, detail), 0);
                 CHECK_INT(hello.type, MESSAGE_HELLO);
                 CHECK_INT(hello.hello.pid, both[i].pid);
         }
@@ -430,8 +432,8 @@ static void twins_die_with_their_parent(void) {
         CHECK(!ends_within(pids[0], 50) && !ends_within(pids[1], 1)); /* they live for now */
         (void) kill(parent, SIGKILL);
         CHECK_INT(waitpid(parent, &status, 0), parent);
-        CHECK(ends_within(pids[0], 5000));
-        CHECK(ends_within(pids[1], 5000));
+        CHECK(ends_within(pids[0], PATIENCE_MS));
+        CHECK(ends_within(pids[1], PATIENCE_MS));
         twin_sockets_deinit(&sockets);
 }
 
