@@ -15,7 +15,7 @@ def parse_time(text):
 
 
 def test_a_submission_is_created_where_it_says(client):
-    spec = SHORT | {"name": "Überblick", "repetitions": 2, "seed": 42}
+    spec = SHORT | {"name": "Überblick", "repetitions": 2, "seed": 42, "duration_seconds": 1}
     answer = client.request("POST", "/experiments", spec)
     assert answer.status == 201
     assert answer.headers["Location"] == f"/experiments/{answer.json['id']}"

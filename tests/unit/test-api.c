@@ -21,7 +21,7 @@
 
 #define TOKEN "0123456789abcdef"
 #define SAMPLES 3000
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000
 
 /* ---- the made-up service: experiment 1 is done, 2 runs and changes when told, 3 cannot be read to its end ---- */
 
@@ -519,7 +519,7 @@ static void closes_what_is_open_when_it_stops(void) {
         uint64_t before = util_now_ns();
         api_stop(api);
         api = NULL;
-        CHECK(util_now_ns() - before < 2 * NSEC_PER_SEC);
+        CHECK(util_now_ns() - before < 4 * NSEC_PER_SEC); /* it would give up waiting after 5 s */
         CHECK_UINT(atomic_load(&fake.subscriptions), 0);
         _cleanup_free_ char *answer = hear(waiting, NULL);
         CHECK(starts_with(answer, "HTTP/1.1 201 ")); /* what was accepted is answered */

@@ -76,7 +76,7 @@ static void work(void) {
         CHECK(p != MAP_FAILED && madvise(p, length, MADV_NOHUGEPAGE) == 0);
         memset(p, 1, length);
         CHECK(munmap(p, length) == 0);
-        struct timespec pause = {.tv_nsec = 1000000};
+        struct timespec pause = {.tv_nsec = 5000000};
         for (int i = 0; i < 5; i++)
                 nanosleep(&pause, NULL);
 }

@@ -148,7 +148,7 @@ static void a_short_wait_leaves_the_cpu_to_others(void) {
         __atomic_store_n(&neighbour.over, 1, __ATOMIC_RELEASE);
         pthread_join(thread, NULL);
         CHECK_INT(sched_setaffinity(0, sizeof before, &before), 0);
-        if (with_turns < WAITS / 2)
+        if (with_turns < WAITS / 10) /* by time slices it has one or two; and others may want this CPU, too */
                 CHECK_FAIL("the other had a turn in %u of %d waits", with_turns, WAITS);
 }
 

@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 
 #define NOBODY 65534
-#define SOON (util_now_ns() + 20 * NSEC_PER_SEC) /* a deadline that no test is to reach */
+#define SOON (util_now_ns() + 100 * NSEC_PER_SEC) /* a deadline that no test is to reach */
 
 static int open_clock(pid_t tid, enum perf_mode mode) {
         struct perf_event_attr attr = {

@@ -247,7 +247,7 @@ static void test_real_notifications(void) {
                 zerocopy_advance(z);
                 CHECK_UINT(read_all(fds[1], SIZE), SIZE);
         }
-        for (unsigned i = 0; w->zerocopy_completions < 3 * z->n && i < 1000; i++) {
+        for (unsigned i = 0; w->zerocopy_completions < 3 * z->n && i < 60000; i++) {
                 (void) poll(NULL, 0, 1);
                 CHECK_INT(zerocopy_collect(w, z, NULL), 0);
         }
@@ -308,7 +308,7 @@ static void no_relief(bool under_way) {
         struct zerocopy *z = new_pool();
         struct worker *w = new_worker(&a, fds[0]);
         z->pending[3] = under_way ? 5 : 0;
-        while (r == 0 && util_now_ns() - begin_ns < 20 * NSEC_PER_SEC)
+        while (r == 0 && util_now_ns() - begin_ns < 60 * NSEC_PER_SEC)
                 r = zerocopy_relieve(w, z, &since_ns);
         CHECK_INT(r, -ENOBUFS);
         CHECK(w->enobufs > 1);
