@@ -184,7 +184,7 @@ def ask():
             try:
                 return subprocess.run(
                     [sys.executable, SOURCE / "tools/follow.py", "--socket", base / "socket", "3"],
-                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
                 )
             finally:
                 server.shutdown()
@@ -219,6 +219,6 @@ def test_anything_else_is_a_failure(ask, last, words):
 
 def test_nobody_there():
     done = subprocess.run([sys.executable, SOURCE / "tools/follow.py", "--socket", "/nonexistent/socket", "3"],
-                          capture_output=True, text=True, timeout=30)
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr.startswith("follow.py: ")

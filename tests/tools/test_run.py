@@ -29,14 +29,15 @@ class Checkout:
 
     def run(self, *arguments):
         return subprocess.run([self.base / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=300)
 
     def port(self):
         return int((self.base / ".ipclab/port").read_text())
 
     def answers(self):
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{self.port()}/health") as answer:
-            return answer.status == 200
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port()}/health", timeout=60) as answer:
+                return answer.status == 200
         return False
 
     def remove(self):
@@ -100,6 +101,6 @@ def test_a_daemon_that_is_left_running(checkout):
 )
 def test_bad_options(arguments, status, words):
     done = subprocess.run([SOURCE / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=30)
+                          timeout=120)
     assert done.returncode == status
     assert words in done.stderr
