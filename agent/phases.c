@@ -25,7 +25,8 @@
 #define LOOK_NS NSEC_PER_SEC
 #define KICK_NS NSEC_PER_MSEC
 #define AGAIN_NS (50 * NSEC_PER_MSEC)
-#define GO_NS (5 * NSEC_PER_MSEC) /* from saying when the window begins to its beginning */
+#define AWAY_NS (50 * NSEC_PER_MSEC) /* that a look may be late by; by more, and the leader did not run */
+#define GO_NS (5 * NSEC_PER_MSEC)    /* from saying when the window begins to its beginning */
 
 /* The longest that a message takes where all is well. */
 static uint64_t message_ns(const struct agent *a) {
@@ -181,34 +182,51 @@ static bool is_crowded(void) {
         return running > (unsigned long) sysconf(_SC_NPROCESSORS_ONLN) + 1; /* and this thread */
 }
 
-static bool is_too_late(const struct agent *a, uint64_t since_ns) {
-        uint64_t waited_ns = util_now_ns() - since_ns;
+/* How long nothing has come, in time that there was: where the machine stands still, whoever is waited for does, too.
+ */
+struct waiting {
+        uint64_t looked_ns, waited_ns;
+};
+
+static struct waiting waiting_begin(void) {
+        return (struct waiting){.looked_ns = util_now_ns()};
+}
+
+/* The look was due at due_ns at the latest. */
+static void waiting_look(struct waiting *w, uint64_t due_ns) {
+        uint64_t now_ns = util_now_ns(), late_ns = now_ns > due_ns ? now_ns - due_ns : 0;
+        w->waited_ns += now_ns - w->looked_ns - (late_ns > AWAY_NS ? late_ns - AWAY_NS : 0);
+        w->looked_ns = now_ns;
+}
+
+static bool is_too_late(const struct agent *a, uint64_t waited_ns) {
         return waited_ns >= patience_ns(a) || (waited_ns >= last_message_ns(a) && !is_crowded());
 }
 
 /* Which end is to blame is not known here: only that this one's thread is still in its message. */
-static int unfinished(struct agent *a, const struct worker *w, uint64_t since_ns) {
+static int unfinished(struct agent *a, const struct worker *w, uint64_t waited_ns) {
         int r = find_stuck(a);
         if (r < 0)
                 return r;
         return failure_set(&a->failure, ETIMEDOUT,
                            "thread %" PRIu32 " did not finish its message within %" PRIu64 " ms (it is in state %c)",
-                           w->index, (util_now_ns() - since_ns) / NSEC_PER_MSEC, state_of(w));
+                           w->index, waited_ns / NSEC_PER_MSEC, state_of(w));
 }
 
 /* Every worker finishes its message. */
 static int await_workers(struct agent *a) {
-        uint64_t since = util_now_ns(), until = since + last_message_ns(a);
+        struct waiting waiting = waiting_begin();
         do {
-                int r = leader_wait(a, until, LEADER_WORKERS);
+                uint64_t due_ns = util_now_ns() + AGAIN_NS;
+                int r = leader_wait(a, due_ns, LEADER_WORKERS);
                 if (r)
                         return r < 0 ? r : 0;
-                until = util_now_ns() + AGAIN_NS;
-        } while (!is_too_late(a, since));
+                waiting_look(&waiting, due_ns);
+        } while (!is_too_late(a, waiting.waited_ns));
         const struct worker *w = &a->workers[0];
         while (at_rest(w) && w < &a->workers[a->n_workers - 1])
                 w++;
-        return unfinished(a, w, since);
+        return unfinished(a, w, waiting.waited_ns);
 }
 
 /* … and the peer learns how many there were. */
@@ -227,26 +245,29 @@ static int finish_sending(struct agent *a) {
 }
 
 static int drain(struct agent *a) {
-        uint64_t last = progress(a), moved_ns = util_now_ns();
+        uint64_t last = progress(a);
+        struct waiting idle = waiting_begin();
         for (;;) {
-                int r = leader_wait(a, util_now_ns() + KICK_NS, LEADER_WORKERS);
+                uint64_t due_ns = util_now_ns() + KICK_NS;
+                int r = leader_wait(a, due_ns, LEADER_WORKERS);
                 if (r)
                         return r;
                 for (uint32_t i = 0; i < a->n_workers; i++)
                         if (worker_over(&a->workers[i]))
                                 worker_kick(&a->workers[i]);
                 uint64_t now = progress(a);
+                waiting_look(&idle, due_ns);
                 if (now != last)
-                        moved_ns = util_now_ns();
+                        idle = waiting_begin();
                 last = now;
-                if (is_too_late(a, moved_ns)) {
+                if (is_too_late(a, idle.waited_ns)) {
                         const struct worker *w = slowest(a);
                         return failure_set(&a->failure, ETIMEDOUT,
                                            "thread %" PRIu32 " got %" PRIu64 " of the %" PRIu64
                                            " messages that peer %s sent, and no more for %" PRIu64
                                            " ms (it is in state %c)",
                                            w->index, worker_messages(w), w->limit, a->peer_role,
-                                           (util_now_ns() - moved_ns) / NSEC_PER_MSEC, state_of(w));
+                                           idle.waited_ns / NSEC_PER_MSEC, state_of(w));
                 }
         }
 }
@@ -304,13 +325,15 @@ static int stop_duplex(struct agent *a) {
         if (r < 0)
                 return r;
         set_send_limits(a, 0);
-        uint64_t since = util_now_ns();
+        struct waiting waiting = waiting_begin();
         for (const struct worker *w; (w = stop_sending(a));) {
-                r = leader_wait(a, util_now_ns() + KICK_NS, 0);
+                uint64_t due_ns = util_now_ns() + KICK_NS;
+                r = leader_wait(a, due_ns, 0);
                 if (r < 0)
                         return r;
-                if (is_too_late(a, since))
-                        return unfinished(a, w, since);
+                waiting_look(&waiting, due_ns);
+                if (is_too_late(a, waiting.waited_ns))
+                        return unfinished(a, w, waiting.waited_ns);
         }
         return 0;
 }
