@@ -247,8 +247,8 @@ static int prepare_workers(struct agent *a) {
         if (r < 0)
                 return r;
         (void) sem_post(&a->workers_ready);
-        r = leader_wait(a, util_now_ns() + LEADER_RENDEZVOUS_NS + a->n_workers * (a->setup.point.message_size / 16),
-                        LEADER_WORKERS);
+        uint64_t thread_ns = LEADER_THREAD_NS + a->setup.point.message_size / 16;
+        r = leader_wait(a, util_now_ns() + LEADER_RENDEZVOUS_NS + a->n_workers * thread_ns, LEADER_WORKERS);
         if (r == 0)
                 return failure_set(&a->failure, ETIMEDOUT, "the worker threads did not get ready in time");
         if (r < 0)

@@ -10,6 +10,7 @@
 #include "schema/util.h"
 
 #define LEADER_RENDEZVOUS_NS (10 * NSEC_PER_SEC) /* for each step of the way to ready */
+#define LEADER_THREAD_NS (20 * NSEC_PER_MSEC)    /* and of a step that each thread takes, so much more for each */
 #define LEADER_START_NS (60 * NSEC_PER_SEC)      /* from ready to start: the other agent may be slower */
 #define LEADER_SEND_NS (5 * NSEC_PER_SEC)        /* for the daemon to take a packet */
 #define LEADER_CLOSE_NS (60 * NSEC_PER_SEC)      /* from report to the daemon's hanging up */

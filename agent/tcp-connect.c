@@ -339,7 +339,7 @@ static int open_client(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
 }
 
 int tcp_connect_all(struct agent *a, struct tcp *t) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS + a->n_workers * LEADER_THREAD_NS;
         return a->end == END_FIRST ? open_server(a, t, deadline_ns) : open_client(a, t, deadline_ns);
 }
 

@@ -30,7 +30,7 @@
 #define SILENCE_PER_THREAD_NS (5 * NSEC_PER_MSEC) /* the leader's turn among a thousand spinning threads is far */
 #define LEAVE_WITHIN_NS (2 * NSEC_PER_SEC)
 #define EXIT_AFTER_HANGUP_NS NSEC_PER_SEC
-#define FREE_WITHIN_MS 1000
+#define FREE_WITHIN_MS 5000
 #define TIMER_ACCURACY_US 10000
 #define LATE_NS (500 * NSEC_PER_MSEC) /* more, and this process did not run */
 #define PACKETS_PER_DISPATCH 32u
