@@ -13,12 +13,13 @@ from guest import Guest, GuestError
 SOCKET = "/run/ipclab/ipclabd.sock"
 CGROUP = "/sys/fs/cgroup/system.slice/ipclabd.service"
 
-# A second and a half after a run's agents are there they are in their window (WINDOW), and are looked at once. In one
-# process without a fork, as an emulated machine is slow at these.
+# A second and a half after a run's agents are there, each with a thread beside its first one, they are in their window
+# (WINDOW), and are looked at once. In one process without a fork, as an emulated machine is slow at these.
 LOOK = r"""
 use strict;
 sub text { open(my $f, "<", $_[0]) or return ""; local $/; my $t = <$f>; return defined $t ? $t : "" }
 sub nap { select(undef, undef, undef, $_[0]) }
+sub glob_count { my @found = glob($_[0]); return scalar @found }
 sub tasks {
     my ($pid, $kind) = @_;
     my $out = "";
@@ -45,6 +46,7 @@ for (;; nap(0.1)) {
         my ($run) = $group =~ /run-(\d+)/;
         my @pids = split " ", text("$group/cgroup.procs");
         next if $seen{$run} || @pids < 2;
+        next if grep { text("/proc/$_/cmdline") !~ /^ipclab-agent\0/ || glob_count("/proc/$_/task/*") < 2 } @pids;
         nap(1.5);
         my $out = "";
         for my $pid (@pids) {
