@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ipclabd import Daemon
-from page import Page
+from page import PATIENCE_SECONDS, Page
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
@@ -51,6 +51,7 @@ def driver():
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     chromium = webdriver.Chrome(options=options, service=Service(program("chromedriver")))
+    chromium.set_script_timeout(PATIENCE_SECONDS)
     chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
     yield chromium
     chromium.quit()

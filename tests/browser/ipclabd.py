@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -14,12 +15,16 @@ from pathlib import Path
 
 BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", Path(__file__).parents[2] / "build"))
 FINAL = ("done", "failed", "cancelled")
+PATIENCE_SECONDS = 120  # for what must come; what comes sooner is not waited for
+PORTS = range(20000, 32000)  # below those that the kernel gives to clients, one of which could be at it meanwhile
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    for port in random.sample(PORTS, 100):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("a hundred ports were taken")
 
 
 class Daemon:
@@ -49,7 +54,7 @@ class Daemon:
             command.append("--agent-user=nobody")
         with (self.base / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.answers():
             if time.monotonic() > deadline:
                 raise AssertionError(f"ipclabd does not answer:\n{self.log()}")
@@ -69,7 +74,7 @@ class Daemon:
         if self.process and self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(15)
+                self.process.wait(PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -80,7 +85,7 @@ class Daemon:
 
     def request(self, method, target, body=None):
         """(status, document)"""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Authorization": f"Bearer {self.token}"} if method != "GET" else {}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -102,7 +107,7 @@ class Daemon:
         assert status == 201, experiment
         return experiment["id"]
 
-    def wait(self, experiment, seconds=60):
+    def wait(self, experiment, seconds=2 * PATIENCE_SECONDS):
         """Until it has ended; the experiment."""
         deadline = time.monotonic() + seconds
         while True:

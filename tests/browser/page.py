@@ -7,6 +7,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+PATIENCE_SECONDS = 120  # for what must come; what comes sooner is not waited for
+
 
 class Page:
     def __init__(self, driver, url):
@@ -72,10 +74,10 @@ class Page:
         except (NoSuchElementException, StaleElementReferenceException):
             return None
 
-    def wait(self, condition, what, seconds=15):
+    def wait(self, condition, what, seconds=PATIENCE_SECONDS):
         return WebDriverWait(self.driver, seconds, 0.05).until(lambda _: condition(), f"waited for {what}")
 
-    def wait_for(self, selector, seconds=15):
+    def wait_for(self, selector, seconds=PATIENCE_SECONDS):
         return self.wait(lambda: next(iter(self.all(selector)), None), selector, seconds)
 
     def focused(self):

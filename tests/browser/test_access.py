@@ -70,8 +70,8 @@ def test_post_with_the_keyboard_alone(page, daemon):
     page.wait(lambda: page.focused() == page.find("#token-input"), "the token dialog")
     page.keys(daemon.token, Keys.ENTER)
     page.wait(lambda: page.text("main h1") == "By keyboard", "the experiment's page")
-    page.wait(lambda: page.text("main .meta .state") == "done", "the end", 30)
-    assert "By keyboard is done" in page.find("#announcer").get_property("textContent")
+    page.wait(lambda: page.text("main .meta .state") == "done", "the end")
+    page.wait(lambda: "By keyboard is done" in page.find("#announcer").get_property("textContent"), "it to be told")
     page.tab_to("#list a[aria-current=page]", 200)
 
 
@@ -80,11 +80,15 @@ def test_chart_is_read_out_by_the_arrow_keys(page, measured):
     chart = page.find(".chart .canvas")
     page.run("arguments[0].focus()", chart)
     page.keys(Keys.ARROW_RIGHT)
-    told = page.find("#announcer").get_property("textContent")
-    assert "second 1" in told and "/s" in told
+
+    def told():
+        text = page.find("#announcer").get_property("textContent")
+        return "second 1" in text and "/s" in text
+
+    page.wait(told, "the first second to be told")
     toggle = page.find(".chart .legend button")
     toggle.send_keys(Keys.SPACE)
-    assert toggle.get_attribute("aria-pressed") == "false"
+    page.wait(lambda: toggle.get_attribute("aria-pressed") == "false", "the line to be hidden")
 
 
 def test_every_control_is_reached_and_named(page, measured):
@@ -116,8 +120,7 @@ def test_contrast_is_enough_to_read(page, scheme):
 
 def test_dark_scheme_reaches_the_charts(page, measured, picture):
     show(page, measured)
-    light = page.drawn_in_series_colour()
-    assert light > 50
+    light = page.wait(lambda: (n := page.drawn_in_series_colour()) > 50 and n, "the lines")
     page.media("dark")
     page.wait(lambda: page.drawn_in_series_colour() > light / 2, "the charts to be drawn in the dark scheme's colours")
     ground = page.run("return getComputedStyle(document.documentElement).backgroundColor")

@@ -19,7 +19,7 @@ def study(daemon):
         warmup_seconds=0.05,
         name="Copy modes",
     )
-    experiment = daemon.wait(identity, 120)
+    experiment = daemon.wait(identity)
     assert experiment["state"] == "done", experiment
     return identity
 
