@@ -54,7 +54,9 @@ def test_topology_and_environment_are_objects(client):
 
 
 def test_health(client, long_run):
-    health = client.get("/health")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (health := client.get("/health"))["running_run"] is None:  # told a moment after the run is stored as running
+        assert time.monotonic() < deadline, health
     assert health["status"] == "ok" and health["problem"] is None
     assert re.fullmatch(r"\d+\.\d+\.\d+", health["version"])
     assert health["running_experiment"] == long_run["id"]
