@@ -143,14 +143,22 @@ def namespace_held(pid):
         os.close(fd)
 
 
+def entries(directory):
+    """Paths, and none of what cannot be looked at, or goes while it is: glob raises what a process that ends makes."""
+    with contextlib.suppress(OSError):
+        return [f"{directory}/{name}" for name in os.listdir(directory)]
+    return []
+
+
 def users_of(namespace, held):
     """Links to it of every process that can be looked at, and of every descriptor but the one that holds it here."""
     found = []
-    own = Path(f"/proc/{os.getpid()}/fd/{held}")
-    for link in [*Path("/proc").glob("[0-9]*/ns/ipc"), *Path("/proc").glob("[0-9]*/fd/*")]:
-        with contextlib.suppress(OSError):
-            if os.readlink(link) == namespace and link != own:
-                found.append(str(link))
+    own = f"/proc/{os.getpid()}/fd/{held}"
+    for process in (f"/proc/{name}" for name in os.listdir("/proc") if name.isdigit()):
+        for link in [f"{process}/ns/ipc", *entries(f"{process}/fd")]:
+            with contextlib.suppress(OSError):
+                if os.readlink(link) == namespace and link != own:
+                    found.append(link)
     return found
 
 
