@@ -152,7 +152,8 @@ def test_kill_at_random_moments(daemon):
     identities = [identity for identity, _ in poster.posted]
     assert len(identities) >= POSTS, "too few experiments for the kills to have met any"
     assert all(a < b for a, b in pairwise(identities)), "ids are not strictly increasing"
-    wait_for(lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")), 2 * PATIENCE_SECONDS, "the queue to run empty")
+    wait_for(lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")), 2 * PATIENCE_SECONDS,
+             "the queue to run empty")
     stored = {e["id"]: e for e in daemon.items("/experiments")}
     assert stored.keys() == set(identities) - poster.deleted
     for identity, name in poster.posted:
