@@ -28,7 +28,7 @@
 #define COMPLETIONS 256u
 #define LOOK_NS (100 * NSEC_PER_MSEC) /* how often a worker that waits looks at its limit */
 #define SETTLE_NS NSEC_PER_SEC
-#define ENROLL_NS NSEC_PER_SEC
+#define ENROLL_NS (5 * NSEC_PER_SEC)
 #define ENROLL_AGAIN_MS 1
 /* Of a connection, at both its ends together, at most; newer kernels count them, too. A ring takes two, and a third for
  * its completions here, or for its buffers in tcp-multishot.c. */
