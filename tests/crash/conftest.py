@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 import pytest
-from harness import PATIENCE_SECONDS, Daemon, become_subreaper, ipc_objects, wait_for
+from harness import ORPHAN_SECONDS, Daemon, become_subreaper, ipc_objects, wait_for
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,7 +18,7 @@ def daemon():
         yield d
         if d.process.poll() is None:
             assert d.terminate() == 0, d.log_tail()
-        wait_for(lambda: not d.left_processes(), PATIENCE_SECONDS, f"the end of {d.left_processes()}")
+        wait_for(lambda: not d.left_processes(), ORPHAN_SECONDS, f"the end of {d.left_processes()}")
         assert d.left_in_runtime() == []
         assert d.left_cgroups() == []
         assert ipc_objects() - before == set()

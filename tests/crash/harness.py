@@ -23,6 +23,7 @@ BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", Path(__file__).parents[2] / "bu
 FINAL = ("done", "failed", "cancelled")
 # For what must come, on a machine that may stand still for a while. What comes sooner is not waited for.
 PATIENCE_SECONDS = 120
+ORPHAN_SECONDS = 20  # for agents to go whose daemon has gone: without its hanging up they would be there for a minute
 PR_SET_CHILD_SUBREAPER = 36
 PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 

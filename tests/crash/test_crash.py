@@ -15,7 +15,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from harness import FINAL, PATIENCE_SECONDS, frozen, wait_for
+from harness import FINAL, ORPHAN_SECONDS, PATIENCE_SECONDS, frozen, wait_for
 
 KILLS = 50
 POSTS = KILLS // 2  # at least, for the kills to have met something
@@ -87,7 +87,7 @@ def shoot(daemon, target):
     """Kills the target -9; a daemon is started again, after everything below it has gone by itself."""
     if target == "daemon":
         daemon.kill()
-        wait_for(lambda: not daemon.left_processes(), PATIENCE_SECONDS, f"the end of {daemon.left_processes()}")
+        wait_for(lambda: not daemon.left_processes(), ORPHAN_SECONDS, f"the end of {daemon.left_processes()}")
         daemon.start()
         return
     agent = wait_for(lambda: daemon.agents().get(target), PATIENCE_SECONDS, f"a {target}")
