@@ -33,7 +33,7 @@
 
 #define PROCESSES_MAX 64u
 #define MEMBER_UNPREPARED 2 /* its exit status */
-#define FAREWELL_NS NSEC_PER_SEC
+#define FAREWELL_NS (5 * NSEC_PER_SEC)
 #define OVERHEAD_ROUNDS 201u /* of which the median counts */
 #define OVERHEAD_HOPS 200u   /* at least, in each of them */
 
