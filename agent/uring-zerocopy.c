@@ -259,7 +259,7 @@ int uring_zerocopy_wait(struct worker *w, struct uring_zerocopy *u, struct zeroc
 }
 
 int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint64_t *since_ns) {
-        uint64_t before = w->zerocopy_completions, now_ns = util_now_ns();
+        uint64_t before = w->zerocopy_completions;
         int starves = zerocopy_under_way(z) == 0;
         worker_count(&w->enobufs);
         zerocopy_starve(starves);
@@ -267,12 +267,10 @@ int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct ze
         zerocopy_starve(-starves);
         if (r < 0)
                 return r;
-        if (w->zerocopy_completions != before || *since_ns == 0)
-                *since_ns = now_ns;
-        if (w->zerocopy_completions != before)
-                return give_way(w, u, z);
-        /* the kernel keeps the account of such sends elsewhere than in the socket */
-        return now_ns - *since_ns > ZEROCOPY_NO_BUFFERS_NS ? zerocopy_no_relief(w, z, false) : 0;
+        bool news = w->zerocopy_completions != before;
+        if (zerocopy_is_hopeless(z, since_ns, news)) /* of such sends the kernel keeps no account in the socket */
+                return zerocopy_no_relief(w, z, false);
+        return news ? give_way(w, u, z) : 0;
 }
 
 int uring_zerocopy_fd(const struct uring_zerocopy *u) {

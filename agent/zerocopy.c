@@ -233,21 +233,28 @@ void zerocopy_limits(bool optmem, struct json_writer *w) {
                 json_member_u64(w, "optmem_max_bytes", optmem_max());
 }
 
+bool zerocopy_is_hopeless(struct zerocopy *z, uint64_t *since_ns, bool news) {
+        uint64_t now_ns = util_now_ns(), away_ns = now_ns - z->looked_ns;
+        if (news || *since_ns == 0)
+                *since_ns = now_ns;
+        else if (away_ns > ZEROCOPY_AWAY_NS)
+                *since_ns += away_ns;
+        z->looked_ns = now_ns;
+        return now_ns - *since_ns > ZEROCOPY_NO_BUFFERS_NS;
+}
+
 int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns) {
         struct zerocopy_news news;
-        uint64_t now_ns = util_now_ns();
         worker_count(&w->enobufs);
         int r = collect(w, z, NULL, &news);
         if (r < 0)
                 return r;
-        if (news.completions || *since_ns == 0)
-                *since_ns = now_ns;
+        if (zerocopy_is_hopeless(z, since_ns, news.completions > 0))
+                return zerocopy_no_relief(w, z, true);
         if (news.completions) {
                 give_way();
                 return 0;
         }
-        if (now_ns - *since_ns > ZEROCOPY_NO_BUFFERS_NS)
-                return zerocopy_no_relief(w, z, true);
         int starves = zerocopy_under_way(z) == 0;
         zerocopy_starve(starves);
         r = await_notification(w, RELIEF_MS);

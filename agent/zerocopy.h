@@ -35,6 +35,7 @@ struct zerocopy {
         uint32_t n; /* messages in the pool */
         uint32_t current;
         uint32_t next_id;                         /* number of the next send */
+        uint64_t looked_ns;                       /* when relief was last looked for */
         uint32_t pending[SPEC_POOL_MESSAGES_MAX]; /* sends of each message that are not notified */
         struct fields *messages[SPEC_POOL_MESSAGES_MAX];
         uint8_t owner[ZEROCOPY_IDS]; /* whose send number i (modulo) was; ZEROCOPY_NOBODY: notified */
@@ -94,6 +95,11 @@ int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns);
 #define ZEROCOPY_RELIEF_NS NSEC_PER_MSEC              /* between two tries */
 #define ZEROCOPY_GIVE_WAY_NS (2 * ZEROCOPY_RELIEF_NS) /* so that who waits tries once, whenever it began */
 #define ZEROCOPY_NO_BUFFERS_NS (3 * NSEC_PER_SEC)     /* without a notification in between: it never gets better */
+#define ZEROCOPY_AWAY_NS (100 * NSEC_PER_MSEC)        /* between two looks: by more, and this thread did not run */
+
+/* A look for relief, with or without news. Whether there has been none for too long, in time that there was: where the
+ * machine stands still nobody gives anything back. */
+bool zerocopy_is_hopeless(struct zerocopy *z, uint64_t *since_ns, bool news);
 
 /* Sends that are not notified. */
 uint32_t zerocopy_under_way(const struct zerocopy *z);

@@ -324,6 +324,19 @@ static void no_relief(bool under_way) {
         zerocopy_free(z);
 }
 
+/* Half a minute is over since this thread began to wait, and since it last looked: it did not run, nor did others. */
+static void test_standstill_of_all_is_no_want(void) {
+        struct zerocopy *z = new_pool();
+        uint64_t began_ns = util_now_ns() - 30 * NSEC_PER_SEC, since_ns = began_ns;
+        z->looked_ns = began_ns;
+        CHECK(!zerocopy_is_hopeless(z, &since_ns, false));
+        CHECK(!zerocopy_is_hopeless(z, &since_ns, false));
+        since_ns = began_ns; /* but it has looked all the time */
+        CHECK(zerocopy_is_hopeless(z, &since_ns, false));
+        CHECK(!zerocopy_is_hopeless(z, &since_ns, true));
+        zerocopy_free(z);
+}
+
 static void test_no_relief(void) {
         no_relief(true);
 }
@@ -343,6 +356,7 @@ int main(void) {
         RUN(test_real_notifications);
         RUN(test_wait_sees_the_peer_go);
         RUN(test_wait_stops);
+        RUN(test_standstill_of_all_is_no_want);
         RUN(test_no_relief);
         RUN(test_no_relief_from_others);
         return check_end();
