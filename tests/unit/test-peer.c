@@ -11,12 +11,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 struct fixture {
         struct agent *agent;
@@ -202,31 +199,6 @@ static void a_silent_peer(void) {
         CHECK_UINT(value, 42);
 }
 
-/* A process that waits for its peer's word is stopped, as with the machine, until long after its deadline; the peer
- * speaks once both run again, and a little later. Exit status 0: it heard the word. */
-static void a_standstill_is_no_silence(void) {
-        FIXTURE f;
-        siginfo_t info;
-        CHECK(fixture_open(&f));
-        pid_t pid = fork();
-        if (pid == 0) {
-                uint64_t value = 0;
-                int r = peer_receive(&agent, PEER_DONE, 0, &value, util_now_ns() + 2 * NSEC_PER_SEC);
-                _exit(r == 0 && value == 42 ? 0 : 1);
-        }
-        CHECK(pid > 0);
-        (void) poll(NULL, 0, 200); /* it waits by then */
-        (void) kill(pid, SIGSTOP);
-        CHECK_INT(waitid(P_PID, (id_t) pid, &info, WSTOPPED), 0);
-        (void) poll(NULL, 0, 3000);
-        (void) kill(pid, SIGCONT);
-        (void) poll(NULL, 0, 200);
-        const struct peer_packet word = {.kind = PEER_DONE, .value = 42};
-        CHECK_INT(send(f.other, &word, sizeof word, MSG_NOSIGNAL), sizeof word);
-        CHECK_INT(waitid(P_PID, (id_t) pid, &info, WEXITED), 0);
-        CHECK_INT(info.si_status, 0);
-}
-
 static void a_peer_that_does_not_listen(void) {
         FIXTURE f;
         int r;
@@ -290,7 +262,6 @@ int main(void) {
         RUN(out_of_turn);
         RUN(what_is_no_packet);
         RUN(a_silent_peer);
-        RUN(a_standstill_is_no_silence);
         RUN(a_peer_that_does_not_listen);
         RUN(a_peer_that_is_gone);
         RUN(a_peer_that_goes_without_listening);
