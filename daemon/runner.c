@@ -38,6 +38,7 @@
 #define DRAIN_NS (30 * NSEC_PER_SEC) /* what is under way moves on; an end where nothing moves says so itself, soon */
 #define SLOWEST_BYTES_PER_NS 0.05    /* a transport that moves less than 50 MB/s of large messages has stalled */
 #define HEARSAY_NS (200 * NSEC_PER_MSEC)
+#define BLAME_NS NSEC_PER_SEC /* of an agent that speaks of its peer, which may yet speak for itself */
 #define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
 #define ERROR_MAX 700u
 
@@ -64,6 +65,7 @@ struct runner {
         enum state verdict;
         char error[ERROR_MAX];
         char hearsay[ERROR_MAX]; /* an agent's own words, kept while a better explanation may come */
+        bool blames;             /* they are about its peer */
         char *result_json;
         struct run_verdict flags;       /* flags only */
         struct placement_doubts doubts; /* by the proofs */
@@ -376,10 +378,12 @@ static void on_failed(void *userdata, struct agent_link *l, enum agent_failure f
                 fail(r, "%s", words);
                 return;
         }
-        if (r->hearsay[0] || r->has_verdict)
+        bool blames = strstr(words, " gave up: peer ") != NULL;
+        if (r->has_verdict || (r->hearsay[0] && (blames || !r->blames)))
                 return;
+        r->blames = blames;
         (void) snprintf(r->hearsay, sizeof(r->hearsay), "%s", words);
-        set_timer(r, util_now_ns() + HEARSAY_NS);
+        set_timer(r, util_now_ns() + (blames ? BLAME_NS : HEARSAY_NS));
 }
 
 static void on_ended(void *userdata, struct agent_link *l) {

@@ -193,6 +193,8 @@ static void misbehave_in_window(void) {
                 say_raw("not json");
         if (wished("gives-up"))
                 give_up(EPERM, "F_SETPIPE_SZ: 2097152 bytes are above fs.pipe-max-size = 1048576");
+        if (wished("blames"))
+                give_up(ECONNRESET, "peer sender is gone");
         if (wished("hangs-up")) {
                 close(AGENT_CONTROL_FD);
                 sleep_ns(20 * NSEC_PER_SEC);

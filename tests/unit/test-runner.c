@@ -199,6 +199,7 @@ static const struct bad_case {
         {"sender.silent", "sender (pid %d) went silent for %d.%d s", 0, 2.5},
         {"receiver.garbage", "receiver (pid %d) sent what is no message", 0, 0},
         {"receiver.gives-up", "above fs.pipe-max-size = 1048576", 0, 0},
+        {"receiver.blames", "sender (pid %d) gave up: the peer is gone", 0, 0},
         {"sender.hangs-up", "sender (pid %d) closed its control socket", 0, 0},
         {"sender.floods", "sender (pid %d) floods its control socket", 0, 0},
         {"receiver.impossible-sample", "receiver (pid %d) sent an impossible sample: thread 7 of 1", 0, 0},
