@@ -30,7 +30,7 @@
  *      prepare    makes the next message ready to be written; 1 = not yet
  *      send_part  goes on with a message of which `sent` bytes have gone
  *      sent       the whole message has gone
- *      idle       before the thread sleeps; may be NULL
+ *      idle       before the thread sleeps; 1 = it must not, as what prepare said has changed; may be NULL
  *      news       a descriptor beside the socket that wakes it; may be NULL
  */
 struct tcp_mode {
@@ -234,9 +234,10 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
                         continue;
                 if (__atomic_load_n(&w->sent_last, __ATOMIC_RELAXED) && d.received >= worker_limit(w))
                         break;
-                if (m->idle && (r = m->idle(w)) < 0)
-                        break;
-                tcp_duplex_sleep(w, d.out < w->size, m->news ? m->news(w) : -1, d.due_ns);
+                int news = m->idle ? m->idle(w) : 0;
+                if (news == 0)
+                        tcp_duplex_sleep(w, d.out < w->size, m->news ? m->news(w) : -1, d.due_ns);
+                r = news < 0 ? news : 0;
         }
         w->sink = d.sink;
         return r;

@@ -193,9 +193,13 @@ static void uncopied_sent(struct worker *w) {
         zerocopy_advance(c->zerocopy);
 }
 
-/* All of them, needed or not: any that is left would end the sleep at once. */
+/* All of them, needed or not: any that is left would end the sleep at once. And what is taken here wakes nobody: when
+ * it is what the next message waited for, there is no sleep. */
 static int uncopied_idle(struct worker *w) {
-        return engine_collect(w, NULL);
+        const struct tcp_channel *c = w->channel;
+        bool ready = zerocopy_ready(c->zerocopy);
+        int r = engine_collect(w, NULL);
+        return r < 0 ? r : !ready && zerocopy_ready(c->zerocopy);
 }
 
 static const struct tcp_mode uncopied_mode = {
