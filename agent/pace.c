@@ -11,7 +11,6 @@
 
 #include <sched.h>
 
-#define SPIN_NS (60 * NSEC_PER_USEC)  /* a sleeper wakes late by up to so much */
 #define SLEEP_NS (50 * NSEC_PER_MSEC) /* at most, before the limit is looked at again */
 
 static void doze(uint64_t ns) {
@@ -26,17 +25,17 @@ int pace_wait(struct worker *w, uint64_t due_ns) {
                         return 0;
                 if (worker_over(w))
                         return WORKER_STOP;
-                if (due_ns - now > SPIN_NS)
-                        doze(due_ns - now - SPIN_NS);
+                if (due_ns - now > PACE_SPIN_NS)
+                        doze(due_ns - now - PACE_SPIN_NS);
                 else
                         (void) sched_yield(); /* cannot fail */
         }
 }
 
 void pace_effective(const struct agent *a, struct json_writer *w) {
-        if (a->setup.rate <= 0 || a->workload->one_agent || phases_duplex(a) || !phases_sends(a))
+        if (a->setup.rate <= 0 || a->workload->one_agent || !(phases_sends(a) || phases_duplex(a)))
                 return;
-        json_member_u64(w, "pace_spin_ns", SPIN_NS);
+        json_member_u64(w, "pace_spin_ns", PACE_SPIN_NS);
         json_member_string(w, "pace_spin", "sched_yield");
 }
 

@@ -12,8 +12,11 @@
  */
 
 #include "agent/agent.h"
+#include "schema/util.h"
 
 #include <stdint.h>
+
+#define PACE_SPIN_NS (60 * NSEC_PER_USEC) /* a sleeper wakes late by up to so much */
 
 struct json_writer;
 
@@ -31,6 +34,8 @@ static inline uint64_t pace_due(const struct worker *w, uint64_t n) {
  * other end may have no other CPU: it would get this one when the scheduler takes it, and the latency would be a time
  * slice. Placement does not tell (threads may outnumber CPUs, or roam), so it is done always; where nobody else wants
  * the CPU the message goes out some tenths of a microsecond later, and late by the schedule, so that it is counted.
+ *
+ * A thread that serves both directions of a connection waits likewise, but for what comes, too (tcp-loops.h).
  */
 int pace_wait(struct worker *w, uint64_t due_ns);
 

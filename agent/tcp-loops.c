@@ -7,6 +7,8 @@
 
 #include "agent/tcp-loops.h"
 
+#include <sched.h>
+
 void tcp_stamp_parts(struct fields *f, uint64_t ns) {
         const unsigned char *from = (const unsigned char *) &ns;
         size_t left = TCP_STAMP;
@@ -45,13 +47,27 @@ int tcp_part_failed(struct worker *w, const char *what, ssize_t error) {
         }
 }
 
+/* As pace_wait() does it; but what can move ends it. */
+static void spin(struct pollfd p[2], uint64_t due_ns) {
+        const struct timespec at_once = {};
+        do {
+                if (ppoll(p, 2, &at_once, NULL) != 0)
+                        return;
+                (void) sched_yield(); /* cannot fail */
+        } while (util_now_ns() < due_ns);
+}
+
 void tcp_duplex_sleep(struct worker *w, bool sending, int news_fd, uint64_t due_ns) {
         struct pollfd p[2] = {{.fd = w->send_fd, .events = (short) (POLLIN | (sending ? POLLOUT : 0))},
                               {.fd = news_fd, .events = POLLIN}};
         struct timespec ts = {.tv_nsec = TCP_POLL_NS};
-        uint64_t now_ns = util_now_ns();
-        if (due_ns > now_ns && due_ns - now_ns < TCP_POLL_NS)
-                ts.tv_nsec = (long) (due_ns - now_ns);
+        uint64_t now_ns = util_now_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+        if (left_ns > 0 && left_ns <= PACE_SPIN_NS) {
+                spin(p, due_ns);
+                return;
+        }
+        if (left_ns > 0 && left_ns - PACE_SPIN_NS < TCP_POLL_NS)
+                ts.tv_nsec = (long) (left_ns - PACE_SPIN_NS);
         (void) ppoll(p, 2, &ts, NULL); /* whatever it says, the next calls say it better */
 }
 

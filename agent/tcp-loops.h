@@ -50,8 +50,8 @@ int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t 
 /* What a part that did not move means: 0 = nothing could move just now; negative errno with w->failure. */
 int tcp_part_failed(struct worker *w, const char *what, ssize_t error);
 int tcp_part_ended(struct worker *w, size_t got);
-/* Until something can move, there is news (-1: no such descriptor), a message is due (0: none will be), or the limits
- * should be looked at again. */
+/* Until something can move, there is news (-1: no such descriptor), or the limits should be looked at again. Where a
+ * message will be due (else 0): until shortly before it, and when called then, until it is due, spinning (pace.h). */
 void tcp_duplex_sleep(struct worker *w, bool sending, int news_fd, uint64_t due_ns);
 
 /* Parts of modes. */

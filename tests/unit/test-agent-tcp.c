@@ -303,6 +303,8 @@ static void test_rate_by_count(void) {
                                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                                         const struct driver_end *x = &d.ends[end];
                                         bool timed = pingpong ? end == END_FIRST : receives(&jobs[k], end);
+                                        bool waits = pingpong ? end == END_FIRST : sends(&jobs[k], end);
+                                        CHECK_INT(figure(x->effective, "pace_spin_ns") > 0, waits);
                                         CHECK_UINT(x->report.messages, 100);
                                         CHECK_UINT(histogram_total(&x->latency), timed ? 100 : 0);
                                         if (timed)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Streams over TCP on a channel that brings what a script says: which stamps are believed, closed loop and open. */
+/* Streams over TCP on a channel that brings what a script says: which stamps are believed, closed loop and open; and
+ * how a thread of both directions sleeps until a message is due. */
 
 #include "agent/tcp-loops.h"
 #include "check.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #define SIZE 4096u
@@ -111,9 +113,79 @@ static void test_closed_loop(void) {
         CHECK_UINT(histogram_total(&h), 3);
 }
 
+/* Stand in for the C library's: nothing is waited for. */
+static struct {
+        int answer;
+        uint64_t due_ns;
+        unsigned polls, yields;
+        uint64_t longest_ns; /* that was asked for before the message was due */
+} naps;
+
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *signals) {
+        uint64_t ns = timeout ? (uint64_t) timeout->tv_sec * NSEC_PER_SEC + (uint64_t) timeout->tv_nsec : UINT64_MAX;
+        (void) fds;
+        (void) n;
+        (void) signals;
+        naps.polls++;
+        if (util_now_ns() < naps.due_ns && ns > naps.longest_ns)
+                naps.longest_ns = ns;
+        return naps.answer;
+}
+
+int sched_yield(void) {
+        naps.yields++;
+        return 0;
+}
+
+static void nap(uint64_t ahead_ns, int answer) {
+        static struct worker w = {.send_fd = -1};
+        memset(&naps, 0, sizeof naps);
+        naps.answer = answer;
+        naps.due_ns = util_now_ns() + ahead_ns;
+        tcp_duplex_sleep(&w, false, -1, naps.due_ns);
+}
+
+/* Until shortly before the time; but limits are looked at now and then. */
+static void test_sleep_until_due(void) {
+        for (unsigned tries = 0; tries < 100; tries++) { /* a busy machine may take its time in between */
+                uint64_t begin_ns = util_now_ns();
+                nap(TCP_POLL_NS / 2, 0);
+                if (util_now_ns() + PACE_SPIN_NS >= naps.due_ns)
+                        continue;
+                CHECK_UINT(naps.polls, 1);
+                CHECK(naps.longest_ns > 0 && begin_ns + naps.longest_ns <= naps.due_ns - PACE_SPIN_NS);
+                nap(3600 * NSEC_PER_SEC, 0);
+                CHECK_UINT(naps.polls, 1);
+                CHECK_UINT(naps.longest_ns, TCP_POLL_NS);
+                return;
+        }
+        CHECK_FAIL("each of so many calls took %llu ms", (unsigned long long) (TCP_POLL_NS / 2 / NSEC_PER_MSEC));
+}
+
+/* A sleep would end late by as much as is left: the time is awaited, and the CPU given to others meanwhile. */
+static void test_spin_until_due(void) {
+        unsigned yields = 0;
+        for (unsigned i = 0; i < 100; i++) {
+                nap(PACE_SPIN_NS / 2, 0);
+                CHECK_UINT(naps.longest_ns, 0);
+                CHECK(util_now_ns() >= naps.due_ns);
+                yields += naps.yields;
+        }
+        CHECK(yields > 0);
+}
+
+static void test_what_moves_ends_the_spin(void) {
+        nap(PACE_SPIN_NS / 2, 1);
+        CHECK_UINT(naps.polls, 1);
+        CHECK_UINT(naps.yields, 0);
+}
+
 int main(void) {
         RUN(test_open_loop_far_behind);
         RUN(test_open_loop_bad_stamps);
         RUN(test_closed_loop);
+        RUN(test_sleep_until_due);
+        RUN(test_spin_until_due);
+        RUN(test_what_moves_ends_the_spin);
         return check_end();
 }
