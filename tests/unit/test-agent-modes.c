@@ -6,13 +6,13 @@
  */
 
 #include "check.h"
+#include "rings.h"
 #include "schema/util.h"
 #include "strike.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <linux/io_uring.h>
 #include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -92,18 +92,6 @@ enum { NEED_RING = 1, NEED_DIRECT = 2, NEEDS = 4 };
 
 static unsigned needed;            /* by the modes of the case that runs */
 static const char *lacking[NEEDS]; /* why there is none of it here; NULL: there is */
-
-/* Asked of the kernel, never of the agent under test. What else may go wrong is left to the agents to fail at. */
-static const char *ring_trouble(void) {
-        static char text[100];
-        struct io_uring_params p = {};
-        long fd = syscall(SYS_io_uring_setup, 1, &p);
-        if (fd >= 0)
-                (void) close((int) fd);
-        else if (errno == ENOSYS || errno == EPERM || errno == ENOMEM)
-                (void) snprintf(text, sizeof text, "io_uring_setup: %s", strerrordesc_np(errno));
-        return *text ? text : NULL;
-}
 
 /* Where the driver has its runs' directories. */
 static const char *direct_trouble(void) {
@@ -352,6 +340,10 @@ static void forbid_rings(void) {
         struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
                 _exit(77);
+        if (!ring_trouble()) { /* which all that needs rings asks first */
+                fputs("it is not noticed that there are no rings\n", stderr);
+                _exit(1);
+        }
         static const struct mode a_ring = {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, "", 0};
         struct driver d;
         struct driver_spec s = spec_of(&a_ring, WORKLOAD_PINGPONG);

@@ -7,13 +7,12 @@
  */
 
 #include "check.h"
+#include "rings.h"
 #include "schema/json.h"
 #include "schema/util.h"
 #include "strike.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <sched.h>
@@ -22,7 +21,6 @@
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,15 +81,6 @@ static bool is_socket(enum transport t) {
         return t == TRANSPORT_UNIX_DGRAM || t == TRANSPORT_UNIX_SEQPACKET;
 }
 
-/* Asked of the kernel, never of the agent under test. What else may go wrong is left to the agents to fail at. */
-static bool has_rings(void) {
-        struct io_uring_params p = {};
-        long fd = syscall(SYS_io_uring_setup, 1, &p);
-        if (fd >= 0)
-                (void) close((int) fd);
-        return fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != ENOMEM);
-}
-
 /* Sockets by both engines in turn, where there are rings, each of them in both copy modes, whole and in chunks. */
 static void test_every_byte_arrives(void) {
         static const struct {
@@ -103,15 +92,15 @@ static void test_every_byte_arrives(void) {
                 {10000, 7, 20, 1},     {10000, 1000, 50, 3}, {65549, 8192, 100, 2}, {65549, 5000, 50, 1},
                 {4 * MIB, 8192, 5, 1},
         };
-        const bool rings = has_rings();
-        printf("sockets: %s\n", rings ? "both engines" : "no io_uring here");
+        const char *no_rings = ring_trouble();
+        printf("sockets: %s\n", no_rings ? no_rings : "both engines");
         for (size_t t = 0; t < ELEMENTS(transports); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(transports[t], workloads[k]);
                                 uint64_t chunk = 0, chunks = 0;
-                                if (rings && is_socket(transports[t]) && (i / 2 + k) % 2)
+                                if (!no_rings && is_socket(transports[t]) && (i / 2 + k) % 2)
                                         s.point.engine = ENGINE_IO_URING;
                                 if (transport_terms[transports[t]].copy_modes & 1u << COPY_ONE && i % 2) {
                                         s.point.copy_mode = COPY_ONE;

@@ -6,16 +6,14 @@
  */
 
 #include "check.h"
+#include "rings.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <linux/io_uring.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *agent_path(void) {
@@ -23,15 +21,6 @@ static const char *agent_path(void) {
         const char *root = getenv("IPCLAB_BUILD_ROOT");
         (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
         return path;
-}
-
-/* Asked of the kernel, never of the agent under test. NULL: there are rings here. */
-static const char *ring_trouble(void) {
-        struct io_uring_params p = {};
-        long fd = syscall(SYS_io_uring_setup, 1, &p);
-        if (fd >= 0)
-                (void) close((int) fd);
-        return fd < 0 && (errno == ENOSYS || errno == EPERM || errno == ENOMEM) ? strerrordesc_np(errno) : NULL;
 }
 
 static int first_cpu(void) {
@@ -112,7 +101,7 @@ static int look_while_it_runs(struct driver *d, unsigned *ret_n, char (*ret_allo
 static void test_kernels_threads_stay_with_their_worker(void) {
         const char *trouble = ring_trouble();
         if (trouble)
-                SKIP("io_uring_setup: %s", trouble);
+                SKIP("%s", trouble);
         if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
                 SKIP("there is one CPU");
         unsigned n[END_COUNT] = {};
