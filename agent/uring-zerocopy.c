@@ -206,7 +206,7 @@ ssize_t uring_zerocopy_send(struct worker *w, struct uring_zerocopy *u, struct z
         return -1;
 }
 
-int uring_zerocopy_collect(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
+static int collect(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
         int unused;
         int r = io_uring_get_events(&u->ring); /* what the kernel keeps until it is asked */
         (void) reap(w, u, z, &unused);
@@ -232,7 +232,7 @@ static int await(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z,
 static void settle(struct worker *w) {
         struct uring_zerocopy *u = w->to_settle;
         uint64_t deadline_ns = util_now_ns() + SETTLE_NS;
-        int r = uring_zerocopy_collect(w, u, u->pool);
+        int r = collect(w, u, u->pool);
         while (r == 0 && zerocopy_under_way(u->pool) > 0 && util_now_ns() < deadline_ns)
                 r = await(w, u, u->pool, ZEROCOPY_RELIEF_NS);
 }
@@ -248,8 +248,14 @@ static int give_way(struct worker *w, struct uring_zerocopy *u, struct zerocopy 
         return r;
 }
 
+int uring_zerocopy_collect(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
+        bool ready = zerocopy_ready(z);
+        int r = collect(w, u, z);
+        return r == 0 && !ready && zerocopy_ready(z) ? give_way(w, u, z) : r;
+}
+
 int uring_zerocopy_wait(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
-        int r = uring_zerocopy_collect(w, u, z);
+        int r = collect(w, u, z);
         while (r == 0 && !zerocopy_ready(z)) {
                 if (worker_over(w))
                         return WORKER_STOP;

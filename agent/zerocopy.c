@@ -126,11 +126,6 @@ static int collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough,
         return 0;
 }
 
-int zerocopy_collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough) {
-        struct zerocopy_news news;
-        return collect(w, z, enough, &news);
-}
-
 /* Sleeps until there may be a notification. A connection that is gone will give no more of them. */
 static int await_notification(struct worker *w, int timeout_ms) {
         struct pollfd p = {.fd = w->send_fd}; /* POLLERR needs no asking */
@@ -167,10 +162,20 @@ static void give_way(void) {
                 (void) poll(NULL, 0, GIVE_WAY_MS);
 }
 
+int zerocopy_collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough) {
+        struct zerocopy_news news;
+        bool ready = zerocopy_ready(z);
+        int r = collect(w, z, enough, &news);
+        if (r == 0 && !ready && zerocopy_ready(z))
+                give_way();
+        return r;
+}
+
 int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun) {
         zerocopy_enough enough = begun ? zerocopy_has_room : zerocopy_ready;
         for (;;) {
-                int r = zerocopy_collect(w, z, enough);
+                struct zerocopy_news news;
+                int r = collect(w, z, enough, &news);
                 if (r == 0 && enough(z))
                         give_way();
                 if (r < 0 || enough(z))

@@ -85,7 +85,8 @@ int zerocopy_read(struct zerocopy *z, int fd, zerocopy_enough enough, struct zer
  * came true before a message has begun; negative errno with w->failure.
  */
 int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun); /* until ready; of a message begun: until room */
-int zerocopy_collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough); /* zerocopy_read() */
+/* zerocopy_read(); gives way when the current message has become ready. */
+int zerocopy_collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough);
 /* After a send that failed with ENOBUFS: waits for notifications, or for other threads', at most until the limits that
  * are to blame (they are named) have been in the way for too long. since_ns: 0 at the first failure in a row, kept by
  * the caller. */

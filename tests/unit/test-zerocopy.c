@@ -128,11 +128,24 @@ static void test_no_room(void) {
         zerocopy_free(z);
 }
 
+/* A worker that is nothing but its socket. */
+static struct worker *new_worker(struct agent *a, int fd) {
+        struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
+        if (!w)
+                abort();
+        memset(w, 0, sizeof *w);
+        w->agent = a;
+        w->size = SIZE;
+        w->send_fd = fd;
+        w->limit = WORKER_UNLIMITED;
+        return w;
+}
+
 /* Stands in for the C library's: while there is a script it is an error queue of so many notifications, a send each. */
 static struct {
         bool on;
         uint32_t next, end;
-        unsigned reads;
+        unsigned reads, naps;
 } script;
 
 ssize_t recvmsg(int fd, struct msghdr *m, int flags) {
@@ -153,6 +166,13 @@ ssize_t recvmsg(int fd, struct msghdr *m, int flags) {
         m->msg_controllen = CMSG_SPACE(sizeof e);
         script.next++;
         return 0;
+}
+
+/* Of nothing is a nap. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms) {
+        struct timespec ts = {.tv_sec = timeout_ms / 1000, .tv_nsec = (long) (timeout_ms % 1000 * NSEC_PER_MSEC)};
+        script.naps += n == 0;
+        return (int) syscall(SYS_ppoll, fds, n, timeout_ms < 0 ? NULL : &ts, NULL, 0);
 }
 
 /* Nothing is read that is not waited for, and nothing behind what was: not even to see that there is no more. */
@@ -183,6 +203,34 @@ static void test_read_no_further_than_needed(void) {
         zerocopy_free(z);
 }
 
+/* Whoever gets the next message back lets those go first who have none under way, also one that did not wait for it. */
+static void test_giving_way(void) {
+        struct agent a = {.peer_role = "client"};
+        struct zerocopy *z = new_pool();
+        struct worker *w = new_worker(&a, -1);
+        script.on = true;
+        script.next = script.end = 0;
+        script.naps = 0;
+        zerocopy_sent(z);
+        zerocopy_starve(1);
+        CHECK_INT(zerocopy_collect(w, z, NULL), 0); /* there is none yet */
+        CHECK_UINT(script.naps, 0);
+        script.end = 1;
+        CHECK_INT(zerocopy_collect(w, z, NULL), 0);
+        CHECK(zerocopy_ready(z));
+        CHECK_UINT(script.naps, 1);
+        CHECK_INT(zerocopy_collect(w, z, NULL), 0); /* it was ready before */
+        CHECK_UINT(script.naps, 1);
+        zerocopy_starve(-1);
+        zerocopy_sent(z);
+        script.end = 2;
+        CHECK_INT(zerocopy_collect(w, z, zerocopy_ready), 0); /* there is nobody to give way to */
+        CHECK_UINT(script.naps, 1);
+        script.on = false;
+        free(w);
+        zerocopy_free(z);
+}
+
 static int connected_pair(int ret[2]) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof a;
@@ -194,19 +242,6 @@ static int connected_pair(int ret[2]) {
         ret[1] = r ? -1 : accept(listener, NULL, NULL);
         (void) util_close(listener);
         return ret[1] < 0 || setsockopt(ret[0], SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one) < 0 ? -errno : 0;
-}
-
-/* A worker that is nothing but its socket. */
-static struct worker *new_worker(struct agent *a, int fd) {
-        struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
-        if (!w)
-                abort();
-        memset(w, 0, sizeof *w);
-        w->agent = a;
-        w->size = SIZE;
-        w->send_fd = fd;
-        w->limit = WORKER_UNLIMITED;
-        return w;
 }
 
 static ssize_t send_message(struct worker *w, struct zerocopy *z) {
@@ -353,6 +388,7 @@ int main(void) {
         RUN(test_what_cannot_be);
         RUN(test_no_room);
         RUN(test_read_no_further_than_needed);
+        RUN(test_giving_way);
         RUN(test_real_notifications);
         RUN(test_wait_sees_the_peer_go);
         RUN(test_wait_stops);
