@@ -131,9 +131,9 @@ enum loop_clock { LOOP_UNTIMED, LOOP_TIMED, LOOP_PACED };
 
 /*
  * The clock of round trips is read once for each, when its message has been handed over and is on its way: there is
- * nothing else to do then, and so the reading costs the loop nothing where its peer has a CPU of its own. A round trip counts from there to the same point
- * of the next, which makes one of everything: the way there and back, the look, the next one's sending. The last has
- * no next, and is given the time that the first one's sending took.
+ * nothing else to do then, and so the reading costs the loop nothing where its peer has a CPU of its own. A round trip
+ * counts from there to the same point of the next, which makes one of everything: the way there and back, the look, the
+ * next one's sending. The last has no next, and is given the time that the first one's sending took.
  *
  * Not so with checksums, where bytes are made between a look and a sending that are no part of a round trip: there the
  * clock is read before the sending and after the look.
