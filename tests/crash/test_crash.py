@@ -130,6 +130,12 @@ def check_database(daemon):
         database.close()
 
 
+def check_next(daemon):
+    """Whatever befell the last experiment, the next one is done."""
+    experiment = daemon.wait_final(daemon.post(SHORT)["id"])
+    assert experiment["state"] == "done", (experiment["error"], daemon.log_tail())
+
+
 def test_kill_at_random_moments(daemon):
     seed = int(os.environ.get("IPCLAB_SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"IPCLAB_SEED={seed}")
@@ -168,7 +174,7 @@ def test_kill_at_random_moments(daemon):
     print({state: states.count(state) for state in FINAL}, f"{len(poster.deleted)} deleted")
     assert states.count("done") > 0
     assert states.count("failed") > 0, "no agent was hit"
-    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
+    check_next(daemon)
     assert daemon.terminate() == 0
     check_database(daemon)
 
@@ -184,7 +190,7 @@ def test_three_crashes_in_one_run_are_enough(daemon):
     assert (experiment["state"], run["state"], run["attempt"]) == ("failed", "failed", ATTEMPTS_MAX)
     assert "attempt" in run["error"]
     assert experiment["error"]
-    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
+    check_next(daemon)
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
@@ -198,7 +204,7 @@ def test_a_killed_agent_fails_its_run_at_once(daemon, role, transport):
     assert experiment["state"] == "failed"
     assert re.search(f"{role} .*(SIGKILL|is gone)", experiment["error"]), experiment["error"]
     assert daemon.agents() == {}
-    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
+    check_next(daemon)
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
@@ -217,7 +223,7 @@ def test_a_stopped_agent_fails_its_run_within_two_seconds_of_its_deadline(daemon
         assert role in experiment["error"]
         wait_for(lambda: not daemon.agents(), PATIENCE_SECONDS, "the stopped agent to be gone")
     assert took[-1] <= seconds - 1 + 2, took
-    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
+    check_next(daemon)
 
 
 def frozen_run(daemon, spec, role):
@@ -240,7 +246,7 @@ def test_a_frozen_worker_does_not_cost_the_whole_window(daemon, role):
     assert experiment["state"] == "failed"
     assert re.search(r"stalled: thread 0 has moved no message for [56]\d{3} ms", experiment["error"])
     assert daemon.agents() == {}
-    assert daemon.wait_final(daemon.post(SHORT)["id"])["state"] == "done"
+    check_next(daemon)
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
