@@ -91,6 +91,19 @@ static struct worker *new_worker(enum verify verify, uint64_t limit) {
         return w;
 }
 
+static struct worker *new_timed_worker(enum verify verify, uint64_t limit) {
+        struct worker *w = new_worker(verify, limit);
+        w->latency = calloc(1, sizeof *w->latency);
+        if (!w->latency)
+                abort();
+        return w;
+}
+
+static void free_timed_worker(struct worker *w) {
+        free(w->latency);
+        free(w);
+}
+
 static void test_limit(void) {
         for (enum verify v = 0; v < VERIFY_COUNT; v++) {
                 struct worker *w = new_worker(v, 10);
@@ -231,43 +244,33 @@ static void test_timing(void) {
 static void test_every_time_is_whole(void) {
         for (enum verify v = 0; v < VERIFY_COUNT; v++)
                 for (uint64_t n = 1; n <= 3; n++) {
-                        struct worker *w = new_worker(v, n);
-                        struct histogram *h = calloc(1, sizeof *h);
-                        if (!h)
-                                abort();
-                        w->latency = h;
+                        struct worker *w = new_timed_worker(v, n);
                         script.direction = 1;
                         script.send_us = 2000;
                         script.receive_us = 1000;
                         uint64_t begin = util_now_ns();
                         CHECK_INT(scripted_loops.initiator(w), 0);
                         uint64_t whole_ns = util_now_ns() - begin;
-                        CHECK_UINT(histogram_total(h), n);
-                        CHECK(h->sum_ns >= n * 3 * NSEC_PER_MSEC && h->sum_ns <= whole_ns);
+                        CHECK_UINT(histogram_total(w->latency), n);
+                        CHECK(w->latency->sum_ns >= n * 3 * NSEC_PER_MSEC && w->latency->sum_ns <= whole_ns);
                         for (uint32_t i = 0; histogram_bucket_highest(i) < 3 * NSEC_PER_MSEC; i++)
-                                if (h->counts[i])
+                                if (w->latency->counts[i])
                                         CHECK_FAIL("verify %s, of %" PRIu64 ": one of %" PRIu64 " ns", verify_name(v),
                                                    n, histogram_bucket_middle(i));
-                        free(h);
-                        free(w);
+                        free_timed_worker(w);
                 }
 }
 
 /* Told to stop before the next sending: the last that came back is timed all the same. */
 static void test_stopped_before_a_sending(void) {
         for (enum verify v = 0; v < VERIFY_COUNT; v++) {
-                struct worker *w = new_worker(v, 100);
-                struct histogram *h = calloc(1, sizeof *h);
-                if (!h)
-                        abort();
-                w->latency = h;
+                struct worker *w = new_timed_worker(v, 100);
                 script.direction = 1;
                 script.stop_at = 5;
                 CHECK_INT(scripted_loops.initiator(w), WORKER_STOP);
                 CHECK_UINT(w->messages, 5);
-                CHECK_UINT(histogram_total(h), 5);
-                free(h);
-                free(w);
+                CHECK_UINT(histogram_total(w->latency), 5);
+                free_timed_worker(w);
         }
 }
 
@@ -279,18 +282,13 @@ static void test_timing_ends_after_the_look(void) {
                 double pace_ns;
         } loops[] = {{scripted_initiator, 1, 0}, {scripted_initiator, 1, 1}, {scripted_receiver, 0, 1}};
         for (size_t i = 0; i < ELEMENTS(loops); i++) {
-                struct worker *w = new_worker(VERIFY_CHECKSUM, 100);
-                struct histogram *h = calloc(1, sizeof *h);
-                if (!h)
-                        abort();
-                w->latency = h;
+                struct worker *w = new_timed_worker(VERIFY_CHECKSUM, 100);
                 w->pace_ns = loops[i].pace_ns;
                 script.direction = loops[i].direction;
                 script.damage_at = 31;
                 CHECK_INT(loops[i].loop(w), -EBADMSG);
-                CHECK_UINT(histogram_total(h), 31);
-                free(h);
-                free(w);
+                CHECK_UINT(histogram_total(w->latency), 31);
+                free_timed_worker(w);
         }
 }
 
