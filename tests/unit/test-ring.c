@@ -121,7 +121,7 @@ static void test_numbers_wrap(void) {
 static void test_room(void) {
         static struct pair p;
         struct worker *w = new_worker(8);
-        unsigned char message[8] = "1234567", *got;
+        unsigned char message[8] = "1234567", *got = NULL;
         pair_init(&p, 8, 8, WAIT_SPIN);
         for (unsigned i = 0; i < 8; i++)
                 CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
@@ -146,7 +146,7 @@ static void test_room(void) {
 static void test_gathering(void) {
         static struct pair p;
         struct worker *w = new_worker(8);
-        unsigned char message[8] = "1234567", *got;
+        unsigned char message[8] = "1234567", *got = NULL;
         worker_set_limit(w, 0); /* a wait ends at its first look */
         pair_init(&p, 8, RING_GATHER_SLOTS - 1, WAIT_SPIN);
         CHECK(!p.in.gathers);
