@@ -270,7 +270,8 @@ def test_power_cut_in_the_middle_of_the_queue(lab: Lab):
     allow = f"mkdir -p /etc/ipclab; echo 'host_tuning = true' >{CONFIG}"
     lab.sh(f"{allow}; systemctl restart ipclabd; echo 0 >{BALANCING}")
     default = {"transport": "pipe", "placement": ["same-node", "default"], "duration_seconds": 2}
-    specs = [{"transport": "pipe", "duration_seconds": 6, "tune": {"numa_balancing": True}}, default, default]
+    # long enough that the first still runs when the last has been posted
+    specs = [{"transport": "pipe", "duration_seconds": 20, "tune": {"numa_balancing": True}}, default, default]
     acknowledged = [lab.post({**spec, "name": f"queue {n}"}) for n, spec in enumerate(specs)]
     gone = lab.post({**default, "name": "forgotten"})
     lab.curl(f"-X DELETE http://localhost/experiments/{gone}")
