@@ -32,7 +32,8 @@ die() {
         exit 1
 }
 
-# quietly NAME COMMAND…: output to .cache/NAME.log; when it fails, the log's end and where the rest is.
+# quietly NAME COMMAND…: output to .cache/NAME.log; when it fails, the log's end and where the rest is, and failed_log
+# is that log.
 quietly() {
         local log=$cache/$1.log
         shift
@@ -40,6 +41,8 @@ quietly() {
         if ! "$@" >"$log" 2>&1 </dev/null; then
                 tail -n 40 "$log" >&2
                 printf '%s: failed: %s\n  (the whole log: %s)\n' "${0##*/}" "$*" "$log" >&2
+                # shellcheck disable=SC2034 # read by those who source this file
+                failed_log=$log
                 return 1
         fi
 }
