@@ -40,6 +40,7 @@ struct uring_zerocopy {
         int fd;
         uint8_t sqe_flags;
         int files_error; /* why the descriptor is not registered */
+        uint32_t refused[SPEC_POOL_MESSAGES_MAX]; /* attempts to send each message that took nothing, not notified */
         struct uring_setup setup;
         const char *unfixed; /* NULL: the messages are registered, in the pool's order; else why not, static */
 };
@@ -132,6 +133,19 @@ struct uring_zerocopy *uring_zerocopy_free(struct uring_zerocopy *u) {
         return NULL;
 }
 
+/* An attempt that took nothing is notified, too, and always as copied, as nothing was sent without: which of a message's
+ * notifications is the attempt's need not be known further. It is no send's. */
+static void notified(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint32_t message, bool copied) {
+        z->pending[message]--;
+        if (copied && u->refused[message] > 0) {
+                u->refused[message]--;
+                return;
+        }
+        worker_count(&w->zerocopy_completions);
+        if (copied)
+                worker_count(&w->zerocopy_copied);
+}
+
 /* Takes what has completed. True when the send's own result is among it. */
 static bool reap(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, int *ret_result) {
         struct io_uring_cqe *cqe;
@@ -139,16 +153,16 @@ static bool reap(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z,
         while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
                 uint32_t message = (uint32_t) cqe->user_data;
                 if (cqe->flags & IORING_CQE_F_NOTIF) {
-                        z->pending[message]--;
-                        worker_count(&w->zerocopy_completions);
-                        if ((unsigned) cqe->res & IORING_NOTIF_USAGE_ZC_COPIED)
-                                worker_count(&w->zerocopy_copied);
+                        notified(w, u, z, message, (unsigned) cqe->res & IORING_NOTIF_USAGE_ZC_COPIED);
                 } else {
                         found = true;
                         *ret_result = cqe->res;
                         if (cqe->flags & IORING_CQE_F_MORE) {
                                 z->pending[message]++;
-                                worker_count(&w->zerocopy_sends);
+                                if (cqe->res > 0)
+                                        worker_count(&w->zerocopy_sends);
+                                else
+                                        u->refused[message]++;
                         }
                 }
                 io_uring_cqe_seen(&u->ring, cqe);

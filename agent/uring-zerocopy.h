@@ -6,8 +6,8 @@
  * Messages that io_uring sends without copying them, from a pool as in zerocopy.h: by sendmsg_zc what lies in several
  * fields, by send_zc what lies, or is left, in one. The ring is one of its own beside that of uring.h: a send gives two
  * completions, the second of which, the notification that the kernel has done with the bytes, comes at any time later
- * and must not be taken for that of another operation. A send that fails may have a notification too: IORING_CQE_F_MORE
- * tells.
+ * and must not be taken for that of another operation. A send that fails may have a notification too, which
+ * IORING_CQE_F_MORE tells; it is waited for, and counts neither as a send nor as notified.
  *
  * The pool's messages are registered with the ring where RLIMIT_MEMLOCK has room for those of all threads; but a kernel
  * takes registered memory in several pieces only since 6.15. Else the pages are looked up for each send, and the report
