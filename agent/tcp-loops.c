@@ -27,7 +27,7 @@ int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t 
                            w->index, number, sent_ns, now_ns);
 }
 
-int tcp_part_failed(struct worker *w, const char *what, ssize_t error) {
+int tcp_part_failed(struct worker *w, const char *what, uint64_t number, ssize_t error) {
         switch (-error) {
         case EAGAIN:
                 worker_count(&w->eagain);
@@ -39,11 +39,11 @@ int tcp_part_failed(struct worker *w, const char *what, ssize_t error) {
         case ECONNRESET:
                 return failure_set(&w->failure, (int) -error,
                                    "peer %s closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s",
-                                   w->agent->peer_role, w->index, w->messages, strerrordesc_np((int) -error));
+                                   w->agent->peer_role, w->index, number, strerrordesc_np((int) -error));
         default:
                 return failure_set(&w->failure, (int) -error,
-                                   "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what, w->index,
-                                   w->messages, strerrordesc_np((int) -error));
+                                   "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what, w->index, number,
+                                   strerrordesc_np((int) -error));
         }
 }
 

@@ -47,8 +47,9 @@ struct tcp_mode {
 void tcp_stamp_parts(struct fields *f, uint64_t ns);
 /* A stamp that cannot be true. -EBADMSG with w->failure. */
 int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t now_ns);
-/* What a part that did not move means: 0 = nothing could move just now; negative errno with w->failure. */
-int tcp_part_failed(struct worker *w, const char *what, ssize_t error);
+/* What a part of message `number` that did not move means: 0 = nothing could move just now; negative errno with
+ * w->failure. */
+int tcp_part_failed(struct worker *w, const char *what, uint64_t number, ssize_t error);
 int tcp_part_ended(struct worker *w, size_t got);
 /* Until something can move, there is news (-1: no such descriptor), or the limits should be looked at again. Where a
  * message will be due (else 0): until shortly before it, and when called then, until it is due, spinning (pace.h). */
@@ -185,7 +186,7 @@ LOOP_INLINE int tcp_duplex_send(struct worker *w, const struct tcp_mode *m, stru
         }
         ssize_t n = m->send_part(w, d->out);
         if (n < 0)
-                return tcp_part_failed(w, "send", n);
+                return tcp_part_failed(w, "send", d->sent, n);
         d->moved = true;
         d->out += (size_t) n;
         if (d->out < w->size) {
@@ -203,7 +204,7 @@ LOOP_INLINE int tcp_duplex_receive(struct worker *w, const struct tcp_mode *m, s
                 return 0;
         ssize_t n = m->receive_part(w, d->in);
         if (n < 0)
-                return tcp_part_failed(w, "receive", n);
+                return tcp_part_failed(w, "receive", d->received, n);
         if (n == 0)
                 return tcp_part_ended(w, d->in);
         d->moved = true;

@@ -165,7 +165,7 @@ static int next_buffer(struct worker *w, struct tcp_multishot *u, size_t got) {
                         return tcp_part_ended(w, got);
                 if (n == -ENOBUFS)
                         u->dry++;
-                else if ((r = tcp_part_failed(w, "recv", n)) < 0)
+                else if ((r = tcp_part_failed(w, "recv", w->messages, n)) < 0)
                         return r;
         }
 }

@@ -39,7 +39,7 @@ struct uring_zerocopy {
         struct zerocopy *pool;
         int fd;
         uint8_t sqe_flags;
-        int files_error; /* why the descriptor is not registered */
+        int files_error;                          /* why the descriptor is not registered */
         uint32_t refused[SPEC_POOL_MESSAGES_MAX]; /* attempts to send each message that took nothing, not notified */
         struct uring_setup setup;
         const char *unfixed; /* NULL: the messages are registered, in the pool's order; else why not, static */
@@ -133,8 +133,8 @@ struct uring_zerocopy *uring_zerocopy_free(struct uring_zerocopy *u) {
         return NULL;
 }
 
-/* An attempt that took nothing is notified, too, and always as copied, as nothing was sent without: which of a message's
- * notifications is the attempt's need not be known further. It is no send's. */
+/* An attempt that took nothing is notified, too, and always as copied, as nothing was sent without: which of a
+ * message's notifications is the attempt's need not be known further. It is no send's. */
 static void notified(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint32_t message, bool copied) {
         z->pending[message]--;
         if (copied && u->refused[message] > 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* The copy modes over an engine that does what a script says: when a thread that serves both directions goes to sleep,
- * and when it must not. */
+ * when it must not, and which message it gives up. */
 
 #include "agent/tcp-modes.h"
 #include "check.h"
@@ -14,6 +14,7 @@
 static struct {
         unsigned notified_at; /* the collecting that brings what the first message waits for; 0: it waits for nothing */
         unsigned full;        /* sends that find no room */
+        unsigned broken;      /* sends that go well before one that does not; 0: all do */
         unsigned collected, sleeps;
         int news_fd; /* always readable: no sleep lasts */
 } script;
@@ -46,6 +47,10 @@ static int engine_receive_message(struct worker *w, unsigned char **ret) {
 }
 
 static ssize_t engine_send_uncopied(struct worker *w, size_t sent, int flags) {
+        if (script.broken > 0 && w->sent == script.broken) {
+                errno = EPIPE;
+                return -1;
+        }
         if (script.full > 0) {
                 script.full--;
                 errno = EAGAIN;
@@ -78,9 +83,9 @@ static int engine_news(const struct worker *w) {
         return script.news_fd;
 }
 
-/* Sends a message, and receives none. */
-static void send_one(unsigned notified_at, unsigned full) {
-        static struct agent agent;
+/* Sends messages, and receives none. */
+static int send_some(uint64_t messages, bool under_way, uint64_t *ret_sent, struct failure *ret_failure) {
+        static struct agent agent = {.peer_role = "server"};
         struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
         struct tcp_channel channel = {};
         if (!w)
@@ -95,16 +100,16 @@ static void send_one(unsigned notified_at, unsigned full) {
         w->channel = &channel;
         w->size = SIZE;
         w->send_fd = -1;
-        w->send_limit = 1;
-        CHECK_INT(zerocopy_new(w, SIZE, SPEC_FIELDS_STANDARD, &channel.zerocopy), 0);
-        channel.zerocopy->pending[0] = notified_at > 0;
-        script.notified_at = notified_at;
-        script.full = full;
-        script.collected = script.sleeps = 0;
-        CHECK_INT(modes_loops(&agent)->duplex(w), 0);
-        CHECK_UINT(w->sent, 1);
+        w->send_limit = messages;
+        if (zerocopy_new(w, SIZE, SPEC_FIELDS_STANDARD, &channel.zerocopy) < 0)
+                abort();
+        channel.zerocopy->pending[0] = under_way;
+        int r = modes_loops(&agent)->duplex(w);
+        *ret_sent = w->sent;
+        *ret_failure = w->failure;
         zerocopy_free(channel.zerocopy);
         free(w);
+        return r;
 }
 
 /* Each round collects twice where the next message is not ready, before it is prepared and before the sleep. What the
@@ -116,7 +121,13 @@ static void test_sleep_of_both_directions(void) {
         script.news_fd = eventfd(1, EFD_CLOEXEC);
         CHECK(script.news_fd >= 0);
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                send_one(cases[i].notified_at, cases[i].full);
+                struct failure failure;
+                uint64_t sent;
+                script.notified_at = cases[i].notified_at;
+                script.full = cases[i].full;
+                script.collected = script.sleeps = 0;
+                CHECK_INT(send_some(1, cases[i].notified_at > 0, &sent, &failure), 0);
+                CHECK_UINT(sent, 1);
                 if (script.sleeps != cases[i].sleeps)
                         CHECK_FAIL("notified at collecting %u, %u full: %u sleeps, expected %u", cases[i].notified_at,
                                    cases[i].full, script.sleeps, cases[i].sleeps);
@@ -124,7 +135,19 @@ static void test_sleep_of_both_directions(void) {
         (void) close(script.news_fd);
 }
 
+/* It has received none; the third is the one that does not go. */
+static void test_broken_send_names_its_message(void) {
+        struct failure failure;
+        uint64_t sent;
+        script.broken = 2;
+        CHECK_INT(send_some(4, false, &sent, &failure), -EPIPE);
+        script.broken = 0;
+        CHECK_UINT(sent, 2);
+        CHECK_STRING(failure.detail, "peer server closed the channel of thread 0 in message 2: Broken pipe");
+}
+
 int main(void) {
         RUN(test_sleep_of_both_directions);
+        RUN(test_broken_send_names_its_message);
         return check_end();
 }
