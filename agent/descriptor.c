@@ -54,9 +54,9 @@ static int after_error(struct worker *w, int fd, short events, size_t moved, con
         }
         case EPIPE:
         case ECONNRESET:
-                return failure_set(&w->failure, error,
-                                   "peer %s closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s",
-                                   w->agent->peer_role, w->index, w->messages, strerrordesc_np(error));
+                return failure_blame(&w->failure, w->agent->peer_role, error,
+                                     "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                     w->messages, strerrordesc_np(error));
         default:
                 return failure_set(&w->failure, error, "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,
                                    w->index, w->messages, strerrordesc_np(error));
@@ -107,11 +107,10 @@ int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t 
                                 return 0;
                         worker_count(&w->partial_receives);
                 } else if (n == 0) {
-                        return failure_set(&w->failure, EPIPE,
-                                           "peer %s closed the channel of thread %" PRIu32
-                                           " after %zu of %zu bytes of message "
-                                           "%" PRIu64,
-                                           w->agent->peer_role, w->index, got, w->size, w->messages);
+                        return failure_blame(&w->failure, w->agent->peer_role, EPIPE,
+                                             "closed the channel of thread %" PRIu32
+                                             " after %zu of %zu bytes of message %" PRIu64,
+                                             w->index, got, w->size, w->messages);
                 } else {
                         int r = after_error(w, w->receive_fd, POLLIN, got, what);
                         if (r)

@@ -73,8 +73,8 @@ static int peer_hung_up(struct agent *a) {
                 n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
         if (n > 0)
                 return 0;
-        return failure_set(&a->failure, ECONNRESET, "peer %s is gone: it closed its channel during %s", a->peer_role,
-                           a->phase ? a->phase : "set-up");
+        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone: it closed its channel during %s",
+                             a->phase ? a->phase : "set-up");
 }
 
 static int take_worker_events(struct agent *a) {
@@ -83,7 +83,7 @@ static int take_worker_events(struct agent *a) {
                 return failure_set(&a->failure, errno, "eventfd: %s", strerrordesc_np(errno));
         const struct failure *f = workers_failure(a);
         if (f)
-                return failure_set(&a->failure, f->error, "%s", f->detail);
+                return failure_adopt(&a->failure, f);
         return 0;
 }
 
@@ -352,7 +352,7 @@ static int converse(struct agent *a) {
 }
 
 static __attribute__((noreturn)) void give_up(struct agent *a) {
-        struct message m = {.type = MESSAGE_ERROR, .error = {.error = a->failure.error}};
+        struct message m = {.type = MESSAGE_ERROR, .error = {.fault = a->failure.fault, .error = a->failure.error}};
         (void) snprintf(m.error.detail, sizeof m.error.detail, "%s", a->failure.detail);
         /* best effort: the exit code says it too */
         (void) message_send(a->control_fd, &m, util_now_ns() + NSEC_PER_SEC);

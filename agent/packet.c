@@ -34,9 +34,9 @@ static int after_error(struct worker *w, int fd, short events, size_t length, si
         case EPIPE:
         case ECONNRESET:
         case ECONNREFUSED:
-                return failure_set(&w->failure, error,
-                                   "peer %s closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s",
-                                   w->agent->peer_role, w->index, w->messages, strerrordesc_np(error));
+                return failure_blame(&w->failure, w->agent->peer_role, error,
+                                     "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                     w->messages, strerrordesc_np(error));
         default:
                 return failure_set(&w->failure, error, "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,
                                    w->index, w->messages, strerrordesc_np(error));
@@ -86,9 +86,8 @@ int packet_finish_receive(struct worker *w, unsigned char *packet, size_t length
                 n = again(w, packet, length);
         }
         if (n == 0)
-                return failure_set(&w->failure, EPIPE,
-                                   "peer %s closed the channel of thread %" PRIu32 " before message "
-                                   "%" PRIu64,
-                                   w->agent->peer_role, w->index, w->messages);
+                return failure_blame(&w->failure, w->agent->peer_role, EPIPE,
+                                     "closed the channel of thread %" PRIu32 " before message %" PRIu64, w->index,
+                                     w->messages);
         return (size_t) n == length ? 0 : wrong_length(w, length, n);
 }

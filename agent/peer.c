@@ -46,11 +46,11 @@ static int send_packet(struct agent *a, const struct peer_packet *packet, const 
                 if (sendmsg(a->peer_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
                         return 0;
                 if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
-                        return failure_set(&a->failure, errno, "peer %s is gone: cannot tell it %s: %s", a->peer_role,
-                                           kind_name(packet->kind), strerrordesc_np(errno));
+                        return failure_blame(&a->failure, a->peer_role, errno, "is gone: cannot tell it %s: %s",
+                                             kind_name(packet->kind), strerrordesc_np(errno));
                 if (util_now_ns() >= deadline_ns)
-                        return failure_set(&a->failure, ETIMEDOUT, "peer %s does not listen: cannot tell it %s",
-                                           a->peer_role, kind_name(packet->kind));
+                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT, "does not listen: cannot tell it %s",
+                                             kind_name(packet->kind));
                 int r = leader_wait(a, util_now_ns() + NSEC_PER_MSEC, 0);
                 if (r < 0)
                         return r;
@@ -111,28 +111,28 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                 if (n > 0) {
                         *ret_n_fds = take_fds(&m, fds);
                         if (n != sizeof *ret || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-                                return failure_set(&a->failure, EBADMSG,
-                                                   "peer %s sent a packet of %zd bytes%s where %zu were due",
-                                                   a->peer_role, n,
-                                                   m.msg_flags & MSG_CTRUNC ? " whose descriptors do not fit here" : "",
-                                                   sizeof *ret);
+                                return failure_blame(&a->failure, a->peer_role, EBADMSG,
+                                                     "sent a packet of %zd bytes%s where %zu were due", n,
+                                                     m.msg_flags & MSG_CTRUNC ? " whose descriptors do not fit here"
+                                                                              : "",
+                                                     sizeof *ret);
                         return 0;
                 }
                 if (n == 0)
-                        return failure_set(&a->failure, ECONNRESET, "peer %s is gone; it still had to tell %s",
-                                           a->peer_role, expected);
+                        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone; it still had to tell %s",
+                                             expected);
                 if (errno == ECONNRESET) /* it left words of ours unread: told once, ahead of what it said itself */
                         continue;
                 if (errno != EAGAIN && errno != EINTR)
-                        return failure_set(&a->failure, errno, "peer %s cannot be heard: %s", a->peer_role,
-                                           strerrordesc_np(errno));
+                        return failure_blame(&a->failure, a->peer_role, errno, "cannot be heard: %s",
+                                             strerrordesc_np(errno));
                 uint64_t began_ns = util_now_ns();
                 int r = leader_wait(a, deadline_ns, LEADER_PEER);
                 if (r < 0)
                         return r;
                 if (r == 0 && !excuse(began_ns, &deadline_ns))
-                        return failure_set(&a->failure, ETIMEDOUT, "peer %s is silent: it did not tell %s in time",
-                                           a->peer_role, expected);
+                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
+                                             "is silent: it did not tell %s in time", expected);
         }
 }
 
@@ -144,11 +144,10 @@ static int receive_expected(struct agent *a, enum peer_kind kind, uint32_t threa
 
         int r = receive_packet(a, &packet, kind_name(kind), fds, &n, deadline_ns);
         if (r == 0 && (packet.kind != (uint32_t) kind || packet.thread != thread || n != n_fds))
-                r = failure_set(&a->failure, EBADMSG,
-                                "peer %s spoke out of turn: %s of thread %" PRIu32
-                                " with %u descriptors, due was %s of "
-                                "thread %" PRIu32 " with %u",
-                                a->peer_role, kind_name(packet.kind), packet.thread, n, kind_name(kind), thread, n_fds);
+                r = failure_blame(&a->failure, a->peer_role, EBADMSG,
+                                  "spoke out of turn: %s of thread %" PRIu32
+                                  " with %u descriptors, due was %s of thread %" PRIu32 " with %u",
+                                  kind_name(packet.kind), packet.thread, n, kind_name(kind), thread, n_fds);
         if (r < 0) {
                 for (unsigned i = 0; i < n; i++)
                         (void) util_close(fds[i]);

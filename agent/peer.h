@@ -32,7 +32,7 @@ struct peer_packet {
 /* Whether this is a socket such as agents talk over. */
 bool peer_is_packet_socket(int fd);
 
-/* 0; negative errno with a->failure (it names the peer when that is gone, silent or out of turn). */
+/* 0; negative errno with a->failure (it blames the peer when that is gone, silent or out of turn). */
 int peer_send(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t value, uint64_t deadline_ns);
 int peer_send_fds(struct agent *a, uint32_t thread, const int *fds, unsigned n_fds, uint64_t deadline_ns);
 

@@ -30,9 +30,9 @@ static int after_error(struct worker *w, size_t length, size_t moved, const char
                 return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
         case EIDRM:
         case EINVAL: /* System V: a call that came after the removal; what else it means open() has seen to */
-                return failure_set(&w->failure, error,
-                                   "peer %s removed the queue of thread %" PRIu32 " in message %" PRIu64 ": %s",
-                                   w->agent->peer_role, w->index, w->messages, strerrordesc_np(error));
+                return failure_blame(&w->failure, w->agent->peer_role, error,
+                                     "removed the queue of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                     w->messages, strerrordesc_np(error));
         default:
                 return failure_set(&w->failure, error,
                                    "%s of %zu bytes failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,

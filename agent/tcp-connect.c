@@ -159,8 +159,8 @@ static int hear(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
         if (r < 0)
                 return r;
         if (port == 0 || port > UINT16_MAX)
-                return failure_set(&a->failure, EBADMSG, "peer %s listens on port %" PRIu64 ", which is none",
-                                   a->peer_role, port);
+                return failure_blame(&a->failure, a->peer_role, EBADMSG, "listens on port %" PRIu64 ", which is none",
+                                     port);
         uint32_t short_high = (uint32_t) high;
         t->port = (uint16_t) port;
         memcpy(t->token, &low, sizeof low);
@@ -259,10 +259,10 @@ static int accept_all(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
                 if (r == 0)
                         r = leader_wait(a, util_now_ns() + LOOK_NS, 0);
                 if (r >= 0 && util_now_ns() >= deadline_ns)
-                        r = failure_set(&a->failure, ETIMEDOUT,
-                                        "peer %s has made %" PRIu32 " of %" PRIu32 " connections, and no more in time "
-                                        "(%" PRIu32 " of strangers were refused)",
-                                        a->peer_role, d->n_bound, a->n_workers, t->strangers);
+                        r = failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
+                                          "has made %" PRIu32 " of %" PRIu32 " connections, and no more in time "
+                                          "(%" PRIu32 " of strangers were refused)",
+                                          d->n_bound, a->n_workers, t->strangers);
         }
         while (d->n_callers > 0)
                 dismiss(d, 0);

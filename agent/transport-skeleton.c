@@ -50,7 +50,7 @@ LOOP_INLINE int skeleton_receive(struct worker *w, unsigned char **ret) {
  *      - an interruption before a message's first byte, with nothing left to do, returns WORKER_STOP: that is how the
  *        leader ends a receiver that waits for a message that will never come;
  *      - a message that has begun is completed, and each part is counted;
- *      - a failure says who, where and why. One that is the peer's fault begins with "peer ROLE".
+ *      - a failure says who, where and why. One that is the peer's fault is a failure_blame().
  */
 static int after_error(struct worker *w, size_t moved, const char *what) {
         int error = errno;
@@ -60,11 +60,12 @@ static int after_error(struct worker *w, size_t moved, const char *what) {
                         (void) poll(NULL, 0, WAIT_MS);
                 return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
         }
-        return failure_set(&w->failure, error,
-                           error == EPIPE || error == ECONNRESET
-                                   ? "peer %s closed the channel: %s failed in thread %" PRIu32 ": %s"
-                                   : "with peer %s, %s failed in thread %" PRIu32 ": %s",
-                           w->agent->peer_role, what, w->index, strerrordesc_np(error));
+        if (error == EPIPE || error == ECONNRESET)
+                return failure_blame(&w->failure, w->agent->peer_role, error,
+                                     "closed the channel: %s failed in thread %" PRIu32 ": %s", what, w->index,
+                                     strerrordesc_np(error));
+        return failure_set(&w->failure, error, "with peer %s, %s failed in thread %" PRIu32 ": %s", w->agent->peer_role,
+                           what, w->index, strerrordesc_np(error));
 }
 
 static int skeleton_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
@@ -91,8 +92,8 @@ static int skeleton_receive_rest(struct worker *w, unsigned char *message, ssize
                                 return 0;
                         worker_count(&w->partial_receives);
                 } else if (n == 0) {
-                        return failure_set(&w->failure, EPIPE, "peer %s closed the channel of thread %" PRIu32,
-                                           w->agent->peer_role, w->index);
+                        return failure_blame(&w->failure, w->agent->peer_role, EPIPE,
+                                             "closed the channel of thread %" PRIu32, w->index);
                 } else {
                         int r = after_error(w, got, "recv");
                         if (r)

@@ -136,9 +136,9 @@ static int await_notification(struct worker *w, int timeout_ms) {
         if (getsockopt(w->send_fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
                 error = errno;
         error = error ? error : EPIPE;
-        return failure_set(&w->failure, error,
-                           "peer %s closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s",
-                           w->agent->peer_role, w->index, w->messages, strerrordesc_np(error));
+        return failure_blame(&w->failure, w->agent->peer_role, error,
+                             "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                             w->messages, strerrordesc_np(error));
 }
 
 uint32_t zerocopy_under_way(const struct zerocopy *z) {

@@ -253,7 +253,8 @@ static void take_running(struct agent_link *l, struct message *m) {
 static void take(struct agent_link *l, struct message *m) {
         l->heard_ns = util_now_ns();
         if (m->type == MESSAGE_ERROR)
-                fail(l, AGENT_SAID_SO, "gave up: %s", m->error.detail);
+                fail(l, m->error.fault == FAULT_PEER ? AGENT_BLAMED_PEER : AGENT_SAID_SO, "gave up: %s",
+                     m->error.detail);
         else if (l->state == AGENT_STARTED && m->type == MESSAGE_HELLO)
                 take_hello(l, m);
         else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_READY) {

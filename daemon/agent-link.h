@@ -24,8 +24,9 @@ enum agent_state {
         AGENT_FAILED,     /* not listened to any more */
 };
 
-/* How much a failure tells. What an agent says may be a consequence of what became of the other one. */
-enum agent_failure { AGENT_SAID_SO, AGENT_WENT_SILENT, AGENT_BROKE_PROTOCOL, AGENT_DIED };
+/* How much a failure tells. What an agent says may be a consequence of what became of the other one; what it says of
+ * the other one is. */
+enum agent_failure { AGENT_BLAMED_PEER, AGENT_SAID_SO, AGENT_WENT_SILENT, AGENT_BROKE_PROTOCOL, AGENT_DIED };
 
 struct agent_link;
 

@@ -374,11 +374,11 @@ static void on_reported(void *userdata, struct agent_link *l) {
 static void on_failed(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words) {
         struct runner *r = userdata;
         (void) l;
-        if (failure != AGENT_SAID_SO) {
+        bool blames = failure == AGENT_BLAMED_PEER;
+        if (!blames && failure != AGENT_SAID_SO) {
                 fail(r, "%s", words);
                 return;
         }
-        bool blames = strstr(words, " gave up: peer ") != NULL;
         if (r->has_verdict || (r->hearsay[0] && (blames || !r->blames)))
                 return;
         r->blames = blames;

@@ -23,8 +23,14 @@ static const char *const type_names[] = {
         [MESSAGE_REPORT] = "report",     [MESSAGE_ERROR] = "error",
 };
 
+static const char *const fault_names[] = {[FAULT_OWN] = "own", [FAULT_PEER] = "peer"};
+
 const char *message_type_name(enum message_type type) {
         return (unsigned) type < ELEMENTS(type_names) ? type_names[type] : NULL;
+}
+
+const char *fault_name(enum fault whose) {
+        return (unsigned) whose < ELEMENTS(fault_names) ? fault_names[whose] : NULL;
 }
 
 /* An object being taken apart: the first fault sticks, and what was not asked for is one. */
@@ -288,7 +294,18 @@ static void take_alive(struct reader *r, struct message_alive *a) {
         fault(r, "\"phase\" is none of warmup, window, draining");
 }
 
+static void take_fault(struct reader *r, enum fault *ret) {
+        const char *whose = take_string(r, "fault");
+        for (size_t i = 0; i < ELEMENTS(fault_names); i++)
+                if (strcmp(fault_names[i], whose) == 0) {
+                        *ret = (enum fault) i;
+                        return;
+                }
+        fault(r, "\"fault\" is neither own nor peer");
+}
+
 static void take_error(struct reader *r, struct message_error *e) {
+        take_fault(r, &e->fault);
         e->error = (int) take_integer(r, "error", 0, ERRNO_MAX);
         const char *detail = take_string(r, "detail");
         if (strlen(detail) >= sizeof(e->detail))

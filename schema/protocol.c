@@ -156,6 +156,7 @@ static int put_body(struct json_writer *w, const struct message *m) {
                 put_report(w, &m->report);
                 return 0;
         case MESSAGE_ERROR:
+                json_member_string(w, "fault", fault_name(m->error.fault));
                 json_member_i64(w, "error", m->error.error);
                 json_member_string(w, "detail", m->error.detail);
                 return 0;

@@ -19,7 +19,7 @@
  *      thread …        ->                    the whole window of each thread, in their order
  *      report          ->                    the window is over, both ends have agreed on the message count
  *                      <-        (closes)    the agent exits 0
- *      error           ->                    at any time: the agent gives up, and says why
+ *      error           ->                    at any time: the agent gives up, and says why and whose fault it is
  *
  * An agent is started with the descriptors below and no arguments but its role. It needs no path: whatever it names
  * lies in RUN_DIR_FD.
@@ -33,7 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROTOCOL_VERSION 2
+#define PROTOCOL_VERSION 3
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */
@@ -194,7 +194,12 @@ struct message_report {
         char *counters;  /* JSON: partial sends and receives, switches, faults, migrations … */
 };
 
+/* "own", "peer". What an agent says of its peer is what it saw of it: the peer may tell the cause itself, or be found
+ * dead, and that is better to know. */
+enum fault { FAULT_OWN, FAULT_PEER };
+
 struct message_error {
+        enum fault fault;
         int error;        /* errno, 0 when it has none */
         char detail[400]; /* names the thing, the limit, the value */
 };
@@ -217,6 +222,7 @@ struct message {
 };
 
 const char *message_type_name(enum message_type type); /* "hello" …; NULL out of range */
+const char *fault_name(enum fault whose);              /* "own", "peer"; the same */
 
 /* malloc()ed packet text. 0; -ENOMEM; -EMSGSIZE above PROTOCOL_PACKET_MAX. */
 int message_encode(const struct message *m, char **ret, size_t *ret_length);

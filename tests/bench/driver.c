@@ -328,7 +328,7 @@ static int judge(struct driver *d, bool for_ready) {
                 const struct driver_end *e = &d->ends[end];
                 if (for_ready ? e->ready && !e->failed : e->reported)
                         continue;
-                if (!bad || (e->failed && (!bad->failed || strncmp(bad->error.detail, "peer ", 5) == 0)))
+                if (!bad || (e->failed && (!bad->failed || bad->error.fault == FAULT_PEER)))
                         bad = e;
         }
         if (!bad)

@@ -48,8 +48,8 @@ static void say_raw(const char *text) {
                 _exit(92);
 }
 
-static void give_up(int error, const char *words) {
-        struct message m = {.type = MESSAGE_ERROR, .error = {.error = error}};
+static void give_up(enum fault fault, int error, const char *words) {
+        struct message m = {.type = MESSAGE_ERROR, .error = {.fault = fault, .error = error}};
         (void) snprintf(m.error.detail, sizeof(m.error.detail), "%s", words);
         say(&m);
         _exit(1);
@@ -132,7 +132,8 @@ static void count(pid_t tid, bool own) {
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
                 for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
                         if ((handles.of[event][mode] != -ESRCH) != own)
-                                give_up(EPROTO, own ? "its own thread was refused" : "a stranger's thread was not");
+                                give_up(FAULT_OWN, EPROTO,
+                                        own ? "its own thread was refused" : "a stranger's thread was not");
 }
 
 static void be_counted(void) {
@@ -165,7 +166,8 @@ static void be_ready(void) {
         message_deinit(&m);
 }
 
-/* Sleeps, and gives up when the peer is gone, as a good agent does. */
+/* Sleeps, and gives up when the peer is gone, as a good agent does; but for a fault of its own, so that what it says is
+ * told from blame. */
 static void wait_until(uint64_t until_ns) {
         for (;;) {
                 uint64_t now = util_now_ns();
@@ -174,7 +176,7 @@ static void wait_until(uint64_t until_ns) {
                 struct pollfd p = {.fd = AGENT_PEER_FD};
                 int n = poll(&p, 1, (int) ((until_ns - now) / NSEC_PER_MSEC) + 1);
                 if (n > 0 && p.revents & POLLHUP)
-                        give_up(ECONNRESET, "the peer is gone");
+                        give_up(FAULT_OWN, ECONNRESET, "cannot go on alone");
         }
 }
 
@@ -192,9 +194,11 @@ static void misbehave_in_window(void) {
         if (wished("garbage"))
                 say_raw("not json");
         if (wished("gives-up"))
-                give_up(EPERM, "F_SETPIPE_SZ: 2097152 bytes are above fs.pipe-max-size = 1048576");
+                give_up(FAULT_OWN, EPERM, "F_SETPIPE_SZ: 2097152 bytes are above fs.pipe-max-size = 1048576");
         if (wished("blames"))
-                give_up(ECONNRESET, "peer sender is gone");
+                give_up(FAULT_PEER, ECONNRESET, "nobody is there");
+        if (wished("sounds-like-blame"))
+                give_up(FAULT_OWN, EPROTO, "peer sender is not understood here");
         if (wished("hangs-up")) {
                 close(AGENT_CONTROL_FD);
                 sleep_ns(20 * NSEC_PER_SEC);

@@ -166,7 +166,7 @@ static bool strike_reason_is_right(const struct driver *d, enum end victim, int 
                 return false;
         if (signal == SIGSTOP && d->spec.messages)
                 return strstr(detail, "stalled") != NULL;
-        return witness->error.error != 0 && strncmp(detail, "peer ", 5) == 0 && strstr(detail, d->ends[victim].role);
+        return witness->error.error != 0 && witness->error.fault == FAULT_PEER && strstr(detail, d->ends[victim].role);
 }
 
 static int strike_next(const struct driver_spec *s, char *ret_trouble, size_t size) {

@@ -121,7 +121,7 @@ static void check_frozen(const struct driver_spec *s, enum end victim, uint32_t 
         int r = run_with_frozen_thread(&d, s, victim, thread);
         /* the two ends find out together, and who speaks second may miss the other already */
         const char *said = d.ends[witness].error.detail;
-        if (strncmp(said, "peer ", 5) == 0)
+        if (d.ends[witness].error.fault == FAULT_PEER)
                 said = d.ends[!witness].error.detail;
         if (r == 0 && !strstr(said, words))
                 fprintf(stderr, "%s: \"%s\"; expected words: %s\n", d.trouble, said, words);

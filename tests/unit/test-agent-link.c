@@ -314,6 +314,23 @@ static void what_it_says_itself_comes_first(void) {
         CHECK_UINT(s.told.ended, 1);
 }
 
+/* By what it says of whose fault it is, whatever its words are. */
+static void whom_it_blames(void) {
+        static const struct {
+                enum fault fault;
+                enum agent_failure failure;
+        } cases[] = {{FAULT_OWN, AGENT_SAID_SO}, {FAULT_PEER, AGENT_BLAMED_PEER}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                SCENE s;
+                struct message m = {.type = MESSAGE_ERROR,
+                                    .error = {.fault = cases[i].fault, .detail = "peer receiver is gone"}};
+                CHECK(scene_open(&s, 1) && go_to(&s, AGENT_RUNNING) && say(&s, &m));
+                CHECK_UINT(s.told.failed, 1);
+                CHECK_INT(s.told.failure, cases[i].failure);
+                CHECK(strstr(s.told.words, " gave up: peer receiver is gone"));
+        }
+}
+
 static void how_it_died(void) {
         static const struct {
                 enum agent_state state;
@@ -382,6 +399,7 @@ int main(void) {
         RUN(another_pid_and_no_message);
         RUN(a_flood_is_stopped);
         RUN(what_it_says_itself_comes_first);
+        RUN(whom_it_blames);
         RUN(how_it_died);
         RUN(leaving_badly_is_a_failure);
         RUN(killed_it_only_ends);

@@ -175,14 +175,18 @@ static void small_ones_travel(void) {
         CHECK(got.report.window_ns == 1 && got.report.messages == 2 && got.report.bytes == 3);
         CHECK_STRING(got.report.counters, counters);
         message_deinit(&got);
-        struct message error = {.type = MESSAGE_ERROR, .error = {.error = ENOSPC, .detail = "\"full\"\n"}};
-        CHECK_INT(round_trip(&error, &got), 0);
-        CHECK_INT(got.error.error, ENOSPC);
-        CHECK_STRING(got.error.detail, "\"full\"\n");
+        for (enum fault fault = FAULT_OWN; fault <= FAULT_PEER; fault++) {
+                struct message error = {.type = MESSAGE_ERROR,
+                                        .error = {.fault = fault, .error = ENOSPC, .detail = "\"full\"\n"}};
+                CHECK_INT(round_trip(&error, &got), 0);
+                CHECK_INT(got.error.fault, fault);
+                CHECK_INT(got.error.error, ENOSPC);
+                CHECK_STRING(got.error.detail, "\"full\"\n");
+        }
 }
 
 #define SETUP(point, ends, rest)                                                                                       \
-        "{\"v\":2,\"type\":\"setup\",\"end\":\"first\",\"point\":" point ",\"verify\":\"none\"," ends                  \
+        "{\"v\":3,\"type\":\"setup\",\"end\":\"first\",\"point\":" point ",\"verify\":\"none\"," ends                  \
         ",\"warmup_ns\":\"0\",\"interval_ns\":\"0\",\"stall_ns\":\"0\"" rest "}"
 #define POINT                                                                                                          \
         "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":1,\"threads\":1,"                            \
@@ -196,36 +200,41 @@ static void small_ones_travel(void) {
 #define OPTIONS(options) ",\"rate\":0,\"chunk_bytes\":\"0\",\"options\":" options
 #define REST OPTIONS("{}") PLACEMENT
 #define SAMPLE(second, latency)                                                                                        \
-        "{\"v\":2,\"type\":\"sample\",\"thread\":0,\"second\":" second ",\"interval_ns\":\"1\",\"messages\":\"1\","    \
+        "{\"v\":3,\"type\":\"sample\",\"thread\":0,\"second\":" second ",\"interval_ns\":\"1\",\"messages\":\"1\","    \
         "\"bytes\":\"1\",\"counters\":null,\"latency\":" latency "}"
 
 static const char *const bad[][2] = {
         {"", "not JSON"},
         {"[]", "an object"},
         {"{}", "\"v\" is missing"},
-        {"{\"v\":2}", "\"type\" is missing"},
+        {"{\"v\":3}", "\"type\" is missing"},
         {"{\"v\":99,\"type\":\"hello\",\"pid\":1}", "protocol version 99"},
         {"{\"v\":\"1\",\"type\":\"hello\",\"pid\":1}", "\"v\" is not an integer"},
-        {"{\"v\":2,\"type\":\"hullo\",\"pid\":1}", "unknown message type"},
-        {"{\"v\":2,\"type\":7,\"pid\":1}", "not a string"},
-        {"{\"v\":2,\"type\":\"hello\"}", "\"pid\" is missing"},
-        {"{\"v\":2,\"type\":\"hello\",\"pid\":0}", "\"pid\" is not 1"},
-        {"{\"v\":2,\"type\":\"hello\",\"pid\":\"1\"}", "\"pid\" is not an integer"},
-        {"{\"v\":2,\"type\":\"hello\",\"pid\":1,\"more\":2}", "members that it should not have"},
-        {"{\"v\":2,\"type\":\"hello\",\"pid\":1,\"pid\":2}", "twice"},
-        {"{\"v\":2,\"type\":\"count\",\"tid\":0}", "\"tid\" is not 1"},
-        {"{\"v\":2,\"type\":\"count\",\"tid\":1,\"config\":0}", "members that it should not have"},
-        {"{\"v\":2,\"type\":\"counting\",\"errors\":0}", "\"errors\" is not a list"},
-        {"{\"v\":2,\"type\":\"counting\",\"errors\":[0,0]}", "has 2 entries, 12 are due"},
-        {"{\"v\":2,\"type\":\"counting\",\"errors\":[0,0,0,0,0,0,0,0,0,0,0,4096]}", "not 0"},
-        {"{\"v\":2,\"type\":\"counting\",\"errors\":[-1,0,0,0,0,0,0,0,0,0,0,0]}", "not 0"},
-        {"{\"v\":2,\"type\":\"start\",\"start_ns\":5}", "decimal string"},
-        {"{\"v\":2,\"type\":\"start\",\"start_ns\":\"18446744073709551616\"}", "decimal string"},
-        {"{\"v\":2,\"type\":\"alive\",\"phase\":\"asleep\"}", "phase"},
-        {"{\"v\":2,\"type\":\"ready\",\"proof\":null,\"effective\":{}}", "\"proof\" is not an object"},
-        {"{\"v\":2,\"type\":\"ready\",\"proof\":{},\"effective\":[]}", "\"effective\" is not an object"},
-        {"{\"v\":2,\"type\":\"error\",\"error\":-1,\"detail\":\"\"}", "\"error\" is not 0"},
-        {"{\"v\":2,\"type\":\"report\",\"window_ns\":\"1\",\"messages\":\"1\",\"bytes\":\"1\",\"proof\":{},"
+        {"{\"v\":3,\"type\":\"hullo\",\"pid\":1}", "unknown message type"},
+        {"{\"v\":3,\"type\":7,\"pid\":1}", "not a string"},
+        {"{\"v\":3,\"type\":\"hello\"}", "\"pid\" is missing"},
+        {"{\"v\":3,\"type\":\"hello\",\"pid\":0}", "\"pid\" is not 1"},
+        {"{\"v\":3,\"type\":\"hello\",\"pid\":\"1\"}", "\"pid\" is not an integer"},
+        {"{\"v\":3,\"type\":\"hello\",\"pid\":1,\"more\":2}", "members that it should not have"},
+        {"{\"v\":3,\"type\":\"hello\",\"pid\":1,\"pid\":2}", "twice"},
+        {"{\"v\":3,\"type\":\"count\",\"tid\":0}", "\"tid\" is not 1"},
+        {"{\"v\":3,\"type\":\"count\",\"tid\":1,\"config\":0}", "members that it should not have"},
+        {"{\"v\":3,\"type\":\"counting\",\"errors\":0}", "\"errors\" is not a list"},
+        {"{\"v\":3,\"type\":\"counting\",\"errors\":[0,0]}", "has 2 entries, 12 are due"},
+        {"{\"v\":3,\"type\":\"counting\",\"errors\":[0,0,0,0,0,0,0,0,0,0,0,4096]}", "not 0"},
+        {"{\"v\":3,\"type\":\"counting\",\"errors\":[-1,0,0,0,0,0,0,0,0,0,0,0]}", "not 0"},
+        {"{\"v\":3,\"type\":\"start\",\"start_ns\":5}", "decimal string"},
+        {"{\"v\":3,\"type\":\"start\",\"start_ns\":\"18446744073709551616\"}", "decimal string"},
+        {"{\"v\":3,\"type\":\"alive\",\"phase\":\"asleep\"}", "phase"},
+        {"{\"v\":3,\"type\":\"ready\",\"proof\":null,\"effective\":{}}", "\"proof\" is not an object"},
+        {"{\"v\":3,\"type\":\"ready\",\"proof\":{},\"effective\":[]}", "\"effective\" is not an object"},
+        {"{\"v\":2,\"type\":\"error\",\"error\":1,\"detail\":\"\"}", "protocol version 2, this side speaks 3"},
+        {"{\"v\":3,\"type\":\"error\",\"fault\":\"own\",\"error\":-1,\"detail\":\"\"}", "\"error\" is not 0"},
+        {"{\"v\":3,\"type\":\"error\",\"error\":1,\"detail\":\"\"}", "\"fault\" is missing"},
+        {"{\"v\":3,\"type\":\"error\",\"fault\":null,\"error\":1,\"detail\":\"\"}", "\"fault\" is not a string"},
+        {"{\"v\":3,\"type\":\"error\",\"fault\":\"\",\"error\":1,\"detail\":\"\"}", "neither own nor peer"},
+        {"{\"v\":3,\"type\":\"error\",\"fault\":\"peers\",\"error\":1,\"detail\":\"\"}", "neither own nor peer"},
+        {"{\"v\":3,\"type\":\"report\",\"window_ns\":\"1\",\"messages\":\"1\",\"bytes\":\"1\",\"proof\":{},"
          "\"effective\":{},\"counters\":null}",
          "\"counters\" is not an object"},
         {SETUP("{}", ENDS, REST), "\"point\" is not a point"},
