@@ -63,7 +63,17 @@ static void describe_moment(const struct agent_link *l, uint64_t at, char *ret, 
         }
 }
 
-/* State letter of /proc/PID/stat, after the command in parentheses, with its meaning. Source: man 5 proc. */
+/* State letter of /proc/PID/stat, after the command in parentheses. Source: man 5 proc. */
+static char state_of(pid_t pid) {
+        char path[64], text[512];
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+        text[n] = 0;
+        const char *after = strrchr(text, ')');
+        return after && after[1] == ' ' && after[2] ? after[2] : '?';
+}
+
 static void describe_process(const struct agent_link *l, char *ret, size_t size) {
         static const struct {
                 char letter;
@@ -75,18 +85,43 @@ static void describe_process(const struct agent_link *l, char *ret, size_t size)
                       {'t', "stopped by a tracer"},
                       {'Z', "a zombie"},
                       {'X', "dead"}};
-        char path[64], text[512];
-        (void) snprintf(path, sizeof(path), "/proc/%d/stat", l->pid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-        text[n] = 0;
-        const char *after = strrchr(text, ')');
-        char letter = after && after[1] == ' ' ? after[2] : '?';
+        char letter = state_of(l->pid);
         const char *word = "unknown";
         for (size_t i = 0; i < ELEMENTS(states); i++)
                 if (states[i].letter == letter)
                         word = states[i].word;
         (void) snprintf(ret, size, "state %c, %s", letter, word);
+}
+
+static bool is_stopped(pid_t pid) {
+        char letter = state_of(pid);
+        return letter == 'T' || letter == 't';
+}
+
+static void append(char *words, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void append(char *words, size_t size, const char *format, ...) {
+        size_t n = strlen(words);
+        va_list ap;
+        va_start(ap, format);
+        (void) vsnprintf(words + n, size - n, format, ap);
+        va_end(ap);
+}
+
+/* A kernel without CONFIG_PROC_CHILDREN does not tell of the forked ones. */
+void agent_link_tell_stopped(const struct agent_link *l, bool itself, char *words, size_t size) {
+        char path[64];
+        int child;
+        if (l->has_ended)
+                return;
+        if (itself && is_stopped(l->pid))
+                append(words, size, "; %s (pid %d) is stopped", l->role, l->pid);
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", l->pid, l->pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        while (f && fscanf(f, "%d", &child) == 1) /* NOLINT(cert-err34-c): the kernel's own numbers */
+                if (is_stopped(child)) {
+                        append(words, size, "; process %d of %s (pid %d) is stopped", child, l->role, l->pid);
+                        return;
+                }
 }
 
 static void stop_listening(struct agent_link *l) {

@@ -89,5 +89,8 @@ int agent_link_start(struct agent_link *l, uint64_t start_ns);
 void agent_link_dismiss(struct agent_link *l);
 /* SIGKILL, and no more listening; `ended` follows. */
 void agent_link_kill(struct agent_link *l);
+/* Appends to the words of a failure what others may wait for: "; ROLE (pid 12) is stopped", if that is wanted of the
+ * agent itself, and "; process 13 of ROLE (pid 12) is stopped" of the first such that its main thread has forked. */
+void agent_link_tell_stopped(const struct agent_link *l, bool itself, char *words, size_t size);
 
 #endif

@@ -373,16 +373,19 @@ static void on_reported(void *userdata, struct agent_link *l) {
 /* What an agent says ("the other end is gone") may be the consequence of what the daemon is about to see itself. */
 static void on_failed(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words) {
         struct runner *r = userdata;
-        (void) l;
-        bool blames = failure == AGENT_BLAMED_PEER;
+        bool blames = failure == AGENT_BLAMED_PEER, silent = failure == AGENT_WENT_SILENT;
+        char said[ERROR_MAX];
+        (void) snprintf(said, sizeof(said), "%s", words);
+        for (unsigned i = 0; (blames || silent) && i < r->n_agents; i++)
+                agent_link_tell_stopped(r->links[i], r->links[i] != l, said, sizeof(said));
         if (!blames && failure != AGENT_SAID_SO) {
-                fail(r, "%s", words);
+                fail(r, "%s", said);
                 return;
         }
         if (r->has_verdict || (r->hearsay[0] && (blames || !r->blames)))
                 return;
         r->blames = blames;
-        (void) snprintf(r->hearsay, sizeof(r->hearsay), "%s", words);
+        (void) snprintf(r->hearsay, sizeof(r->hearsay), "%s", said);
         set_timer(r, util_now_ns() + (blames ? BLAME_NS : HEARSAY_NS));
 }
 

@@ -14,8 +14,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define MESSAGES 1000u
 
@@ -124,6 +126,35 @@ static void report(uint64_t window) {
         message_deinit(&m);
 }
 
+static void stop_a_child(void) {
+        pid_t pid = fork();
+        if (pid == 0) {
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+                        _exit(1);
+                for (;;)
+                        (void) raise(SIGSTOP);
+        }
+        if (waitpid(pid, NULL, WUNTRACED) != pid)
+                _exit(96);
+}
+
+/* Signals arrive when they may; that it has arrived the kernel shows. */
+static bool is_stopped(pid_t pid) {
+        char path[64], text[512];
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        const char *after = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+        return after && strncmp(after, ") T", 3) == 0;
+}
+
+static void stop_the_peer(void) {
+        pid_t pid = 0;
+        if (recv(AGENT_PEER_FD, &pid, sizeof(pid), 0) != sizeof(pid) || kill(pid, SIGSTOP) < 0)
+                _exit(97);
+        while (!is_stopped(pid))
+                sleep_ns(NSEC_PER_MSEC);
+}
+
 /* What is refused is refused with ESRCH; what this machine cannot count, or the daemon may not, has other reasons. */
 static void count(pid_t tid, bool own) {
         struct perf_handles handles;
@@ -187,6 +218,14 @@ static void misbehave_in_window(void) {
                 raise(SIGKILL);
         if (wished("stops"))
                 raise(SIGSTOP);
+        if (wished("stops-its-child")) {
+                stop_a_child();
+                sleep_ns(20 * NSEC_PER_SEC);
+        }
+        if (wished("stops-its-peer")) {
+                stop_the_peer();
+                give_up(FAULT_PEER, ETIMEDOUT, "peer sender is silent");
+        }
         if (wished("exits"))
                 _exit(5);
         if (wished("silent"))
@@ -243,6 +282,8 @@ int main(int argc, char **argv) {
         if (wished("wrong-pid"))
                 m.hello.pid++;
         say(&m);
+        /* the other may stop this one; if it is gone that is noticed later */
+        (void) send(AGENT_PEER_FD, &(pid_t){getpid()}, sizeof(pid_t), MSG_NOSIGNAL);
         hear(&m, MESSAGE_SETUP);
         setup = m.setup; /* its lists live as long as we */
         if (wished("dies-in-setup"))

@@ -381,6 +381,29 @@ static void killed_it_only_ends(void) {
         agent_link_kill(s.link); /* again, when it is gone */
 }
 
+/* The agent itself only where that is asked for: what is said of one that is silent has its state already. */
+static void what_is_stopped_is_told(void) {
+        SCENE s;
+        char words[128] = "receiver (pid 7) is silent", expected[128];
+        CHECK(scene_open(&s, 0));
+        agent_link_tell_stopped(s.link, true, words, sizeof words);
+        CHECK_STRING(words, "receiver (pid 7) is silent");
+        CHECK_INT(kill(s.pid, SIGSTOP), 0);
+        CHECK_INT(waitpid(s.pid, NULL, WUNTRACED), s.pid);
+        agent_link_tell_stopped(s.link, false, words, sizeof words);
+        CHECK_STRING(words, "receiver (pid 7) is silent");
+        agent_link_tell_stopped(s.link, true, words, sizeof words);
+        (void) snprintf(expected, sizeof expected, "receiver (pid 7) is silent; sender (pid %d) is stopped", s.pid);
+        CHECK_STRING(words, expected);
+        char room[20] = "silent";
+        agent_link_tell_stopped(s.link, true, room, sizeof room);
+        CHECK_UINT(strlen(room), sizeof room - 1);
+        agent_link_kill(s.link);
+        await_end(&s);
+        agent_link_tell_stopped(s.link, true, words, sizeof words);
+        CHECK_STRING(words, expected); /* its number may be another's now */
+}
+
 static void freed_it_leaves_no_process(void) {
         SCENE s;
         CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
@@ -403,6 +426,7 @@ int main(void) {
         RUN(how_it_died);
         RUN(leaving_badly_is_a_failure);
         RUN(killed_it_only_ends);
+        RUN(what_is_stopped_is_told);
         RUN(freed_it_leaves_no_process);
         return check_end();
 }
