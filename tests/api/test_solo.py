@@ -68,6 +68,15 @@ def test_context_switches(unix):
         assert run["agents"][0]["effective"]["working_set_bytes"] == point["working_set"]
 
 
+def test_the_largest_circle(unix):
+    """Its set-up does not walk over all those working sets for longer than agents may take to get ready."""
+    spec = {"workload": "context-switch", "processes": 64, "working_set": 1 << 20, "messages": 3}
+    (run,) = runs_of(unix, finish(unix, spec | {"warmup_seconds": 0}))
+    effective = run["agents"][0]["effective"]
+    assert (effective["processes"], effective["working_set_bytes"]) == (64, 1 << 20)
+    assert 11 <= effective["pipe_overhead_rounds"] < 201
+
+
 def test_by_time(unix):
     spec = {"workload": ["syscall", "context-switch"], "duration_seconds": 1, "warmup_seconds": 0.1}
     experiment = finish(unix, spec)

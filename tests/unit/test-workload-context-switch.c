@@ -7,6 +7,8 @@
 #include "agent/proof.h"
 #include "agent/workload.h"
 #include "check.h"
+#include "schema/json.h"
+#include "schema/spec.h"
 #include "schema/util.h"
 
 #include <signal.h>
@@ -24,17 +26,22 @@ static bool can_tell(void) {
         return syscall(SYS_move_pages, 0, 1UL, &page, NULL, &status, 0) == 0;
 }
 
-static void circle_begin(struct agent *a) {
+static void circle_begin_of(struct agent *a, uint32_t processes, uint64_t working_set) {
         struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
         if (!w)
                 abort();
         memset(w, 0, sizeof *w);
         *a = (struct agent){.workload = &workload_context_switch, .n_workers = 1, .workers = w};
-        a->setup.point = (struct point){.workload = WORKLOAD_CONTEXT_SWITCH, .processes = PROCESSES, .threads = 1};
+        a->setup.point = (struct point){
+                .workload = WORKLOAD_CONTEXT_SWITCH, .processes = processes, .working_set = working_set, .threads = 1};
         a->setup.placement.n_cpus = 1;
         w->agent = a;
         CHECK_INT(workload_context_switch.prepare(w), 0);
         CHECK_INT(proof_take(w), 0);
+}
+
+static void circle_begin(struct agent *a) {
+        circle_begin_of(a, PROCESSES, 0);
 }
 
 static void circle_end(struct agent *a) {
@@ -100,7 +107,44 @@ static void test_a_member_that_is_stopped_is_named(void) {
         }
 }
 
+/* Of what a circle says that is in force; -1: it does not say. */
+static double said(const struct agent *a, const char *name) {
+        _cleanup_free_ char *text = NULL;
+        struct json *root = NULL;
+        struct json_writer w;
+        double v = -1;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        a->workload->effective(a, &w);
+        json_object_end(&w);
+        if (json_writer_steal(&w, &text, NULL) == 0 && json_parse(text, strlen(text), &root, NULL) == 0)
+                (void) json_as_double(json_get(root, name), &v); /* stays -1 */
+        json_free(root);
+        json_writer_deinit(&w);
+        return v;
+}
+
+/* What a hop costs without a switch is known from enough rounds; from less than all where each walks over 256 MiB, for
+ * which no machine is fast enough: it would take seconds, and nobody is ready meanwhile. */
+static void test_large_working_sets_are_measured_in_fewer_rounds(void) {
+        static const struct {
+                uint32_t processes;
+                uint64_t working_set;
+                double most;
+        } cases[] = {{2, 0, 201}, {PROCESSES, 4096, 201}, {SPEC_PROCESSES_MAX, SPEC_WORKING_SET_MAX, 200}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct agent a;
+                circle_begin_of(&a, cases[i].processes, cases[i].working_set);
+                double rounds = said(&a, "pipe_overhead_rounds"), ns = said(&a, "pipe_overhead_ns");
+                circle_end(&a);
+                CHECK(ns > 0);
+                CHECK(rounds >= 11);
+                CHECK(rounds <= cases[i].most);
+        }
+}
+
 int main(void) {
+        RUN(test_large_working_sets_are_measured_in_fewer_rounds);
         RUN(test_members_that_live_are_in_the_proof);
         RUN(test_a_member_that_ended_is_named_and_not_its_pages);
         RUN(test_a_member_that_is_stopped_is_named);
