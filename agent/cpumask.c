@@ -32,6 +32,13 @@ bool cpumask_equal(const struct cpumask *a, const struct cpumask *b) {
         return memcmp(a, b, sizeof *a) == 0;
 }
 
+unsigned cpumask_count(const struct cpumask *m) {
+        unsigned n = 0;
+        for (size_t i = 0; i < ELEMENTS(m->bits); i++)
+                n += (unsigned) __builtin_popcountl(m->bits[i]);
+        return n;
+}
+
 int cpumask_get_affinity(pid_t tid, struct cpumask *ret) {
         struct cpumask m = {};
         if (syscall(SYS_sched_getaffinity, tid, sizeof m.bits, m.bits) < 0)

@@ -29,6 +29,7 @@ static inline bool cpumask_has(const struct cpumask *m, unsigned cpu) {
 int cpumask_from_list(const int32_t *cpus, size_t n, struct cpumask *ret);
 void cpumask_merge(struct cpumask *into, const struct cpumask *m);
 bool cpumask_equal(const struct cpumask *a, const struct cpumask *b);
+unsigned cpumask_count(const struct cpumask *m);
 
 /* Affinity of a thread (tid 0: the caller). 0 or negative errno; man 2 sched_setaffinity. */
 int cpumask_get_affinity(pid_t tid, struct cpumask *ret);

@@ -283,6 +283,20 @@ static void put_sleeps(const struct agent *a, struct json_writer *w) {
         json_member_u64(w, "futex_wakes", wakes);
 }
 
+/* On how many CPUs the workers are at once. */
+static uint32_t cpus_of(const struct agent *a) {
+        size_t n = a->setup.placement.n_cpus;
+        if (n == 0) /* not pinned */
+                n = cpumask_count(&a->affinity);
+        return n < a->n_workers ? (uint32_t) n : a->n_workers;
+}
+
+/* Threads that share a CPU were measured one after the other, each with all of it. */
+static uint64_t copy_rate(const struct agent *a) {
+        const struct ring_area *area = a->transport_data;
+        return (uint64_t) ((double) area->copy_rate * cpus_of(a) / a->n_workers);
+}
+
 void ring_area_effective(const struct agent *a, struct json_writer *w) {
         const struct ring_area *area = a->transport_data;
         const struct ring_layout *l = &area->layout;
@@ -303,7 +317,7 @@ void ring_area_effective(const struct agent *a, struct json_writer *w) {
         if (a->setup.point.wait != WAIT_SPIN)
                 put_sleeps(a, w);
         if (has_direction(area, direction_out(a->end)))
-                json_member_u64(w, "memcpy_bytes_per_second", area->copy_rate);
+                json_member_u64(w, "memcpy_bytes_per_second", copy_rate(a));
         if (area->carrier->effective)
                 area->carrier->effective(area, w);
 }

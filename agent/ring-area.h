@@ -37,7 +37,7 @@ struct ring_area {
         unsigned char *memory;
         int fd;             /* -1: this carrier has none */
         int64_t id;         /* of carriers without a descriptor */
-        uint64_t copy_rate; /* bytes per second, all threads together: the ceiling of what this end can send; atomic */
+        uint64_t copy_rate; /* bytes per second that each thread could send with a CPU of its own, added up; atomic */
 };
 
 int ring_area_open(struct agent *a, const struct ring_carrier *carrier);

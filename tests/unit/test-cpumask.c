@@ -22,6 +22,7 @@ static void lists_become_sets(void) {
         struct cpumask m, before;
         CHECK_INT(cpumask_from_list(cpus, ELEMENTS(cpus), &m), 0);
         CHECK_UINT(count(&m), 4);
+        CHECK_UINT(cpumask_count(&m), 4);
         CHECK(cpumask_has(&m, 0) && cpumask_has(&m, 63) && cpumask_has(&m, 64) && cpumask_has(&m, 8191));
         before = m;
         for (size_t i = 0; i < ELEMENTS(bad); i++)
@@ -29,6 +30,7 @@ static void lists_become_sets(void) {
         CHECK(cpumask_equal(&m, &before));
         CHECK_INT(cpumask_from_list(NULL, 0, &m), 0);
         CHECK_UINT(count(&m), 0);
+        CHECK_UINT(cpumask_count(&m), 0);
 }
 
 /* A CPU that no kernel has is in no set, and adding it writes nowhere. */
@@ -43,6 +45,7 @@ static void beyond_the_last_cpu_there_is_nothing(void) {
         CHECK_UINT(count(&s.m), 0);
         CHECK_UINT(s.behind, 0);
         memset(&s, 0xff, sizeof s);
+        CHECK_UINT(cpumask_count(&s.m), CPUMASK_CPUS);
         CHECK(!cpumask_has(&s.m, CPUMASK_CPUS) && !cpumask_has(&s.m, UINT32_MAX));
         CHECK(cpumask_has(&s.m, CPUMASK_CPUS - 1));
 }
