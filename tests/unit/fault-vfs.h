@@ -47,7 +47,7 @@ static struct fault_disk {
         sqlite3_vfs vfs, *real;
         enum fault_kind kind;
         unsigned countdown; /* operations until it happens; counts on below for fault_operations() */
-        unsigned operations;
+        unsigned operations, writes, syncs;
         bool happened, dead;
         struct fault_disk_file files[FAULT_FILES];
         unsigned n_files;
@@ -100,6 +100,8 @@ static int fault_operation(bool write, bool sync) {
         if (fault.dead)
                 return SQLITE_IOERR;
         fault.operations++;
+        fault.writes += write;
+        fault.syncs += sync;
         if (fault.kind == FAULT_NONE || fault.happened)
                 return SQLITE_OK;
         if ((fault.kind == FAULT_FULL && !write) || (fault.kind == FAULT_SYNC && !sync))
@@ -278,7 +280,7 @@ static inline void fault_reset(enum fault_kind kind, unsigned at) {
         fault.n_files = 0;
         fault.kind = kind;
         fault.countdown = at;
-        fault.operations = 0;
+        fault.operations = fault.writes = fault.syncs = 0;
         fault.happened = fault.dead = false;
 }
 

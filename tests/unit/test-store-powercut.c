@@ -12,11 +12,13 @@
 #include "daemon/store-internal.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fault-vfs.h"
+#include "tests/unit/lanes.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
 
 #define STEPS 17
+#define LANES_OF_WORK 2u /* that wait for nothing: there is a use for them where there are CPUs */
 
 static int add_samples(struct store *s, int64_t experiment, int64_t run, uint32_t n) {
         static char agent[] = "receiver";
@@ -99,26 +101,32 @@ static void free_expected(void) {
         }
 }
 
-static unsigned learn(void) {
+/* How many operations they take: all, and those before the database is closed. */
+static struct { unsigned operations, writes, syncs; } taken;
+
+static bool learn(void) {
         FIXTURE f;
         fixture_dir(&f);
         fault_reset(FAULT_NONE, 0);
         free_expected();
         if (store_open(&f.store, f.dir) < 0)
-                return 0;
+                return false;
         expected[0] = digest(f.store);
         for (unsigned i = 0; i < STEPS; i++) {
                 int r = step(f.store, i);
                 if (r < 0) {
                         fprintf(stderr, "step %u: %s\n", i, strerror(-r));
-                        return 0;
+                        return false;
                 }
                 expected[i + 1] = digest(f.store);
                 if (!expected[i + 1])
-                        return 0;
+                        return false;
         }
-        store_close(util_steal(&f.store)); /* checkpoints: its operations count too */
-        return fault.operations;
+        taken.writes = fault.writes;
+        taken.syncs = fault.syncs;
+        store_close(util_steal(&f.store)); /* checkpoints: a cut may fall there, too */
+        taken.operations = fault.operations;
+        return true;
 }
 
 /* Works on a disk that fails at operation `at`. Returns how many steps were acknowledged, -1: not even the opening. */
@@ -168,47 +176,52 @@ static bool image_holds(int acknowledged, unsigned percent, unsigned seed) {
 
 static const unsigned percents[] = {0, 100, 50, 90}; /* of the unsynced sectors that made it */
 
-/* A cut at each operation; returns how many images did not hold, and prints the first. */
-static unsigned cut_everywhere(unsigned operations, const char *pragma, unsigned stride, bool quiet) {
-        unsigned bad = 0;
-        for (unsigned at = 1; at <= operations; at += stride) {
-                FIXTURE f;
-                int acknowledged = work(&f, FAULT_POWER, at, pragma);
-                for (unsigned k = 0; k < ELEMENTS(percents); k++) {
-                        if (image_holds(acknowledged, percents[k], at * 7 + k))
-                                continue;
-                        if (bad++ == 0 && !quiet)
-                                fprintf(stderr, "cut at operation %u, after %d steps, %u %% of the rest kept\n", at,
-                                        acknowledged, percents[k]);
-                }
-                store_close(util_steal(&f.store)); /* a dead disk: it can change nothing any more */
+/* A cut at the operation; whether all images of the disk hold, of which the first that does not is printed. */
+static bool cut_at(unsigned at, const char *pragma, bool quiet) {
+        FIXTURE f;
+        int acknowledged = work(&f, FAULT_POWER, at, pragma);
+        bool good = true;
+        if (!fault.happened) /* it falls in the last checkpoint */
+                store_close(util_steal(&f.store));
+        for (unsigned k = 0; good && k < ELEMENTS(percents); k++) {
+                good = image_holds(acknowledged, percents[k], at * 7 + k);
+                if (!good && !quiet)
+                        fprintf(stderr, "cut at operation %u, after %d steps, %u %% of the rest kept\n", at,
+                                acknowledged, percents[k]);
         }
-        return bad;
+        store_close(util_steal(&f.store)); /* a dead disk: it can change nothing any more */
+        return good;
+}
+
+static void cut_anywhere(void) {
+        for (unsigned at = 1; at <= taken.operations; at++)
+                if (lanes_my_turn())
+                        CHECK(cut_at(at, NULL, false));
 }
 
 static void test_power_cut_anywhere(void) {
-        unsigned operations = learn();
-        CHECK(operations > 100);
-        CHECK_UINT(cut_everywhere(operations, NULL, 1, false), 0);
+        CHECK(learn());
+        CHECK(taken.operations > 100);
+        CHECK_LANES(LANES_OF_WORK, NULL, cut_anywhere);
 }
 
 /* The same must fail with synchronous=NORMAL, or it would prove nothing. */
 static void test_the_cut_is_real(void) {
-        unsigned operations = learn();
-        CHECK(operations > 100);
-        CHECK(cut_everywhere(operations, "PRAGMA synchronous = NORMAL", 7, true) > 0);
+        bool good = true;
+        CHECK(learn());
+        for (unsigned at = 1; good && at <= taken.operations; at += 7)
+                good = cut_at(at, "PRAGMA synchronous = NORMAL", true);
+        CHECK(!good);
 }
 
 /* Full at the n-th write, and room again after it: refused by name, nothing lost, and the work goes on. */
-static void test_full_anywhere(void) {
-        CHECK(learn() > 0);
-        for (unsigned at = 1;; at++) {
+static void full_anywhere(void) {
+        for (unsigned at = 1; at <= taken.writes; at++) {
+                if (!lanes_my_turn())
+                        continue;
                 FIXTURE f;
                 int acknowledged = work(&f, FAULT_FULL, at, NULL);
-                if (!fault.happened) {
-                        CHECK(at > 50); /* every write had its turn */
-                        return;
-                }
+                CHECK(fault.happened);
                 if (acknowledged < 0)
                         continue; /* full while the database was made: the daemon does not start */
                 int64_t sound;
@@ -222,6 +235,12 @@ static void test_full_anywhere(void) {
                 _cleanup_free_ char *end = digest(f.store);
                 CHECK_STRING(end, expected[STEPS]);
         }
+}
+
+static void test_full_anywhere(void) {
+        CHECK(learn());
+        CHECK(taken.writes > 50);
+        CHECK_LANES(LANES_OF_WORK, NULL, full_anywhere);
 }
 
 static void test_full_is_called_full(void) {
@@ -239,21 +258,25 @@ static void test_full_is_called_full(void) {
 }
 
 /* A sync that fails is no acknowledgement. */
-static void test_failed_sync(void) {
-        CHECK(learn() > 0);
-        for (unsigned at = 1;; at++) {
+static void failed_sync(void) {
+        for (unsigned at = 1; at <= taken.syncs; at++) {
+                if (!lanes_my_turn())
+                        continue;
                 FIXTURE f;
                 int acknowledged = work(&f, FAULT_SYNC, at, NULL);
-                if (!fault.happened) {
-                        CHECK(at > 10);
-                        return;
-                }
+                CHECK(fault.happened);
                 if (acknowledged < 0)
                         continue;
                 for (unsigned k = 0; k < ELEMENTS(percents); k++)
                         CHECK(image_holds(acknowledged, percents[k], at + k));
                 store_close(util_steal(&f.store));
         }
+}
+
+static void test_failed_sync(void) {
+        CHECK(learn());
+        CHECK(taken.syncs > 10);
+        CHECK_LANES(LANES_OF_WORK, NULL, failed_sync);
 }
 
 int main(void) {
