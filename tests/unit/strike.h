@@ -22,7 +22,9 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-#define STRIKE_NEVER_NS (600 * NSEC_PER_SEC) /* a window that ends because of the blow, or not at all */
+#define STRIKE_NEVER_NS (600 * NSEC_PER_SEC)   /* a window that ends because of the blow, or not at all */
+#define STRIKE_WINDOW_NS (100 * NSEC_PER_MSEC) /* for a stop, which is found out when the window is over */
+#define STRIKE_STALL_NS (200 * NSEC_PER_MSEC)  /* is to be longer: in the window no thread is to be called stalled */
 #define STRIKE_PATIENCE_NS (60 * NSEC_PER_SEC)
 
 /* For check.h: NULL, or what strike() or strike_litter() say. */
@@ -121,20 +123,23 @@ static const char *strike_litter(void) {
         return NULL;
 }
 
-/* The blow falls while the pair is at work; then the witness is waited for. 1: it fell when all was over. */
+/* The blow falls while the pair is at work; then the witness is waited for. 1: it may have fallen when the window was
+ * over. Who is stopped then has said so before, and its peer cannot know any more whose fault it is that all ends. */
 static int strike_blow(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
         const struct driver_end *witness = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
         int r = driver_open(d, s);
+        uint64_t began_ns = util_now_ns(); /* before the window does */
         if (r == 0)
                 r = driver_start(d);
         if (r < 0)
                 return r;
         (void) poll(NULL, 0, 60);
         (void) kill(d->ends[victim].pid, signal);
+        bool late = s->duration_ns && util_now_ns() >= began_ns + s->warmup_ns + s->duration_ns;
         if (signal == SIGSTOP)
                 d->ends[victim].gone = true; /* says nothing any more: only the other is waited for */
         r = driver_collect(d, util_now_ns() + STRIKE_PATIENCE_NS);
-        if (witness->reported && !witness->failed)
+        if (late || (witness->reported && !witness->failed))
                 return 1;
         return witness->failed ? 0 : r ? r : -EPROTO;
 }
@@ -174,7 +179,7 @@ static int strike_next(const struct driver_spec *s, char *ret_trouble, size_t si
         struct driver_spec next = *s;
         next.duration_ns = 0;
         next.messages = 10;
-        next.stall_ns = 5 * NSEC_PER_SEC; /* a busy machine is no fault */
+        next.stall_ns = 20 * NSEC_PER_SEC; /* a busy machine is no fault */
         int r = driver_run(&d, &next);
         if (r < 0)
                 (void) snprintf(ret_trouble, size, "the next run: %s", d.trouble);
@@ -182,9 +187,8 @@ static int strike_next(const struct driver_spec *s, char *ret_trouble, size_t si
         return r;
 }
 
-/* NULL when all of it is as it should be; else a sentence. d is for driver_deinit() and still says what each end said.
- * s is to be a run that does not end by itself before it is found out. */
-static const char *strike(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+/* NULL when all of it is as it should be; else a sentence. */
+static const char *strike_fault(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
         static char text[500];
         const struct driver_end *witness = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
         int r = strike_in_time(d, s, victim, signal);
@@ -208,6 +212,22 @@ static const char *strike(struct driver *d, const struct driver_spec *s, enum en
         if (litter)
                 return litter;
         return strike_next(s, text, sizeof text) < 0 ? text : NULL;
+}
+
+/* NULL when all of it is as it should be; else a sentence that names the pair. d is for driver_deinit() and still says
+ * what each end said. s is to be a run that does not end by itself before it is found out. */
+static const char *strike(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+        static char text[800];
+        const struct point *p = &s->point;
+        const char *fault = strike_fault(d, s, victim, signal);
+        if (!fault)
+                return NULL;
+        (void) snprintf(text, sizeof text, "%s %s %s, engine %s, %s, wait %s, verify %s, file_sync %s, %s %s: %s",
+                        transport_name(p->transport), workload_name(p->workload), direction_name(p->direction),
+                        engine_name(p->engine), copy_mode_name(p->copy_mode), wait_mode_name(p->wait),
+                        verify_name(s->verify), file_sync_name(s->options.file_sync),
+                        role_name(p->workload, p->transport, victim), signal == SIGSTOP ? "stopped" : "killed", fault);
+        return text;
 }
 
 #endif
