@@ -3,6 +3,7 @@
 /* What the agents do when something goes wrong: a peer that dies or stops, a byte that changes, a daemon that goes. */
 
 #include "check.h"
+#include "lanes.h"
 #include "schema/json.h"
 #include "schema/util.h"
 #include "strike.h"
@@ -49,8 +50,11 @@ static const struct {
 static void test_killed_peer(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
+        IN_LANES(LANES, strike_isolate, test_killed_peer);
         for (size_t i = 0; i < ELEMENTS(combinations); i++)
                 for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        if (!lanes_my_turn())
+                                continue;
                         struct driver d;
                         struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
                         s.duration_ns = STRIKE_NEVER_NS;
@@ -64,9 +68,12 @@ static void test_killed_peer(void) {
 static void test_stopped_peer(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
+        IN_LANES(LANES, strike_isolate, test_stopped_peer);
         for (size_t i = 0; i < ELEMENTS(combinations); i++)
                 for (enum end victim = END_FIRST; victim < END_COUNT; victim++)
                         for (unsigned counted = 0; counted < 2; counted++) {
+                                if (!lanes_my_turn())
+                                        continue;
                                 struct driver d;
                                 struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
                                 s.duration_ns = counted ? 0 : s.duration_ns;

@@ -6,6 +6,7 @@
  */
 
 #include "check.h"
+#include "lanes.h"
 #include "rings.h"
 #include "schema/util.h"
 #include "strike.h"
@@ -132,9 +133,11 @@ static bool in_turn(const struct mode *m, uint64_t size) {
         return needed == (ring ? NEED_RING : 0u) + (direct ? NEED_DIRECT : 0u) && (!direct || size % 4096 == 0);
 }
 
-/* How many messages a device takes in a moment. */
-static uint64_t some_messages(const struct mode *m) {
-        return m->file_sync == FILE_SYNC_PAGE_CACHE ? 500 : 20;
+/* How many messages a device takes in a moment; elsewhere more than any pipe, socket or file has room for. */
+static uint64_t some_messages(const struct mode *m, uint64_t size) {
+        if (m->file_sync != FILE_SYNC_PAGE_CACHE)
+                return 20;
+        return size < 65536 ? 500 : 100;
 }
 
 static void explain(const struct mode *m, const struct driver *d) {
@@ -152,19 +155,20 @@ static bool run_well(struct driver *d, const struct mode *m, const struct driver
 }
 
 static void test_every_byte_arrives(void) {
+        SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, NULL, test_every_byte_arrives);
         static const uint64_t sizes[] = {1, 7, 4096, 65536 + 13, 65536};
         static const uint32_t threads[] = {1, 3};
-        SKIP_WHAT_IS_LACKING();
         for (size_t i = 0; i < ELEMENTS(modes); i++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (size_t n = 0; n < ELEMENTS(sizes) * ELEMENTS(threads); n++) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(&modes[i], workloads[k]);
                                 s.point.message_size = sizes[n % ELEMENTS(sizes)];
-                                if (!in_turn(&modes[i], s.point.message_size))
+                                if (!in_turn(&modes[i], s.point.message_size) || !lanes_my_turn())
                                         continue;
                                 s.point.threads = threads[n / ELEMENTS(sizes)];
-                                s.messages = some_messages(&modes[i]);
+                                s.messages = some_messages(&modes[i], s.point.message_size);
                                 s.warmup_ns = (n % 2) * 5 * NSEC_PER_MSEC;
                                 CHECK(run_well(&d, &modes[i], &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, s.messages * s.point.threads);
@@ -177,13 +181,14 @@ static void test_every_byte_arrives(void) {
  * at the end that knows when it was due, also of a device that cannot follow. */
 static void test_rate(void) {
         SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, NULL, test_rate);
         for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++) {
                 const struct mode *m = &modes[i / ELEMENTS(workloads)];
                 enum workload k = workloads[i % ELEMENTS(workloads)];
                 enum end timed = k == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
                 struct driver d;
                 struct driver_spec s = spec_of(m, k);
-                if (!in_turn(m, s.point.message_size))
+                if (!in_turn(m, s.point.message_size) || !lanes_my_turn())
                         continue;
                 s.point.threads = 2;
                 s.messages = 20;
@@ -207,12 +212,13 @@ static bool uses_registered(const struct mode *m, enum workload k, enum end end)
 
 static void test_what_is_registered(void) {
         SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, NULL, test_what_is_registered);
         for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++) {
                 const struct mode *m = &modes[i / ELEMENTS(workloads)];
                 enum workload k = workloads[i % ELEMENTS(workloads)];
                 struct driver d;
                 struct driver_spec s = spec_of(m, k);
-                if (!in_turn(m, s.point.message_size))
+                if (!in_turn(m, s.point.message_size) || !lanes_my_turn())
                         continue;
                 s.messages = 1;
                 CHECK(run_well(&d, m, &s));
@@ -243,9 +249,12 @@ static bool moves_something(struct driver *d, const struct mode *m, struct drive
 
 static void test_every_verification_by_time(void) {
         SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, NULL, test_every_verification_by_time);
         for (size_t i = 0; i < ELEMENTS(modes); i++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum verify v = VERIFY_NONE; v < VERIFY_CHECKSUM && in_turn(&modes[i], 4096); v++) {
+                                if (!lanes_my_turn())
+                                        continue;
                                 struct driver d;
                                 struct driver_spec s = spec_of(&modes[i], workloads[k]);
                                 s.verify = v;
@@ -257,11 +266,12 @@ static void test_every_verification_by_time(void) {
 /* What a sender keeps must stay as it was until the reader has been there, however late that is. */
 static void test_reader_that_stands_still(void) {
         SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, NULL, test_reader_that_stands_still);
         for (size_t i = 0; i < ELEMENTS(modes); i++) {
                 struct driver d;
                 struct driver_spec s = spec_of(&modes[i], WORKLOAD_STREAM);
                 s.point.message_size = modes[i].file_sync == FILE_SYNC_DIRECT ? 8192 : 5000;
-                if (!in_turn(&modes[i], s.point.message_size))
+                if (!in_turn(&modes[i], s.point.message_size) || !lanes_my_turn())
                         continue;
                 s.point.threads = 2;
                 s.duration_ns = 250 * NSEC_PER_MSEC;
@@ -302,17 +312,19 @@ static bool worth_a_stop(const struct mode *m, enum end victim, size_t workload)
 
 /* The verifications take turns: to each of them every blow at every end falls in some of the modes. */
 static void test_an_end_that_is_struck(void) {
-        static const int signals[] = {SIGKILL, SIGSTOP};
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
         SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, strike_isolate, test_an_end_that_is_struck);
+        static const int signals[] = {SIGKILL, SIGSTOP};
         for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++)
                 for (size_t n = 0; n < ELEMENTS(signals) * END_COUNT; n++) {
                         const struct mode *m = &modes[i / ELEMENTS(workloads)];
                         enum end victim = (enum end)(n % END_COUNT);
                         int signal = signals[n / END_COUNT];
                         if (!in_turn(m, 4096) ||
-                            (signal == SIGSTOP && !worth_a_stop(m, victim, i % ELEMENTS(workloads))))
+                            (signal == SIGSTOP && !worth_a_stop(m, victim, i % ELEMENTS(workloads))) ||
+                            !lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = spec_of(m, workloads[i % ELEMENTS(workloads)]);

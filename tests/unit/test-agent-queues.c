@@ -7,6 +7,7 @@
  */
 
 #include "check.h"
+#include "lanes.h"
 #include "rings.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -284,9 +285,12 @@ static void test_litter_is_seen(void) {
 
 /* The end that is left removes what both had, and the next run goes well. */
 static void test_an_end_that_is_struck(void) {
+        IN_LANES(LANES, strike_isolate, test_an_end_that_is_struck);
         static const int signals[] = {SIGKILL, SIGSTOP};
         for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads); i++)
                 for (size_t n = 0; n < ELEMENTS(signals) * END_COUNT; n++) {
+                        if (!lanes_my_turn())
+                                continue;
                         struct driver d;
                         struct driver_spec s =
                                 spec_of(transports[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)]);

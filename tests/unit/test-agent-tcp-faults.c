@@ -8,8 +8,9 @@
 
 #include "agent/peer.h"
 #include "check.h"
+#include "figure.h"
+#include "lanes.h"
 #include "rings.h"
-#include "schema/json.h"
 #include "schema/util.h"
 #include "strike.h"
 
@@ -70,18 +71,6 @@ static struct driver_spec endless_spec(enum engine engine, enum copy_mode mode) 
         return s;
 }
 
-static double figure(const char *text, const char *key) {
-        struct json *root;
-        double v = -1;
-        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
-                return -1;
-        const struct json *member = json_get(root, key);
-        if (!member || json_as_double(member, &v) < 0)
-                v = -1;
-        json_free(root);
-        return v;
-}
-
 /* The ways in which an end can sit in the kernel when the other goes. */
 static const struct {
         enum workload workload;
@@ -103,8 +92,11 @@ static struct driver_spec job_spec(size_t k) {
 static void test_killed_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
+        IN_LANES(lanes_of_locked_pages(), strike_isolate, test_killed_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
                 for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        if (!lanes_my_turn())
+                                continue;
                         struct driver d;
                         struct driver_spec s = job_spec(k);
                         CHECK_NO_FAULT(strike(&d, &s, victim, SIGKILL));
@@ -118,25 +110,32 @@ static void test_struck_end_of_short_messages(void) {
                 SKIP("%s", isolation_trouble);
         if (no_rings)
                 SKIP("%s", no_rings);
-        for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
-                struct driver d;
-                struct driver_spec s = endless_spec(ENGINE_IO_URING, COPY_TWO);
-                s.point.message_size = 1000;
-                CHECK_NO_FAULT(strike(&d, &s, victim, SIGKILL));
-                driver_deinit(&d);
-                s.duration_ns = 0;
-                s.messages = SPEC_COUNT_MAX / s.point.threads;
-                s.stall_ns = STALL_NS;
-                CHECK_NO_FAULT(strike(&d, &s, victim, SIGSTOP));
-                driver_deinit(&d);
-        }
+        IN_LANES(lanes_of_locked_pages(), strike_isolate, test_struck_end_of_short_messages);
+        for (enum end victim = END_FIRST; victim < END_COUNT; victim++)
+                for (unsigned stop = 0; stop < 2; stop++) {
+                        if (!lanes_my_turn())
+                                continue;
+                        struct driver d;
+                        struct driver_spec s = endless_spec(ENGINE_IO_URING, COPY_TWO);
+                        s.point.message_size = 1000;
+                        if (stop) {
+                                s.duration_ns = 0;
+                                s.messages = SPEC_COUNT_MAX / s.point.threads;
+                                s.stall_ns = STALL_NS;
+                        }
+                        CHECK_NO_FAULT(strike(&d, &s, victim, stop ? SIGSTOP : SIGKILL));
+                        driver_deinit(&d);
+                }
 }
 
 static void test_stopped_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
+        IN_LANES(lanes_of_locked_pages(), strike_isolate, test_stopped_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
                 for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        if (!lanes_my_turn())
+                                continue;
                         struct driver d;
                         struct driver_spec s = job_spec(k);
                         s.duration_ns = 0;
