@@ -15,6 +15,7 @@
 #include "schema/util.h"
 #include "tests/bench/agents.h"
 #include "tests/bench/bench-calls.h"
+#include "tests/bench/hand-queues.h"
 #include "tests/bench/hand.h"
 
 #include <inttypes.h>
@@ -28,7 +29,6 @@
 #define PROMISE_VMSPLICE 3.0
 #define WIDTH_VMSPLICE 0.06
 #define LARGE_PIPE (UINT64_C(1) << 20)
-#define QUEUE_DEPTH 6u /* of a POSIX queue: two of 64 KiB messages fit the usual RLIMIT_MSGQUEUE */
 
 /* What only this bench can be asked for. */
 static struct {
@@ -130,7 +130,7 @@ static int hand_once(const struct work *w, enum copy_mode copy_mode, double *ret
                 .duration_ns = w->window.duration_ns,
                 .chunk = w->window.chunk,
                 .pipe_size = w->row->options.pipe_size,
-                .msgq_depth = QUEUE_DEPTH,
+                .msgq_depth = w->row->options.msgq_depth,
                 .cpus = {w->row->cpus[0], w->row->cpus[1]},
         };
         int r = hand_run(&h, ret_rate);
@@ -309,13 +309,13 @@ static const struct bench_part part_vmsplice = {.name = "vmsplice",
 
 /* --- which rows there are --- */
 
-static uint64_t queue_message_max;
+static struct hand_queues queues;
 
-/* Why a message of that size does not go: queues take what their namespace says, and where that cannot be raised it is
- * the kernel's 8192 bytes; packets what the kernel finds room for, which is tried. NULL when it goes. */
+/* Why a message of that size does not go: queues take what is set, packets what the kernel finds room for, which is
+ * tried. NULL when it goes. */
 static const char *too_long_for(const struct point *p) {
         if (p->transport == TRANSPORT_MSGQ_SYSV || p->transport == TRANSPORT_MSGQ_POSIX)
-                return p->message_size > queue_message_max ? "more than a queue takes here" : NULL;
+                return hand_queues_refuse(&queues, p->transport, p->message_size);
         if (p->transport != TRANSPORT_UNIX_DGRAM && p->transport != TRANSPORT_UNIX_SEQPACKET)
                 return NULL;
         int r = hand_packet_try(p->transport, p->message_size);
@@ -364,7 +364,7 @@ static struct bench_row *add(struct bench *b, const struct bench_part *part, con
                 return NULL;
         struct bench_row *row = bench_add(b, part, p);
         row->options.pipe_size = only.pipe_size;
-        row->options.msgq_depth = p->transport == TRANSPORT_MSGQ_POSIX ? QUEUE_DEPTH : 0;
+        row->options.msgq_depth = hand_queues_depth(&queues, p->transport, p->message_size);
         return row;
 }
 
@@ -476,7 +476,7 @@ int main(int argc, char **argv) {
         int r = bench_options_parse(argc, argv, &extra, &b.options);
         if (r)
                 return r < 0 ? 2 : 0;
-        queue_message_max = hand_isolate_queues();
+        hand_queues_isolate(&queues);
         add_cost(&b); /* what wants many rounds comes first, while there is time */
         add_vmsplice(&b);
         if (only.engine < 0 && only.copy_mode < 0)

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <mqueue.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/msg.h>
 #include <sys/socket.h>
@@ -82,9 +81,13 @@ static int make_posix(const struct hand *h, int ret[2]) {
         return r;
 }
 
-static int make_sysv(int ret[2]) {
+static int make_sysv(const struct hand *h, int ret[2]) {
+        struct msqid_ds ds;
         ret[0] = ret[1] = msgget(IPC_PRIVATE, 0600);
-        return ret[0] < 0 ? -errno : 0;
+        if (ret[0] < 0 || msgctl(ret[0], IPC_STAT, &ds) < 0)
+                return -errno;
+        ds.msg_qbytes = h->msgq_depth * h->size;
+        return h->msgq_depth && msgctl(ret[0], IPC_SET, &ds) < 0 ? -errno : 0;
 }
 
 int hand_channel_make(const struct hand *h, struct hand_channel *ret) {
@@ -99,8 +102,8 @@ int hand_channel_make(const struct hand *h, struct hand_channel *ret) {
                 return hand_file_make(h, ret);
         case TRANSPORT_MSGQ_SYSV:
                 ret->numbers = true;
-                r = make_sysv(ret->there);
-                return r < 0 ? r : make_sysv(ret->back);
+                r = make_sysv(h, ret->there);
+                return r < 0 ? r : make_sysv(h, ret->back);
         case TRANSPORT_MSGQ_POSIX:
                 r = make_posix(h, ret->there);
                 return r < 0 ? r : make_posix(h, ret->back);
@@ -144,29 +147,4 @@ int hand_packet_try(enum transport transport, size_t size) {
         hand_channel_remove(&c);
         free(packet);
         return r;
-}
-
-static uint64_t setting(const char *name, const char *wanted) {
-        char path[64];
-        unsigned long long v = 0;
-        (void) snprintf(path, sizeof path, "/proc/sys/%s", name);
-        FILE *f = fopen(path, "we");
-        if (f) {
-                (void) fputs(wanted, f);
-                (void) fclose(f); /* what came of it is read below */
-        }
-        f = fopen(path, "re");
-        if (!f || fscanf(f, "%llu", &v) != 1)
-                v = 0;
-        if (f)
-                (void) fclose(f);
-        return v;
-}
-
-uint64_t hand_isolate_queues(void) {
-        if (unshare(CLONE_NEWIPC) < 0)
-                return 0;
-        (void) setting("kernel/msgmnb", "131072");
-        uint64_t sysv = setting("kernel/msgmax", "65536"), posix = setting("fs/mqueue/msgsize_max", "65536");
-        return sysv < posix ? sysv : posix;
 }

@@ -30,7 +30,7 @@ struct hand {
         uint64_t warmup_ns, duration_ns; /* before and within the clock; the sender goes on until it is ended */
         uint64_t chunk;                  /* messages between two looks at the clock; at least 1 */
         uint64_t pipe_size;              /* 0 = as it comes */
-        uint64_t msgq_depth;             /* of POSIX queues */
+        uint64_t msgq_depth;             /* of queues; 0 = as a System V queue comes */
         int cpus[2];                     /* -1: not pinned */
 };
 
@@ -55,10 +55,6 @@ int hand_file_direct_unit(uint64_t *ret);
 
 /* Whether a packet of that size goes through a pair of Unix sockets: 0; -errno of why not. */
 int hand_packet_try(enum transport transport, size_t size);
-
-/* Puts this process into an IPC namespace of its own, whose queues take 64 KiB where that is allowed. Returns bytes of
- * the longest message; 0 where there is no such namespace. */
-uint64_t hand_isolate_queues(void);
 
 /* A transport's loops. fds, or numbers of queues: to read from and to write to, -1 where a stream has none. The end
  * with the clock leaves what it has counted; the other returns only when something has failed. 0 or -1. */

@@ -10,6 +10,7 @@
 
 #include "schema/util.h"
 #include "tests/bench/driver.h"
+#include "tests/bench/own-namespaces.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,35 +36,10 @@
                         CHECK_FAIL("%s", _fault);                                                                      \
         } while (0)
 
-static int strike_write(const char *path, const char *text) {
-        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        return write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
-/* As root of a user namespace where there is no other way. */
-static const char *strike_unshare(void) {
-        char map[32];
-        if (unshare(CLONE_NEWIPC | CLONE_NEWNS) == 0)
-                return NULL;
-        unsigned uid = geteuid(), gid = getegid();
-        if (unshare(CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWNS) < 0)
-                return "neither an IPC namespace nor a user namespace is to be had here";
-        (void) snprintf(map, sizeof map, "0 %u 1", uid);
-        int r = strike_write("/proc/self/setgroups", "deny");
-        if (r == 0)
-                r = strike_write("/proc/self/uid_map", map);
-        (void) snprintf(map, sizeof map, "0 %u 1", gid);
-        if (r == 0)
-                r = strike_write("/proc/self/gid_map", map);
-        return r < 0 ? "this user cannot be mapped into a user namespace" : NULL;
-}
-
 /* An IPC namespace and a /dev/shm of this program's own. NULL; or why there are none. To be called once, while there is
  * one thread. */
 static const char *strike_isolate(void) {
-        const char *trouble = strike_unshare();
+        const char *trouble = own_namespaces(CLONE_NEWIPC | CLONE_NEWNS);
         if (trouble)
                 return trouble;
         if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
