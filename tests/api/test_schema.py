@@ -65,3 +65,31 @@ def test_presets_fit():
     assert presets
     for path in presets:
         VALIDATOR.validate(json.loads(path.read_text(encoding="utf-8"))["spec"])
+
+
+# What a run takes beyond warm-up and window, as the daemon expects it (daemon/service-submit.c).
+START_SECONDS = 0.5
+LASTS = {
+    "Under half a minute.": (0, 30),
+    "in under a minute.": (0, 60),
+    "Under a minute.": (0, 60),
+    "five minutes.": (270, 330),
+    "A quarter of an hour.": (810, 990),
+}
+AXES = ("workload", "transport", "message_size", "threads", "copy_mode", "placement")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "schema/presets").glob("*.json")), ids=lambda path: path.stem)
+def test_a_preset_lasts_as_long_as_it_says(path):
+    preset = json.loads(path.read_text(encoding="utf-8"))
+    spec = preset["spec"]
+    if "duration_seconds" not in spec:
+        pytest.skip("how long its messages take, the host decides")
+    points = 1
+    for axis in AXES:
+        values = spec.get(axis) if isinstance(spec.get(axis), list) else [None]
+        points *= len([value for value in values if not (isinstance(value, dict) and value.get("otherwise"))])
+    run = spec["duration_seconds"] + spec.get("warmup_seconds", 1) + START_SECONDS
+    told = [span for words, span in LASTS.items() if preset["description"].endswith(words)]
+    assert len(told) == 1, preset["description"]
+    assert told[0][0] <= points * spec.get("repetitions", 1) * run <= told[0][1], preset["description"]
