@@ -34,7 +34,6 @@ struct tcp_multishot;
 struct uring_zerocopy;
 
 #define TCP_STAMP 8u /* bytes at a message's begin that hold the time of its sending */
-#define TCP_STAMPED_MIN 16u
 /* A clock is read, at each end, once for so many bytes: what it costs stays below a hundredth of what they do. */
 #define TCP_STAMP_BYTES 4096u
 

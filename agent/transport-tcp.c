@@ -12,6 +12,7 @@
 #include "agent/transport.h"
 #include "schema/histogram.h"
 #include "schema/json.h"
+#include "schema/util.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +32,7 @@ bool tcp_agent_receives(const struct agent *a) {
 }
 
 bool tcp_stamps(const struct agent *a) {
-        if (a->setup.point.workload != WORKLOAD_STREAM || a->setup.point.message_size < TCP_STAMPED_MIN)
+        if (a->setup.point.workload != WORKLOAD_STREAM || a->setup.point.message_size < SPEC_STAMPED_MIN)
                 return false;
         return a->setup.rate == 0 || phases_duplex(a);
 }
@@ -171,6 +172,8 @@ static void put_receiving(const struct agent *a, struct json_writer *w) {
 }
 
 static void put_latency(const struct agent *a, struct json_writer *w) {
+        static const char too_short[] =
+                "messages shorter than " UTIL_TEXT(SPEC_STAMPED_MIN) " bytes do not carry the time of their sending";
         if (a->setup.point.workload != WORKLOAD_STREAM)
                 return;
         if (tcp_stamps(a)) {
@@ -182,8 +185,7 @@ static void put_latency(const struct agent *a, struct json_writer *w) {
                 return;
         }
         json_member_null(w, "latency_every_messages");
-        json_member_string(w, "latency_every_messages_reason",
-                           "messages shorter than 16 bytes do not carry the time of their sending");
+        json_member_string(w, "latency_every_messages_reason", too_short);
 }
 
 void tcp_effective(const struct agent *a, struct json_writer *w) {

@@ -19,7 +19,6 @@
 
 #define ENDS_DIFFER 0.03   /* throughput of the two ends */
 #define STEADY_WITHIN 0.10 /* first against last third of the window */
-#define STAMPED_MIN 16u
 
 static bool streams(const struct result *r, enum data_direction direction) {
         const struct point *p = r->order->point;
@@ -133,12 +132,13 @@ static const char *latency_kind(enum workload w) {
         }
 }
 
-/* Why there is none. A message of tcp carries the time of its sending where it is long enough (agent/tcp.h). */
+/* Why there is none. A message of tcp carries the time of its sending where it is long enough (schema/spec.h). */
 static const char *no_latency(const struct point *p) {
+        static const char too_short[] =
+                "a message shorter than " UTIL_TEXT(SPEC_STAMPED_MIN) " bytes does not carry the time of its sending";
         if (p->transport != TRANSPORT_TCP || p->workload != WORKLOAD_STREAM)
                 return "a closed-loop stream has no latency of its own; pingpong measures it";
-        return p->message_size < STAMPED_MIN ? "a message shorter than 16 bytes does not carry the time of its sending"
-                                             : "no stamped message arrived in the window";
+        return p->message_size < SPEC_STAMPED_MIN ? too_short : "no stamped message arrived in the window";
 }
 
 static void put_latencies(const struct result *r, struct json_writer *w) {

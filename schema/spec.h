@@ -246,6 +246,10 @@ static inline uint64_t point_multishot_bytes(const struct point *p) {
         return (uint64_t) SPEC_MULTISHOT_BUFFERS * SPEC_MULTISHOT_BUFFER_BYTES;
 }
 
+/* Bytes of a message of a stream over tcp that is long enough to carry the time of its sending. Without a suffix: it
+ * stands in sentences. */
+#define SPEC_STAMPED_MIN 16
+
 /* Connections that a server over tcp lets in before they have said whose they are. */
 #define POINT_CALLERS_MAX 128u
 

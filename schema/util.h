@@ -17,6 +17,10 @@
 
 #define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
 
+/* What a macro stands for, as text: numbers that a sentence names. */
+#define UTIL_TEXT(macro) UTIL_TEXT_OF(macro)
+#define UTIL_TEXT_OF(text) #text
+
 #define _cleanup_(f) __attribute__((cleanup(f)))
 #define _cleanup_free_ _cleanup_(util_freep)
 #define _cleanup_close_ _cleanup_(util_closep)
