@@ -291,7 +291,7 @@ int result_to_json(const struct result *r, char **ret) {
         put_figures(r, &w);
         int e = result_cost_to_json(r->order->point, r->reports[END_FIRST], &w);
         put_latencies(r, &w);
-        json_member_string(&w, "loop", spec->rate > 0 ? "open" : "closed");
+        json_member_string(&w, "loop", spec_point_rate(spec, r->order->point) > 0 ? "open" : "closed");
         json_member_string(&w, "verify", verify_name(spec->verify));
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end])

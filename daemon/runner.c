@@ -440,7 +440,7 @@ static void plan_setup(struct runner *r, enum end end) {
                 .interval_ns = INTERVAL_NS,
                 .stall_ns = STALL_NS + bytes_time(o->point) +
                             (o->spec->options.file_sync == FILE_SYNC_PAGE_CACHE ? 0 : DEVICE_NS),
-                .rate = o->spec->rate / o->point->threads,
+                .rate = spec_point_rate(o->spec, o->point) / o->point->threads,
                 .chunk_bytes = o->chunk_bytes,
                 .options = o->spec->options,
                 .placement = o->placement->ends[end],

@@ -198,6 +198,11 @@ void point_list_deinit(struct point_list *list);
  * entries. */
 void spec_shuffle(uint64_t seed, size_t n_points, uint32_t repetitions, uint32_t *order);
 
+/* Messages per second of a point's open loop; 0: its loop is closed, as it always is where none are sent. */
+static inline double spec_point_rate(const struct spec *s, const struct point *p) {
+        return workload_has_transport(p->workload) ? s->rate : 0;
+}
+
 /* Messages that a thread takes turns with when it sends over tcp without copying, as their bytes are the kernel's until
  * it says otherwise: as many as a send buffer holds that has grown as far as tcp_wmem lets it by default, two at least.
  */

@@ -35,3 +35,13 @@ def test_rate_over_tcp(unix, workload):
         assert result["messages"] == result["latency_ns"]["count"] == 60
         assert result["latency_ns"]["kind"] == ("rtt" if workload == "pingpong" else "one_way")
         assert result["window_ns"] >= 59 / RATE * 1e9  # the threads take turns
+
+
+def test_rate_is_of_messages(unix):
+    """What sends none beside what does is in a closed loop, and says so."""
+    spec = {"workload": ["stream", "syscall"], "rate": 1000, "messages": 100, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    runs = unix.items(f"/experiments/{experiment['id']}/runs")
+    loops = {run["point"]["workload"]: run["result"]["loop"] for run in runs}
+    assert loops == {"stream": "open", "syscall": "closed"}

@@ -288,6 +288,8 @@ int main(int argc, char **argv) {
         setup = m.setup; /* its lists live as long as we */
         if (wished("dies-in-setup"))
                 abort();
+        if (wished("unpaced") && setup.rate != 0)
+                give_up(FAULT_OWN, EPROTO, "it was told of a rate");
         be_ready();
         hear(&m, MESSAGE_START);
         measure(m.start.start_ns);

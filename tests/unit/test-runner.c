@@ -372,6 +372,25 @@ static void ends_that_differ_are_flagged(void) {
         run_verdict_deinit(&verdict);
 }
 
+/* A rate is of messages: who sends none is not told of it, and its loop is closed. */
+static void a_rate_is_for_who_sends(void) {
+        struct order o;
+        make_order(&o);
+        o.spec.rate = 1000;
+        CHECK(run_order(&o.run, "sender.unpaced", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_INT(verdict.state, STATE_FAILED);
+        CHECK(strstr(verdict.error, "it was told of a rate") != NULL);
+        run_verdict_deinit(&verdict);
+
+        o.point = (struct point){.workload = WORKLOAD_SYSCALL, .threads = 1};
+        CHECK(run_order(&o.run, "initiator.unpaced", UINT64_MAX, STATE_FAILED) > 0);
+        CHECK_STRING(verdict.error ? verdict.error : "", "");
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK(strstr(verdict.result_json, "\"loop\":\"closed\"") != NULL);
+        run_verdict_deinit(&verdict);
+        CHECK(nothing_left());
+}
+
 /* A thread on one CPU of a kernel that does not count migrations may have been away and come back. */
 static void uncounted_migrations_are_flagged(void) {
         struct order o;
@@ -528,6 +547,7 @@ int main(void) {
         }
         RUN(good_run_has_the_receivers_figures);
         RUN(ends_that_differ_are_flagged);
+        RUN(a_rate_is_for_who_sends);
         RUN(uncounted_migrations_are_flagged);
         RUN(moved_pages_are_flagged);
         RUN(counters_are_an_agents_own);
