@@ -97,10 +97,10 @@ static uint64_t direct_alignment(int fd) {
         return statx(fd, "", AT_EMPTY_PATH, 0, &x) == 0 ? x.stx_blksize : 4096;
 }
 
-/* A file system in memory may take the flag, and means nothing by it. */
-static bool in_memory(int fd) {
+/* A file system in memory may take O_DIRECT, and takes every fsync(), and means nothing by them. */
+static bool in_memory(const char *dir) {
         struct statfs fs;
-        return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+        return statfs(dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
 /* As the agents make theirs, for file systems that know no file without a name. It may have been made even where it
@@ -122,11 +122,14 @@ static int open_direct(const char *dir) {
         return errno == EOPNOTSUPP || errno == EISDIR ? open_named(dir) : -errno;
 }
 
+static int refuse_sync(const struct asked *a, const char *why) {
+        return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
+                      "file_sync %s is not available: %s %s (to change it: --runtime-dir on another file system)",
+                      file_sync_name(a->spec->options.file_sync), a->runtime_dir, why);
+}
+
 /* Found by trying, as file systems tell it in no other way. */
-int check_file_sync(struct asked *a) {
-        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE ||
-            a->spec->options.file_sync != FILE_SYNC_DIRECT || !a->runtime_dir || a->h.root_fd >= 0)
-                return 0;
+static int check_direct(struct asked *a) {
         _cleanup_close_ int fd = open_direct(a->runtime_dir);
         if (fd == -EINVAL || fd == -EOPNOTSUPP)
                 return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
@@ -135,17 +138,22 @@ int check_file_sync(struct asked *a) {
         if (fd < 0) /* whatever it is, it is not for this check to say */
                 return 0;
         uint64_t unit = direct_alignment(fd);
-        if (unit == 0 || in_memory(fd))
-                return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
-                              "file_sync direct is not available: %s %s (to change it: --runtime-dir on another file "
-                              "system)",
-                              a->runtime_dir,
-                              unit == 0 ? "is on a file system without O_DIRECT"
-                                        : "is in memory, where the page cache is all there is");
+        if (unit == 0)
+                return refuse_sync(a, "is on a file system without O_DIRECT");
         if (a->p->message_size % unit == 0)
                 return 0;
         return asked_refuse(a, "/message_size", "alignment of O_DIRECT", unit, a->p->message_size,
                             "a message that is written past the page cache is a multiple of it");
+}
+
+int check_file_sync(struct asked *a) {
+        enum file_sync sync = a->spec->options.file_sync;
+        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE ||
+            sync == FILE_SYNC_PAGE_CACHE || !a->runtime_dir || a->h.root_fd >= 0)
+                return 0;
+        if (in_memory(a->runtime_dir))
+                return refuse_sync(a, "is in memory, where the page cache is all there is");
+        return sync == FILE_SYNC_DIRECT ? check_direct(a) : 0;
 }
 
 /* The files of all threads, which the agents claim before the run. */

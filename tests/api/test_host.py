@@ -213,3 +213,23 @@ def test_it_ends_when_its_terminal_hangs_up():
         assert "signal SIGHUP: stopping" in d.log_tail()
     finally:
         d.remove()
+
+
+@pytest.mark.parametrize("sync", ["fsync", "direct"])
+def test_files_of_runs_may_lie_beside_the_database(tmp_path, sync):
+    """As ipclabd.conf(5) advises for the service, so that they are on a disk."""
+    state = tmp_path / "state"
+    d = Daemon(f"--state-dir={state}", f"--runtime-dir={state / 'run'}")
+    try:
+        spec = {"transport": "file", "messages": 20, "warmup_seconds": 0, "transport_options": {"file_sync": sync}}
+        answer = d.unix.request("POST", "/experiments", spec)
+        if answer.status == 422 and re.search("in memory|O_DIRECT", answer.json["detail"]):
+            pytest.skip(answer.json["detail"])
+        assert answer.status == 201, answer
+        experiment = d.unix.wait_final(answer.json["id"])
+        assert experiment["state"] == "done", (experiment, d.log_tail())
+        (run,) = d.unix.items(f"/experiments/{experiment['id']}/runs")
+        assert run["result"]["effective"]["file_sync"] == sync
+        assert list((state / "run/runs").iterdir()) == []
+    finally:
+        d.remove()
