@@ -349,7 +349,7 @@ static const struct runner_ops runner_ops = {.sample = on_sample, .ended = on_en
 static int read_order(struct scheduler *s, char *words) {
         struct refusal r = {0};
         struct current *c = &s->c;
-        int e = spec_parse(c->experiment.merged_json, strlen(c->experiment.merged_json), &c->spec, &r);
+        int e = spec_parse_stored(c->experiment.merged_json, strlen(c->experiment.merged_json), &c->spec, &r);
         if (e < 0) {
                 (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored spec: %s %s", r.pointer,
                                 r.detail);

@@ -187,50 +187,134 @@ int parser_axes(struct parser *p) {
         return r < 0 ? r : special_axes(p);
 }
 
-/* Whether no transport of this build has the word, and whether any combination of the spec could mean it: one that
- * cannot must not be passed over in silence. */
-typedef unsigned (*bits_of)(const struct transport_term *t);
+/*
+ * What a spec says of a mechanism beside its name. The first word of each is the standard one, which asks for nothing
+ * and may stand anywhere.
+ */
+struct mechanism {
+        const char *field;
+        const char *(*word)(unsigned);
+        bool (*has_meaning)(enum workload, enum transport);
+        unsigned (*now)(const struct transport_term *); /* the words that a transport has in this build, as bits … */
+        unsigned (*ever)(const struct transport_term *);
+        unsigned *values; /* the axis, whose enum is an unsigned */
+        size_t *n;
+};
 
-static unsigned copy_bits(const struct transport_term *t) {
-        return t->copy_modes | 1u << COPY_TWO;
+#define STANDARD_BIT 1u
+#define WORDS_OF(set)                                                                                                  \
+        static unsigned set##_now(const struct transport_term *t) {                                                    \
+                return t->set | STANDARD_BIT;                                                                          \
+        }                                                                                                              \
+        static unsigned set##_ever(const struct transport_term *t) {                                                   \
+                return t->ever_##set;                                                                                  \
+        }
+
+WORDS_OF(copy_modes)
+WORDS_OF(engines)
+WORDS_OF(waits)
+
+/* What has a direction has all of them; whether this build has, check_directions() asks. */
+static unsigned every_word(const struct transport_term *t) {
+        (void) t;
+        return ~0u;
 }
 
-static unsigned engine_bits(const struct transport_term *t) {
-        return t->engines | 1u << ENGINE_SYSCALL;
-}
-
-static unsigned wait_bits(const struct transport_term *t) {
-        return t->waits | 1u << WAIT_BLOCK;
-}
-
-static bool meant_somewhere(const struct spec *s, bool (*has_meaning)(enum workload, enum transport)) {
+static bool is_meant(const struct spec *s, const struct mechanism *m) {
         for (size_t w = 0; w < s->n_workloads; w++)
                 for (size_t t = 0; t < s->n_transports; t++)
-                        if (has_meaning(s->workloads[w], s->transports[t]))
+                        if (m->has_meaning(s->workloads[w], s->transports[t]))
                                 return true;
         return false;
 }
 
-static int unavailable(struct parser *p, const char *field, size_t index, const char *word, const char *why) {
+static void value_pointer(const struct parser *p, const char *field, size_t index, char pointer[JSON_POINTER_MAX]) {
         const struct json *v = parser_get(p, field);
-        char pointer[JSON_POINTER_MAX];
-
         pointer_key(pointer, "", field);
         if (v && json_type(v) == JSON_ARRAY)
                 pointer_index(pointer, pointer, index);
+}
+
+static int unavailable(struct parser *p, const char *field, size_t index, const char *word, const char *why) {
+        char pointer[JSON_POINTER_MAX];
+        value_pointer(p, field, index, pointer);
         return refuse(p->r, 422, "not-available", pointer, "%s %s is not available: %s", field, word, why);
 }
 
-static int check_bit(struct parser *p, const char *field, size_t index, const char *word, unsigned value, bits_of bits,
-                     bool (*has_meaning)(enum workload, enum transport)) {
+/* "pipe, fifo and tcp": those that the bits stand for. */
+static void list_names(char list[200], const char *(*name)(unsigned), unsigned bits) {
+        const char *joint = "";
+        size_t used = 0;
+        list[0] = '\0';
+        for (unsigned i = 0; bits >> i; i++) {
+                unsigned rest = bits >> i >> 1;
+                if (!(bits >> i & 1u))
+                        continue;
+                used += (size_t) snprintf(list + used, 200 - used, "%s%s", joint, name(i));
+                joint = rest & (rest - 1) ? ", " : " and ";
+        }
+}
+
+static int meaningless(struct parser *p, const struct mechanism *m, size_t index) {
+        unsigned workloads = 0, transports = 0, value = m->values[index];
+        char pointer[JSON_POINTER_MAX], by_workload[200], by_transport[200];
+
+        for (unsigned w = 0; w < WORKLOAD_COUNT; w++)
+                for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                        if (m->has_meaning((enum workload) w, (enum transport) t) &&
+                            m->ever(&transport_terms[t]) & 1u << value) {
+                                workloads |= 1u << w;
+                                transports |= 1u << t;
+                        }
+        list_names(by_workload, workload_word, workloads);
+        list_names(by_transport, transport_word, transports);
+        value_pointer(p, m->field, index, pointer);
+        return refuse(p->r, 422, "wrong-combination", pointer,
+                      "%s %s is for %s over %s, and no point of this experiment is one", m->field, m->word(value),
+                      by_workload, by_transport);
+}
+
+/* What is posted and no point of the spec can have must not be passed over in silence; what only the preset says gives
+ * way. */
+static int check_meaning(struct parser *p, const struct mechanism *m) {
+        if (is_meant(p->spec, m))
+                return 0;
+        for (size_t i = 0; parser_is_posted(p, m->field) && i < *m->n; i++)
+                if (m->values[i] != 0)
+                        return meaningless(p, m, i);
+        m->values[0] = 0;
+        *m->n = 1;
+        return 0;
+}
+
+/* A word that no transport of this build has. spec_points() lists the points that are left out for it. */
+static int check_words(struct parser *p, const struct mechanism *m) {
         unsigned any = 0;
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                any |= bits(&transport_terms[t]);
-        if (any & 1u << value)
-                return 0;
-        if (p->spec->skip_impossible && meant_somewhere(p->spec, has_meaning))
-                return 0; /* spec_points() lists the points that are left out */
-        return unavailable(p, field, index, word, "this build does not have it yet");
+                any |= m->now(&transport_terms[t]);
+        for (size_t i = 0; !p->spec->skip_impossible && i < *m->n; i++)
+                if (!(any & 1u << m->values[i]))
+                        return unavailable(p, m->field, i, m->word(m->values[i]), "this build does not have it yet");
+        return 0;
+}
+
+static int check_mechanisms(struct parser *p) {
+        struct spec *s = p->spec;
+        const struct mechanism all[] = {
+                {"copy_mode", copy_mode_word, point_has_copy_mode, copy_modes_now, copy_modes_ever,
+                 (unsigned *) s->copy_modes, &s->n_copy_modes},
+                {"engine", engine_word, point_has_engine, engines_now, engines_ever, (unsigned *) s->engines,
+                 &s->n_engines},
+                {"wait", wait_mode_word, point_has_wait, waits_now, waits_ever, (unsigned *) s->waits, &s->n_waits},
+                {"direction", direction_word, point_has_direction, every_word, every_word, (unsigned *) s->directions,
+                 &s->n_directions},
+        };
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < ELEMENTS(all); i++)
+                r = check_meaning(p, &all[i]);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(all); i++)
+                r = check_words(p, &all[i]);
+        return r;
 }
 
 /* The first value of an axis beyond its standard one, where the build has nothing for it. */
@@ -275,13 +359,8 @@ int parser_axes_available(struct parser *p) {
                 if (transport_terms[s->transports[i]].unavailable)
                         r = unavailable(p, "transport", i, transport_name(s->transports[i]),
                                         transport_terms[s->transports[i]].unavailable);
-        for (size_t i = 0; r == 0 && i < s->n_copy_modes; i++)
-                r = check_bit(p, "copy_mode", i, copy_mode_name(s->copy_modes[i]), s->copy_modes[i], copy_bits,
-                              point_has_copy_mode);
-        for (size_t i = 0; r == 0 && i < s->n_engines; i++)
-                r = check_bit(p, "engine", i, engine_name(s->engines[i]), s->engines[i], engine_bits, point_has_engine);
-        for (size_t i = 0; r == 0 && i < s->n_waits; i++)
-                r = check_bit(p, "wait", i, wait_mode_name(s->waits[i]), s->waits[i], wait_bits, point_has_wait);
+        if (r == 0)
+                r = check_mechanisms(p);
         if (r == 0)
                 r = check_fields(p);
         if (r == 0)

@@ -31,7 +31,7 @@ const struct json *parser_get(const struct parser *p, const char *field) {
 }
 
 bool parser_is_posted(const struct parser *p, const char *field) {
-        return json_get(p->body, field) != NULL;
+        return !p->stored && json_get(p->body, field) != NULL;
 }
 
 int parser_wrong_type(struct parser *p, const struct json *v, const char *pointer, const char *wanted) {
@@ -362,10 +362,10 @@ static int take_all(struct parser *p) {
         return r < 0 ? r : spec_to_json(p->spec, &p->spec->merged_json);
 }
 
-static int parse_body(const struct json *root, struct spec **ret, struct refusal *r) {
+static int parse_body(const struct json *root, bool stored, struct spec **ret, struct refusal *r) {
         struct spec *spec = calloc(1, sizeof(*spec));
         struct json *document = NULL;
-        struct parser p = {.spec = spec, .body = root, .r = r};
+        struct parser p = {.spec = spec, .body = root, .stored = stored, .r = r};
 
         if (!spec)
                 return -ENOMEM;
@@ -384,7 +384,7 @@ static int parse_body(const struct json *root, struct spec **ret, struct refusal
         return x;
 }
 
-int spec_parse(const char *text, size_t length, struct spec **ret, struct refusal *r) {
+static int parse(const char *text, size_t length, bool stored, struct spec **ret, struct refusal *r) {
         struct json *root = NULL;
         struct json_error e = {.offset = 0};
 
@@ -401,9 +401,17 @@ int spec_parse(const char *text, size_t length, struct spec **ret, struct refusa
                 return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
         if (x < 0)
                 return x;
-        x = parse_body(root, ret, r);
+        x = parse_body(root, stored, ret, r);
         json_free(root);
         return x;
+}
+
+int spec_parse(const char *text, size_t length, struct spec **ret, struct refusal *r) {
+        return parse(text, length, false, ret, r);
+}
+
+int spec_parse_stored(const char *text, size_t length, struct spec **ret, struct refusal *r) {
+        return parse(text, length, true, ret, r);
 }
 
 void spec_free(struct spec *s) {

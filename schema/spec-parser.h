@@ -10,12 +10,14 @@ struct parser {
         struct spec *spec;
         const struct json *body;   /* what was posted */
         const struct json *preset; /* the spec inside the preset it names, or NULL */
+        bool stored;               /* the body is no person's words, but what an earlier parse came to */
         struct refusal *r;
 };
 
 /* A field's value: the posted one, else the preset's, else NULL. */
 const struct json *parser_get(const struct parser *p, const char *field);
-/* Whether the body itself says it. What the preset alone says gives way where the body leaves it without a meaning. */
+/* Whether a person's body itself says it. What the preset alone says gives way where the body leaves it without a
+ * meaning. */
 bool parser_is_posted(const struct parser *p, const char *field);
 
 /* Scalars of a field, each with its pointer; 0 or -EINVAL with the refusal filled. */

@@ -166,6 +166,9 @@ struct spec {
 /* Parses a posted body. A "preset" is looked up with preset_find() and overridden field by field. Returns 0 and a
  * spec; -EINVAL with *r filled (400 not strictly JSON, 422 else; pointer names the field); -ENOMEM. */
 int spec_parse(const char *text, size_t length, struct spec **ret, struct refusal *r);
+/* The same for the merged_json of an earlier parse, perhaps by a version that let more pass: what is left without a
+ * meaning there gives way, as an experiment that was accepted is not refused later. */
+int spec_parse_stored(const char *text, size_t length, struct spec **ret, struct refusal *r);
 void spec_free(struct spec *spec);
 
 /* Replaces the placements "all-node-pairs" and "all-cpu-pairs" by an explicit one for each ordered pair, a thing with

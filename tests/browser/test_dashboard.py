@@ -17,6 +17,7 @@ def choose(page, field, *values):
     """Checks exactly these boxes of a field."""
     for box in page.all(f"input[name={field}]"):
         if box.is_selected() != (box.get_attribute("value") in values):
+            page.run("arguments[0].scrollIntoView({block: 'center'})", box)  # the form's foot covers its last line
             box.click()
 
 
@@ -145,6 +146,28 @@ def test_refusal_stands_beside_its_field(page, daemon):
     assert page.text("#field-message_size-error") == ""
     page.find("form.panel .primary").click()
     assert "12 parsecs" in page.text("#field-message_size-error")
+
+
+def test_what_means_nothing_is_neither_shown_nor_posted(page, daemon):
+    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.go("#/new")
+    page.wait_for("#field-message_size")
+    choose(page, "transport", "pipe", "shm-posix")
+    choose(page, "wait", "hybrid")
+    choose(page, "copy_mode", "one-copy")
+    assert all(page.find(f"#field-{name}-0").is_displayed() for name in ("copy_mode", "engine", "wait"))
+    choose(page, "transport", "msgq-posix")
+    assert not any(page.find(f"#field-{name}-0").is_displayed() for name in ("copy_mode", "engine", "wait"))
+    choose(page, "transport", "pipe")
+    assert page.find("#field-copy_mode-0").is_displayed() and not page.find("#field-wait-0").is_displayed()
+    page.fill("#field-name", "Of a pipe")
+    page.fill("#field-message_size", "64")
+    page.fill("#field-end", "0.2")
+    page.find("#tab-json").click()
+    spec = json.loads(page.find("#spec-json").get_property("value"))
+    assert spec["copy_mode"] == "one-copy" and "wait" not in spec
+    page.find("form.panel .primary").click()
+    page.wait(lambda: page.text("main h1") == "Of a pipe", "the experiment's page")
 
 
 def test_spec_as_json(page, daemon):

@@ -109,6 +109,30 @@ def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
     assert modules.call(script, PRESET, change) == expected
 
 
+TRANSPORTS = [
+    {"name": "pipe", "copy_modes": ["two-copy", "one-copy"], "engines": {"syscall": {}, "io_uring": {}}, "waits": []},
+    {"name": "shm-posix", "copy_modes": [], "engines": {}, "waits": ["block", "spin"]},
+    {"name": "file", "copy_modes": [], "engines": {"syscall": {}}, "waits": []},
+    {"name": "msgq-sysv"},
+]
+
+
+@pytest.mark.parametrize(
+    ("workload", "transport", "expected"),
+    [
+        (["stream"], ["pipe"], ["wait"]),
+        (["pingpong"], ["shm-posix"], ["copy_mode", "engine"]),
+        (["stream"], ["file"], ["copy_mode", "wait"]),
+        (["stream"], ["msgq-sysv"], ["copy_mode", "engine", "wait"]),
+        (["stream", "syscall"], ["pipe", "shm-posix"], []),
+        (["syscall"], ["pipe", "shm-posix"], ["copy_mode", "engine", "wait"]),
+    ],
+)
+def test_words_without_a_meaning_are_known(modules, workload, transport, expected):
+    script = "const { meaningless } = await import('/assets/spec.js'); return meaningless(args[0], args[1])"
+    assert modules.call(script, {"workload": workload, "transport": transport}, TRANSPORTS) == expected
+
+
 def sample(run, second, agent, size, thread=0, p50=None):
     latency = {"p50": p50, "p99": p50 * 2} if p50 else None
     return {

@@ -21,8 +21,12 @@ const struct preset *preset_find(const char *name) {
                                      "\"sndbuf\":8192}}}",
                           rest[] = "{\"spec\":{\"transport\":[\"file\",\"tcp\",\"shm-posix\"],\"transport_options\":{"
                                    "\"file_sync\":\"fsync\",\"congestion\":\"reno\",\"nodelay\":false,"
-                                   "\"ring_bytes\":65536,\"huge_pages\":true}}}";
-        static const struct preset all[] = {{"queues", queues, sizeof(queues) - 1}, {"rest", rest, sizeof(rest) - 1}};
+                                   "\"ring_bytes\":65536,\"huge_pages\":true}}}",
+                          words[] = "{\"spec\":{\"transport\":[\"tcp\",\"shm-posix\"],\"copy_mode\":[\"one-copy\","
+                                    "\"zero-copy\"],\"engine\":\"io_uring\",\"wait\":[\"spin\"],\"direction\":\"up\"}}";
+        static const struct preset all[] = {{"queues", queues, sizeof(queues) - 1},
+                                            {"rest", rest, sizeof(rest) - 1},
+                                            {"words", words, sizeof(words) - 1}};
         for (size_t i = 0; i < ELEMENTS(all); i++)
                 if (strcmp(name, all[i].name) == 0)
                         return &all[i];
@@ -69,6 +73,57 @@ static void what_has_no_meaning_gives_way(void) {
         }
 }
 
+/* Copy mode, engine, wait and direction of what a text comes to. */
+static void check_words(int (*parse)(const char *, size_t, struct spec **, struct refusal *), const char *body,
+                        const char *expected) {
+        struct spec *s = NULL;
+        struct refusal r = {0};
+        struct json *merged = NULL;
+        if (parse(body, strlen(body), &s, &r) < 0)
+                CHECK_FAIL("%s is refused at %s: %s", body, r.pointer, r.detail);
+        CHECK_INT(json_parse(s->merged_json, strlen(s->merged_json), &merged, NULL), 0);
+        _cleanup_free_ char *copy = member_text(merged, "copy_mode"), *engine = member_text(merged, "engine"),
+                            *wait = member_text(merged, "wait"), *direction = member_text(merged, "direction");
+        char words[200];
+        (void) snprintf(words, sizeof(words), "%s %s %s %s", copy, engine, wait, direction);
+        json_free(merged);
+        spec_free(s);
+        CHECK_STRING(words, expected);
+}
+
+static void words_without_a_meaning_give_way(void) {
+        static const struct {
+                const char *body, *words;
+        } rows[] = {
+                {"{\"preset\":\"words\"}", "[\"one-copy\",\"zero-copy\"] [\"io_uring\"] [\"spin\"] [\"up\"]"},
+                {"{\"preset\":\"words\",\"transport\":\"shm-sysv\"}",
+                 "[\"two-copy\"] [\"syscall\"] [\"spin\"] [\"down\"]"},
+                {"{\"preset\":\"words\",\"transport\":\"pipe\"}",
+                 "[\"one-copy\",\"zero-copy\"] [\"io_uring\"] [\"block\"] [\"down\"]"},
+                {"{\"preset\":\"words\",\"workload\":\"pingpong\",\"transport\":\"tcp\"}",
+                 "[\"one-copy\",\"zero-copy\"] [\"io_uring\"] [\"block\"] [\"down\"]"},
+                {"{\"preset\":\"words\",\"transport\":\"file\"}",
+                 "[\"two-copy\"] [\"io_uring\"] [\"block\"] [\"down\"]"},
+                {"{\"preset\":\"words\",\"workload\":\"syscall\"}",
+                 "[\"two-copy\"] [\"syscall\"] [\"block\"] [\"down\"]"},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++)
+                check_words(spec_parse, rows[i].body, rows[i].words);
+}
+
+/* An experiment that an earlier version took stays one, whatever is refused since. */
+static void what_is_stored_is_not_refused(void) {
+        static const char stored[] = "{\"transport\":[\"msgq-sysv\"],\"copy_mode\":[\"zero-copy\",\"two-copy\"],"
+                                     "\"engine\":[\"io_uring\"],\"wait\":[\"spin\"],\"direction\":[\"both\"]}",
+                          unknown[] = "{\"colour\":\"red\"}";
+        struct spec *s = NULL;
+        struct refusal r = {0};
+        CHECK_INT(spec_parse(stored, sizeof(stored) - 1, &s, &r), -EINVAL);
+        CHECK_STRING(r.pointer, "/copy_mode/0");
+        check_words(spec_parse_stored, stored, "[\"two-copy\"] [\"syscall\"] [\"block\"] [\"down\"]");
+        CHECK_INT(spec_parse_stored(unknown, sizeof(unknown) - 1, &s, &r), -EINVAL);
+}
+
 static void what_is_posted_is_refused(void) {
         static const struct {
                 const char *body, *pointer;
@@ -79,6 +134,8 @@ static void what_is_posted_is_refused(void) {
                  "/transport_options/ring_bytes"},
                 {"{\"transport\":\"pipe\",\"chunk\":true}", "/chunk"},
                 {"{\"transport\":\"pipe\",\"transport_options\":{\"sndbuf\":8192}}", "/transport_options/sndbuf"},
+                {"{\"preset\":\"words\",\"transport\":\"msgq-sysv\",\"wait\":[\"block\",\"spin\"]}", "/wait/1"},
+                {"{\"preset\":\"words\",\"workload\":\"pingpong\",\"direction\":\"up\"}", "/direction"},
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 struct spec *s = NULL;
@@ -92,6 +149,8 @@ static void what_is_posted_is_refused(void) {
 
 int main(void) {
         RUN(what_has_no_meaning_gives_way);
+        RUN(words_without_a_meaning_give_way);
+        RUN(what_is_stored_is_not_refused);
         RUN(what_is_posted_is_refused);
         return check_end();
 }

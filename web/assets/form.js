@@ -7,7 +7,7 @@ import { fill, h, setText } from './dom.js';
 import { duration, plural } from './format.js';
 import { once } from './host.js';
 import { makeFields } from './offer.js';
-import { amount, fieldOf, fitsForm, toSpec, toValues } from './spec.js';
+import { amount, DEFAULTS, fieldOf, fitsForm, meaningless, toSpec, toValues, WORDS } from './spec.js';
 
 const FIRST = { message_size: [64, 1024, 4096, 65536], duration_seconds: 5 };
 
@@ -27,6 +27,7 @@ export class Form {
             once('/topology'),
         ]);
         this.presets = presets.items;
+        this.transports = transports.items;
         this.#build(main, transports.items, topology);
         this.#load(spec ?? FIRST);
     }
@@ -175,7 +176,22 @@ export class Form {
         this.#summarise();
     }
 
+    /* What no chosen transport has a use for is not shown. */
+    #fold() {
+        const chosen = { workload: [], transport: [] };
+        for (const name of Object.keys(chosen))
+            try {
+                chosen[name] = this.fields.get(name).get();
+            } catch {
+                return; /* none is chosen yet: it stays as it was */
+            }
+        const idle = meaningless(chosen, this.transports);
+        for (const name of Object.keys(WORDS))
+            if (this.fields.has(name)) this.fields.get(name).element.hidden = idle.includes(name);
+    }
+
     #summarise() {
+        this.#fold();
         const values = this.tab === 'form' ? this.#read(true) : null;
         if (!values) {
             setText(this.summary, '');
@@ -193,13 +209,16 @@ export class Form {
     #read(quiet = false) {
         const values = { ...this.base };
         let first = null;
-        for (const [name, field] of this.fields)
+        for (const [name, field] of this.fields) {
+            if (field.element.hidden) continue;
             try {
                 Object.assign(values, name === 'end' ? field.get() : { [name]: field.get() });
             } catch (error) {
                 first ??= field;
                 if (!quiet) field.fail(error.message);
             }
+        }
+        for (const name of meaningless(values, this.transports)) values[name] = DEFAULTS[name];
         if (first && !quiet) first.focus();
         return first ? null : values;
     }

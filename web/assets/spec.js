@@ -139,6 +139,17 @@ export function amount(values) {
     return { points, runs, seconds };
 }
 
+/* Fields of words that some transports have no use for, and where GET /transports tells which words one has. */
+export const WORDS = { copy_mode: 'copy_modes', engine: 'engines', wait: 'waits' };
+const MOVING = ['stream', 'pingpong'];
+
+/** The fields that mean nothing for these workloads and transports: any but their standard word would be refused. */
+export function meaningless(values, transports) {
+    const moves = values.workload.some((name) => MOVING.includes(name));
+    const chosen = transports.filter((item) => moves && values.transport.includes(item.name));
+    return Object.keys(WORDS).filter((name) => !chosen.some((item) => Object.keys(item[WORDS[name]] ?? {}).length));
+}
+
 /** Which of the form's fields a JSON pointer means; null: none. */
 export function fieldOf(pointer) {
     const key = pointer.split('/')[1] ?? '';
