@@ -61,6 +61,8 @@ void result_record_deinit(struct result_record *r) {
         free(r->flags_json);
         free(r->reasons_json);
         free(r->effective_json);
+        free(r->loop);
+        free(r->verify);
         free(r->counted_by);
         free(r->error);
         memset(r, 0, sizeof(*r));

@@ -154,6 +154,16 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
                 put_latency(w, "latency_one_way_ns", &s, "one_way", 2);
 }
 
+/* What was done with the bytes, where any came. */
+static void put_verify(const struct result *r, struct json_writer *w) {
+        if (workload_has_transport(r->order->point->workload)) {
+                json_member_string(w, "verify", verify_name(r->order->spec->verify));
+                return;
+        }
+        json_member_null(w, "verify");
+        json_member_string(w, "verify_reason", "no data was moved this way");
+}
+
 /* A call or a switch moves nothing: there is no throughput, which is not a throughput of 0. */
 static void put_throughput(struct json_writer *w, uint64_t bytes, uint64_t window_ns) {
         if (bytes) {
@@ -292,7 +302,7 @@ int result_to_json(const struct result *r, char **ret) {
         int e = result_cost_to_json(r->order->point, r->reports[END_FIRST], &w);
         put_latencies(r, &w);
         json_member_string(&w, "loop", spec_point_rate(spec, r->order->point) > 0 ? "open" : "closed");
-        json_member_string(&w, "verify", verify_name(spec->verify));
+        put_verify(r, &w);
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end])
                         put_report(&w, r->roles[end], r->reports[end], &derived[end]);

@@ -59,14 +59,23 @@ static const struct figure {
         {NULL, "cycles_per_byte", offsetof(struct result_record, cycles_per_byte), true},
 };
 
+/* What runs say in words. The last that says one is believed: what is asked of a point is the same for all of them. */
+enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, COUNTED_BY, WORD_COUNT };
+static const char *const words[WORD_COUNT] = {
+        [LOOP] = "loop",
+        [VERIFY] = "verify",
+        [VERIFY_REASON] = "verify_reason",
+        [LATENCY_REASON] = "latency_reason",
+        [COUNTED_BY] = "counted_by",
+};
+
 /* The values of a point's done runs, figure by figure: a run that has none of one adds nothing to it. */
 struct columns {
         double *values[ELEMENTS(figures)];
         size_t n[ELEMENTS(figures)];
         size_t n_runs;
         char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
-        char *latency_reason;
-        char *counted_by; /* of the last run that says it; NULL: none does */
+        char *words[WORD_COUNT];          /* NULL: no run says it */
         struct effective_values effective;
 };
 
@@ -75,8 +84,8 @@ static void columns_deinit(struct columns *c) {
                 free(c->values[i]);
                 free(c->reasons[i]);
         }
-        free(c->latency_reason);
-        free(c->counted_by);
+        for (size_t i = 0; i < WORD_COUNT; i++)
+                free(c->words[i]);
         effective_values_deinit(&c->effective);
 }
 
@@ -164,12 +173,11 @@ static int collect_run(const char *result_json, struct columns *c, const char **
         c->n_runs++;
         for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
                 r = collect_figure(result, i, c);
-        const char *reason = string_member(result, "latency_reason");
-        if (r == 0 && reason)
-                r = keep(&c->latency_reason, reason);
-        const char *by = string_member(result, "counted_by");
-        if (r == 0 && by)
-                r = keep(&c->counted_by, by);
+        for (size_t i = 0; r == 0 && i < WORD_COUNT; i++) {
+                const char *word = string_member(result, words[i]);
+                if (word)
+                        r = keep(&c->words[i], word);
+        }
         if (r == 0)
                 r = effective_values_add(&c->effective, result);
         if (!*latency_kind)
@@ -266,9 +274,11 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
                 if (c->n[i] == 0 && !is_latency(&figures[i]))
                         json_member_string(&w, figures[i].name, reason_of(c, i));
         if (c->n_runs > 0 && (!row->latency_kind || row->latency_p50.n == 0))
-                json_member_string(&w, "latency_ns", c->latency_reason ? c->latency_reason : UNTOLD);
+                json_member_string(&w, "latency_ns", c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : UNTOLD);
         if (c->n_runs > 0 && row->one_way_p50.n == 0)
                 json_member_string(&w, "latency_one_way_ns", RESULT_BOTH_WAYS_REASON);
+        if (!c->words[VERIFY] && c->words[VERIFY_REASON])
+                json_member_string(&w, "verify", c->words[VERIFY_REASON]);
         json_object_end(&w);
         int r = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
@@ -287,7 +297,9 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                 r = print_reasons(&c, row, &row->reasons_json);
         if (r == 0)
                 r = effective_values_print(&c.effective, &row->effective_json);
-        row->counted_by = util_steal(&c.counted_by);
+        row->loop = util_steal(&c.words[LOOP]);
+        row->verify = util_steal(&c.words[VERIFY]);
+        row->counted_by = util_steal(&c.words[COUNTED_BY]);
         return r;
 }
 

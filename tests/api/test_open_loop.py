@@ -45,3 +45,7 @@ def test_rate_is_of_messages(unix):
     runs = unix.items(f"/experiments/{experiment['id']}/runs")
     loops = {run["point"]["workload"]: run["result"]["loop"] for run in runs}
     assert loops == {"stream": "open", "syscall": "closed"}
+    rows = {row["point"]["workload"]: row for row in unix.get(f"/experiments/{experiment['id']}/results")["items"]}
+    assert {workload: row["loop"] for workload, row in rows.items()} == loops
+    assert [rows[name]["verify"] for name in ("stream", "syscall")] == ["touch", None]
+    assert "verify" in rows["syscall"]["reasons"] and "verify" not in rows["stream"]["reasons"]

@@ -85,10 +85,11 @@ def names(value):
 
 
 def test_what_agents_say_is_described(openapi, unix):
-    """Each setting that an agent found in force, and each count, has words and a unit."""
+    """Each setting that an agent found in force, each count and each figure has words and a unit."""
     schemas = openapi["components"]["schemas"]
     settings = schemas["AgentEffective"]["properties"].keys() | schemas["Effective"]["properties"].keys()
     counters = schemas["Counters"]["properties"].keys()
+    result = names(schemas["RunResult"]["properties"])
     transports = unix.get("/transports")["items"]
     short = {"messages": 200, "warmup_seconds": 0, "message_size": 4096}
     specs = [
@@ -111,3 +112,6 @@ def test_what_agents_say_is_described(openapi, unix):
                     assert names(agent["effective"].get(key, {})) <= schemas["Uring"]["properties"].keys()
             for counted in run["result"]["counters"].values():
                 assert names(counted) <= counters, run["point"]
+            assert names(run["result"]) <= result, run["point"]
+            for agent in run["agents"]:
+                assert names(run["result"][agent["role"]]) == schemas["AgentResult"]["properties"].keys()

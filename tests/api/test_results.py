@@ -76,7 +76,8 @@ def test_results_as_csv_are_the_same(client, done):
         if row["latency_ns"]:
             assert line["latency_kind"] == row["latency_ns"]["kind"]
             assert float(line["latency_ns_p99_9_max"]) == row["latency_ns"]["p99_9"]["max"]
-        assert line["counted_by"] == row["counted_by"]
+        for word in ("loop", "verify", "counted_by"):
+            assert line[word] == row[word]
         assert line["flags"].split() == row["flags"]
 
 
@@ -180,6 +181,7 @@ def test_results_have_the_counters_of_one_agent(client, done):
         own = [run["result"] for run in runs if run["point"] == row["point"]]
         assert {result["counted_by"] for result in own} <= {"sender", "initiator"}
         assert row["counted_by"] == own[-1]["counted_by"]
+        assert all((result["loop"], result["verify"]) == ("closed", "touch") for result in [row, *own])
         counted = [result["counters"][result["counted_by"]] for result in own]
         assert row["context_switches"]["min"] == min(counters["context_switches"] for counters in counted)
         for name in (*HARDWARE, "cycles_per_byte"):

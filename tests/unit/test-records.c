@@ -39,6 +39,8 @@ static void test_deinit_leaves_empty(void) {
         struct run_record run = {.point_json = strdup("{}"), .agents_json = strdup("[]"), .result_json = strdup("{}")};
         struct sample_record sample = {.agent = strdup("sender"), .latency = calloc(1, sizeof(struct histogram))};
         struct result_record row = {.point_json = strdup("{}"), .flags_json = strdup("[]"), .error = strdup("e")};
+        row.loop = strdup("open");
+        row.verify = strdup("touch");
         experiment_record_deinit(&e);
         run_record_deinit(&run);
         sample_record_deinit(&sample);
@@ -46,7 +48,7 @@ static void test_deinit_leaves_empty(void) {
         CHECK(!e.name && !e.spec_json && e.id == 0);
         CHECK(!run.point_json && !run.agents_json);
         CHECK(!sample.agent && !sample.latency);
-        CHECK(!row.flags_json && !row.error);
+        CHECK(!row.flags_json && !row.error && !row.loop && !row.verify);
         experiment_record_deinit(&e); /* twice is fine */
 }
 

@@ -174,6 +174,8 @@ static void a_bare_result_has_every_key(void) {
                 "cost_ns",
                 "latency_ns",
                 "latency_one_way_ns",
+                "loop",
+                "verify",
                 "counted_by",
                 "error",
         };

@@ -89,6 +89,40 @@ static void test_latency_reason(void) {
         }
 }
 
+/* An open loop is one where messages are sent, and bytes are verified where any come. */
+static void test_loop_and_verify(void) {
+        static const struct {
+                enum workload workload;
+                double rate;
+                enum verify verify;
+                const char *wanted;
+        } rows[] = {
+                {WORKLOAD_STREAM, 0, VERIFY_TOUCH, "\"loop\":\"closed\",\"verify\":\"touch\","},
+                {WORKLOAD_PINGPONG, 1000, VERIFY_CHECKSUM, "\"loop\":\"open\",\"verify\":\"checksum\","},
+                {WORKLOAD_SYSCALL, 1000, VERIFY_TOUCH,
+                 "\"loop\":\"closed\",\"verify\":null,\"verify_reason\":\"no data was moved this way\","},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = rows[i].workload, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = rows[i].verify, .rate = rows[i].rate};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char object[] = "{}";
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 100,
+                                           .bytes = rows[i].workload == WORKLOAD_SYSCALL ? 0 : 1000,
+                                           .effective = object,
+                                           .counters = object};
+                bool alone = workload_agents(point.workload) == 1;
+                struct result r = {.order = &order,
+                                   .roles = {"first", alone ? NULL : "second"},
+                                   .reports = {&a, alone ? NULL : &a}};
+                _cleanup_free_ char *text = NULL;
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text);
+        }
+}
+
 static const char *const nothing[END_COUNT] = {"{}", "{}"};
 
 /* Of a run that went well otherwise. */
@@ -301,6 +335,7 @@ static void test_cost_of_both_ways(void) {
 int main(void) {
         RUN(test_above_memcpy_ceiling);
         RUN(test_latency_reason);
+        RUN(test_loop_and_verify);
         RUN(test_threads_in_use);
         RUN(test_both_ways_has_a_reason);
         RUN(test_the_sender_is_counted);

@@ -123,6 +123,8 @@ static int keep_row(void *userdata, const struct result_record *row) {
         (*rows)->flags_json = strdup(row->flags_json);
         (*rows)->reasons_json = strdup(row->reasons_json);
         (*rows)->effective_json = strdup(row->effective_json);
+        (*rows)->loop = row->loop ? strdup(row->loop) : NULL;
+        (*rows)->verify = row->verify ? strdup(row->verify) : NULL;
         (*rows)->counted_by = row->counted_by ? strdup(row->counted_by) : NULL;
         (*rows)->error = row->error ? strdup(row->error) : NULL;
         (*rows)++;
@@ -185,7 +187,8 @@ static void test_results_of_counters(void) {
                  "\"dtlb_misses\": 8, "
                  "\"llc_misses\": null, \"context_switches\": 30, \"reasons\": {\"cycles\": \"not allowed\", "
                  "\"hardware\": \"no such counter\"}}}}"},
-                {"{\"counted_by\": \"server\", \"counters\": {\"server\": {\"cycles\": null, \"instructions\": null, "
+                {"{\"loop\": \"open\", \"verify\": null, \"verify_reason\": \"no bytes came\", "
+                 "\"counted_by\": \"server\", \"counters\": {\"server\": {\"cycles\": null, \"instructions\": null, "
                  "\"context_switches\": 50, \"reasons\": {\"hardware\": \"gone\"}}}}"},
                 /* before there were counters */
                 {"{\"throughput_bytes_per_second\": 1, \"counters\": {\"server\": {\"cycles\": 1}}}"},
@@ -209,6 +212,8 @@ static void test_results_of_counters(void) {
         CHECK_UINT(row.cycles_per_byte.n, 0);
         CHECK(row.cpu_ns_per_message.n == 1 && row.cpu_ns_per_message.median == 5);
         CHECK_STRING(row.counted_by, "server");
+        CHECK_STRING(row.loop, "open");
+        CHECK(!row.verify);
         CHECK_STRING(row.effective_json, "{\"chunk_bytes\":8192}");
         CHECK_STRING(row.reasons_json, "{\"messages_per_second\":\"the runs do not tell it\","
                                        "\"both_ways_bytes_per_second\":\"of pingpong only\","
@@ -217,7 +222,7 @@ static void test_results_of_counters(void) {
                                        "\"branch_misses\":\"gone\","
                                        "\"cpu_ns_per_gigabyte\":\"the runs do not tell it\","
                                        "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\","
-                                       "\"latency_one_way_ns\":\"of pingpong only\"}");
+                                       "\"latency_one_way_ns\":\"of pingpong only\",\"verify\":\"no bytes came\"}");
         result_record_deinit(&row);
 }
 
@@ -225,7 +230,8 @@ static int count_row(void *userdata, const struct result_record *row) {
         unsigned *n = userdata;
         (*n)++;
         return row->runs == 0 && row->throughput_bytes_per_second.n == 0 && !row->latency_kind && !row->counted_by &&
-                               strcmp(row->flags_json, "[]") == 0 && strcmp(row->reasons_json, "{}") == 0
+                               !row->loop && !row->verify && strcmp(row->flags_json, "[]") == 0 &&
+                               strcmp(row->reasons_json, "{}") == 0
                        ? 0
                        : -EILSEQ;
 }
