@@ -136,7 +136,7 @@ enum loop_clock { LOOP_UNTIMED, LOOP_TIMED, LOOP_PACED };
  * next one's sending. The last has no next, and is given the time that the first one's sending took.
  *
  * Not so with checksums, where bytes are made between a look and a sending that are no part of a round trip: there the
- * clock is read before the sending and after the look.
+ * clock is read before the sending and after the look. The result says which it was: "round_trip" of daemon/result.c.
  */
 struct loop_timer {
         uint64_t begin_ns, sent_ns; /* sent_ns 0: nothing is sent yet */

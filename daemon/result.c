@@ -154,6 +154,15 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
                 put_latency(w, "latency_one_way_ns", &s, "one_way", 2);
 }
 
+/* What its round trips are timed from, as agent/loops.h has it: those of two kinds are not alike. NULL: it has none. */
+static const char *round_trip(const struct run_order *o) {
+        if (o->point->workload != WORKLOAD_PINGPONG)
+                return NULL;
+        if (spec_point_rate(o->spec, o->point) > 0)
+                return "due";
+        return o->spec->verify == VERIFY_CHECKSUM ? "before-sending" : "handed-over";
+}
+
 /* What was done with the bytes, where any came. */
 static void put_verify(const struct result *r, struct json_writer *w) {
         if (workload_has_transport(r->order->point->workload)) {
@@ -311,7 +320,7 @@ int result_to_json(const struct result *r, char **ret) {
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         if (e == 0)
-                e = result_effective_to_json(r->reports, sender(r), threads, &w);
+                e = result_effective_to_json(r->reports, sender(r), round_trip(r->order), threads, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);

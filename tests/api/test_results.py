@@ -248,6 +248,21 @@ def test_a_pingpong_goes_both_ways(client, done):
         assert gbit == pytest.approx(row["both_ways_bytes_per_second"]["max"] * 8e-9)
 
 
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [({}, "handed-over"), ({"verify": "checksum"}, "before-sending"), ({"verify": "checksum", "rate": 1000}, "due")],
+)
+def test_round_trips_say_what_they_are_timed_from(unix, asked, kind):
+    spec = {"workload": ["stream", "pingpong", "syscall"], "messages": 100, "warmup_seconds": 0} | asked
+    path = f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}"
+    kinds = {"stream": None, "pingpong": kind, "syscall": None}
+    for item in [run | run["result"] for run in unix.items(f"{path}/runs")] + unix.get(f"{path}/results")["items"]:
+        workload = item["point"]["workload"]
+        assert item["effective"].get("round_trip") == kinds[workload], workload
+    lines = table(unix.request("GET", f"{path}/results", headers={"Accept": "text/csv"}).body)
+    assert [line["effective_round_trip"] for line in lines] == ["", kind, ""]
+
+
 def test_results_say_what_was_in_force(client, done):
     """Each mechanism has settings of its own: none may be looked up in the agents' accounts first."""
     runs = client.items(f"/experiments/{done['id']}/runs")

@@ -123,6 +123,39 @@ static void test_loop_and_verify(void) {
         }
 }
 
+/* Round trips are timed from one of three moments, and only they are. */
+static void test_round_trips_say_their_kind(void) {
+        static const struct {
+                enum workload workload;
+                double rate;
+                enum verify verify;
+                const char *wanted;
+        } rows[] = {
+                {WORKLOAD_PINGPONG, 0, VERIFY_NONE, "\"effective\":{\"round_trip\":\"handed-over\"}"},
+                {WORKLOAD_PINGPONG, 0, VERIFY_TOUCH, "\"effective\":{\"round_trip\":\"handed-over\"}"},
+                {WORKLOAD_PINGPONG, 0, VERIFY_CHECKSUM, "\"effective\":{\"round_trip\":\"before-sending\"}"},
+                {WORKLOAD_PINGPONG, 1000, VERIFY_TOUCH, "\"effective\":{\"round_trip\":\"due\"}"},
+                {WORKLOAD_PINGPONG, 1000, VERIFY_CHECKSUM, "\"effective\":{\"round_trip\":\"due\"}"},
+                {WORKLOAD_STREAM, 1000, VERIFY_CHECKSUM, "\"effective\":{}"},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = rows[i].workload, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = rows[i].verify, .rate = rows[i].rate};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char object[] = "{}";
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 100,
+                                           .bytes = 1000,
+                                           .effective = object,
+                                           .counters = object};
+                struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}};
+                _cleanup_free_ char *text = NULL;
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text);
+        }
+}
+
 static const char *const nothing[END_COUNT] = {"{}", "{}"};
 
 /* Of a run that went well otherwise. */
@@ -276,7 +309,7 @@ static void test_the_sender_is_counted(void) {
                 CHECK_INT(json_as_string(json_get(root, "counted_by"), &by), 0);
                 if (strcmp(by, counted_cases[i].counted_by) != 0)
                         CHECK_FAIL("case %zu: counted by the %s", i, by);
-                bool of_first = strstr(text, "\"effective\":{\"nodelay\":true}");
+                bool of_first = strstr(text, "\"effective\":{\"nodelay\":true");
                 if (of_first != (strcmp(counted_cases[i].counted_by, "server") == 0))
                         CHECK_FAIL("case %zu: the other end's settings", i);
                 json_free(root);
@@ -336,6 +369,7 @@ int main(void) {
         RUN(test_above_memcpy_ceiling);
         RUN(test_latency_reason);
         RUN(test_loop_and_verify);
+        RUN(test_round_trips_say_their_kind);
         RUN(test_threads_in_use);
         RUN(test_both_ways_has_a_reason);
         RUN(test_the_sender_is_counted);
