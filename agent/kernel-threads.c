@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NAME "iou-wrk-"
@@ -23,28 +22,17 @@ struct kernel_thread {
         pid_t tid;
         uint32_t worker;
         bool seen; /* by the look under way */
-        struct kernel_time time;
+        struct usage usage;
 };
 
 struct kernel_threads {
         uint32_t n_workers;
-        struct kernel_time *gone, *sum; /* per worker: of those that ended; of all */
+        struct usage *gone, *sum; /* per worker: of those that ended; of all */
         struct kernel_thread *threads;
         size_t n, room;
         size_t next;          /* where the next note is expected: /proc lists them in the same order each time */
         uint32_t next_worker; /* the same of the workers */
 };
-
-/* By thread id, as libc makes it too (man 3 pthread_getcpuclockid): libc's own note of the main thread's id is another
- * process's where the agent was cloned. */
-int kernel_threads_clock(pid_t tid, uint64_t *ret_ns) {
-        clockid_t clock = (clockid_t) ((~(unsigned) tid << 3) | 6u);
-        struct timespec ts;
-        if (clock_gettime(clock, &ts) < 0)
-                return -errno;
-        *ret_ns = (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
-        return 0;
-}
 
 struct kernel_threads *kernel_threads_new(uint32_t n_workers) {
         struct kernel_threads *k = calloc(1, sizeof *k);
@@ -66,10 +54,9 @@ struct kernel_threads *kernel_threads_free(struct kernel_threads *k) {
         return NULL;
 }
 
-static void add(struct kernel_time *into, const struct kernel_time *t) {
-        into->cpu_ns += t->cpu_ns;
-        into->user_ticks += t->user_ticks;
-        into->system_ticks += t->system_ticks;
+static void add(struct usage *into, const struct usage *since_its_begin) {
+        static const struct usage nothing;
+        usage_add(into, since_its_begin, &nothing);
 }
 
 void kernel_threads_begin(struct kernel_threads *k) {
@@ -101,16 +88,22 @@ static struct kernel_thread *append(struct kernel_threads *k) {
         return &k->threads[k->n++];
 }
 
-/* A number may come again, with another thread behind it: that one has used less, or works for another. */
-int kernel_threads_note(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct kernel_time *now) {
+/* A number may come again, with another thread behind it: that one has done less, or works for another. */
+static bool is_another(const struct kernel_thread *t, uint32_t worker, const struct usage *now) {
+        return t->worker != worker || t->usage.cpu_ns > now->cpu_ns ||
+               t->usage.voluntary_switches > now->voluntary_switches ||
+               t->usage.involuntary_switches > now->involuntary_switches;
+}
+
+int kernel_threads_note(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct usage *now) {
         struct kernel_thread *t = find(k, tid);
-        if (t && (t->worker != worker || t->time.cpu_ns > now->cpu_ns))
-                add(&k->gone[t->worker], &t->time);
+        if (t && is_another(t, worker, now))
+                add(&k->gone[t->worker], &t->usage);
         else if (!t)
                 t = append(k);
         if (!t)
                 return -ENOMEM;
-        *t = (struct kernel_thread){.tid = tid, .worker = worker, .seen = true, .time = *now};
+        *t = (struct kernel_thread){.tid = tid, .worker = worker, .seen = true, .usage = *now};
         return 0;
 }
 
@@ -120,15 +113,15 @@ void kernel_threads_end(struct kernel_threads *k) {
                 if (k->threads[i].seen)
                         k->threads[left++] = k->threads[i];
                 else
-                        add(&k->gone[k->threads[i].worker], &k->threads[i].time);
+                        add(&k->gone[k->threads[i].worker], &k->threads[i].usage);
         k->n = left;
         memcpy(k->sum, k->gone, k->n_workers * sizeof *k->sum);
         for (size_t i = 0; i < k->n; i++)
-                add(&k->sum[k->threads[i].worker], &k->threads[i].time);
+                add(&k->sum[k->threads[i].worker], &k->threads[i].usage);
 }
 
-struct kernel_time kernel_threads_time(const struct agent *a, uint32_t worker) {
-        return a->kernel_threads ? a->kernel_threads->sum[worker] : (struct kernel_time){.cpu_ns = 0};
+struct usage kernel_threads_usage(const struct agent *a, uint32_t worker) {
+        return a->kernel_threads ? a->kernel_threads->sum[worker] : (struct usage){.cpu_ns = 0};
 }
 
 static uint32_t worker_of(const struct agent *a, struct kernel_threads *k, pid_t tid) {
@@ -154,16 +147,12 @@ static uint32_t master_of(const struct agent *a, struct kernel_threads *k, const
 }
 
 static int take(struct agent *a, struct kernel_threads *k, pid_t tid, const char *stat, const char *number) {
-        struct kernel_time now;
+        struct usage now = {.cpu_ns = 0};
         uint64_t cpu;
         uint32_t master = master_of(a, k, number);
-        int r = procfs_stat_number(stat, STAT_UTIME, &now.user_ticks);
+        int r = procfs_stat_number(stat, STAT_PROCESSOR, &cpu);
         if (r == 0)
-                r = procfs_stat_number(stat, STAT_STIME, &now.system_ticks);
-        if (r == 0)
-                r = procfs_stat_number(stat, STAT_PROCESSOR, &cpu);
-        if (r == 0)
-                r = kernel_threads_clock(tid, &now.cpu_ns);
+                r = usage_add_thread(&now, tid);
         if (r < 0)
                 return r == -EINVAL ? -ESRCH : r; /* what clock_gettime() says of a thread that is no more */
         if (master != NOBODY)

@@ -16,9 +16,10 @@
 #include "schema/json.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static uint64_t load(const uint64_t *counter) {
         return __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -73,22 +74,33 @@ static int add_scheduling(struct usage *u, pid_t tid, char *text, size_t size) {
         return r < 0 ? r : add_switches(u, text, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches");
 }
 
-/* With that of the threads that the kernel has for its rings. */
-static int add_cpu_time(struct usage *u, const struct agent *a, uint32_t thread) {
-        struct kernel_time others = kernel_threads_time(a, thread);
-        uint64_t own_ns;
-        int r = kernel_threads_clock(a->workers[thread].tid, &own_ns);
-        if (r < 0)
-                return r;
-        u->cpu_ns += own_ns + others.cpu_ns;
-        u->user_ticks += others.user_ticks;
-        u->system_ticks += others.system_ticks;
+/* By thread id, as libc makes it too (man 3 pthread_getcpuclockid): libc's own note of the main thread's id is another
+ * process's where the agent was cloned. */
+static int cpu_time(pid_t tid, uint64_t *ret_ns) {
+        clockid_t clock = (clockid_t) ((~(unsigned) tid << 3) | 6u);
+        struct timespec ts;
+        if (clock_gettime(clock, &ts) < 0)
+                return -errno;
+        *ret_ns = (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
         return 0;
 }
 
-static int add_worker(struct usage *u, const struct agent *a, uint32_t thread) {
-        const struct worker *w = &a->workers[thread];
+int usage_add_thread(struct usage *u, pid_t tid) {
         char text[8192];
+        uint64_t cpu_ns = 0; /* gcc cannot see that it is set */
+        int r = cpu_time(tid, &cpu_ns);
+        if (r < 0)
+                return r;
+        u->cpu_ns += cpu_ns;
+        r = procfs_read_task(tid, "stat", text, sizeof text);
+        if (r == 0)
+                r = add_stat(u, text);
+        if (r == 0)
+                r = add_scheduling(u, tid, text, sizeof text);
+        return r;
+}
+
+static void add_worker(struct usage *u, const struct worker *w) {
         u->partial_sends += load(&w->partial_sends);
         u->partial_receives += load(&w->partial_receives);
         u->eagain += load(&w->eagain);
@@ -97,14 +109,6 @@ static int add_worker(struct usage *u, const struct agent *a, uint32_t thread) {
         u->zerocopy_completions += load(&w->zerocopy_completions);
         u->zerocopy_copied += load(&w->zerocopy_copied);
         u->enobufs += load(&w->enobufs);
-        int r = add_cpu_time(u, a, thread);
-        if (r == 0)
-                r = procfs_read_task(w->tid, "stat", text, sizeof text);
-        if (r == 0)
-                r = add_stat(u, text);
-        if (r == 0)
-                r = add_scheduling(u, w->tid, text, sizeof text);
-        return r;
 }
 
 /* Of who sends so: a receiver has nothing to be notified of. */
@@ -124,8 +128,12 @@ static bool waits_for_whole(const struct agent *a, const struct worker *w) {
 }
 
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
-        struct usage u = {.zerocopy = is_notified(a), .parts_unseen = waits_for_whole(a, &a->workers[thread])};
-        int r = add_worker(&u, a, thread);
+        const struct worker *w = &a->workers[thread];
+        struct usage u = kernel_threads_usage(a, thread);
+        u.zerocopy = is_notified(a);
+        u.parts_unseen = waits_for_whole(a, w);
+        add_worker(&u, w);
+        int r = usage_add_thread(&u, w->tid);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", thread,
                                    strerrordesc_np(-r));

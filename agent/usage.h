@@ -5,14 +5,15 @@
 /*
  * What a worker did and cost, beside its messages: parts, interruptions, context switches, faults, CPU time,
  * migrations. These are the kernel's own accounts, kept for every thread anyway and read from outside, so that the loop
- * is not disturbed; the perf events of the same names would count the same, at a price (schema/perf.h). CPU time is
- * with that of the kernel's threads for the worker's rings (kernel-threads.h); all else is the worker's alone.
+ * is not disturbed; the perf events of the same names would count the same, at a price (schema/perf.h). What the
+ * kernel's threads for the worker's rings (kernel-threads.h) used, waited and were moved is the worker's.
  *
  * Source: man 5 proc (task/TID/stat, status, sched), man 3 pthread_getcpuclockid.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct agent;
 struct json_writer;
@@ -33,6 +34,9 @@ struct usage {
 /* The counters of a worker since its thread began, with its rings' threads as kernel_threads_look() saw them last. 0;
  * negative errno with a->failure. */
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
+/* *u += what the kernel accounted to a thread of this process since it began: CPU time, switches, faults,
+ * migrations. 0 or negative errno. */
+int usage_add_thread(struct usage *u, pid_t tid);
 /* *into += later - earlier. */
 void usage_add(struct usage *into, const struct usage *later, const struct usage *earlier);
 

@@ -39,11 +39,18 @@ static void make_agent(enum engine e) {
 }
 
 static uint64_t sum_of(uint32_t worker) {
-        return kernel_threads_time(&agent, worker).cpu_ns;
+        return kernel_threads_usage(&agent, worker).cpu_ns;
 }
 
 static bool note(pid_t tid, uint32_t worker, uint64_t ns) {
-        const struct kernel_time t = {.cpu_ns = ns, .user_ticks = 1, .system_ticks = ns / 10};
+        const struct usage t = {.cpu_ns = ns,
+                                .user_ticks = 1,
+                                .system_ticks = ns / 10,
+                                .voluntary_switches = 2,
+                                .involuntary_switches = 3,
+                                .minor_faults = 4,
+                                .major_faults = 5,
+                                .migrations = 6};
         return kernel_threads_note(agent.kernel_threads, tid, worker, &t) == 0;
 }
 
@@ -74,8 +81,14 @@ static void sums_never_go_back(void) {
         kernel_threads_end(k);
         CHECK_UINT(sum_of(0), 264);
         CHECK_UINT(sum_of(1), 240);
-        CHECK_UINT(kernel_threads_time(&agent, 0).system_ticks, 26);
-        CHECK_UINT(kernel_threads_time(&agent, 0).user_ticks, 22);
+        const struct usage u = kernel_threads_usage(&agent, 0);
+        CHECK_UINT(u.system_ticks, 26);
+        CHECK_UINT(u.user_ticks, 22); /* so many threads there were */
+        CHECK_UINT(u.voluntary_switches, 2 * 22);
+        CHECK_UINT(u.involuntary_switches, 3 * 22);
+        CHECK_UINT(u.minor_faults, 4 * 22);
+        CHECK_UINT(u.major_faults, 5 * 22);
+        CHECK_UINT(u.migrations, 6 * 22);
         agent.kernel_threads = kernel_threads_free(k);
 }
 
@@ -88,18 +101,27 @@ static void other_engines_are_not_looked_at(void) {
 
 /* ---- a real one ---- */
 
-/* CPU time of all threads here that work for rings, as the scheduler's statistics have it; 0: there are none. */
-static uint64_t scheduled_ns(pid_t *ret_master) {
-        uint64_t sum = 0;
+struct scheduled {
+        uint64_t ns, switches;
+};
+
+/* What all threads here that work for rings have run and been switched, as the scheduler's statistics and their status
+ * have it; 0: there are none. */
+static struct scheduled scheduled(pid_t *ret_master) {
+        struct scheduled sum = {0, 0};
         DIR *d = opendir("/proc/self/task");
         for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
                 pid_t tid = (pid_t) strtol(e->d_name, NULL, 10);
-                char text[256];
+                uint64_t switches;
+                char text[4096];
                 if (procfs_read_task(tid, "comm", text, sizeof text) < 0 || strncmp(text, "iou-wrk-", 8) != 0)
                         continue;
                 *ret_master = (pid_t) strtol(text + 8, NULL, 10);
                 if (procfs_read_task(tid, "schedstat", text, sizeof text) == 0)
-                        sum += strtoull(text, NULL, 10);
+                        sum.ns += strtoull(text, NULL, 10);
+                if (procfs_read_task(tid, "status", text, sizeof text) == 0 &&
+                    procfs_line_number(text, "voluntary_ctxt_switches", &switches) == 0)
+                        sum.switches += switches;
         }
         if (d)
                 (void) closedir(d);
@@ -160,7 +182,7 @@ static void *user_main(void *userdata) {
 /* The second worker made the ring; but where its number is another for the kernel, the first has what they use. */
 static void what_they_use_is_their_workers(void) {
         struct ring_user u = {.error = 0};
-        struct usage usage = {0};
+        struct usage usage = {0}, own = {0};
         pthread_t thread;
         pid_t master = 0;
         make_agent(ENGINE_IO_URING);
@@ -171,13 +193,15 @@ static void what_they_use_is_their_workers(void) {
         CHECK_INT(pthread_create(&thread, NULL, user_main, &u), 0);
         wait_for(&u.did);
         workers[1].tid = u.tid;
-        uint64_t least_ns = scheduled_ns(&master), own_ns = 0;
-        int looked = kernel_threads_look(&agent), cpu = kernel_threads_clock(u.tid, &own_ns);
+        struct scheduled least = scheduled(&master);
+        int looked = kernel_threads_look(&agent), alone = usage_add_thread(&own, u.tid);
         int used = usage_take(&agent, 1, &usage);
         uint64_t first_ns = sum_of(0), second_ns = sum_of(1);
+        uint64_t first_switches = kernel_threads_usage(&agent, 0).voluntary_switches;
+        uint64_t second_switches = kernel_threads_usage(&agent, 1).voluntary_switches;
         (void) sem_post(&u.leave);
         pthread_join(thread, NULL);
-        while (scheduled_ns(&(pid_t){0}) > 0) /* they end with the thread, or soon after */
+        while (scheduled(&(pid_t){0}).ns > 0) /* they end with the thread, or soon after */
                 (void) poll(NULL, 0, 1);
         int again = kernel_threads_look(&agent);
         uint64_t kept_ns = sum_of(0) + sum_of(1);
@@ -187,14 +211,16 @@ static void what_they_use_is_their_workers(void) {
                 SKIP("io_uring_setup: %s", strerrordesc_np(u.error));
         CHECK_INT(u.error, 0);
         CHECK_INT(looked, 0);
-        CHECK_INT(cpu, 0);
+        CHECK_INT(alone, 0);
         CHECK_INT(used, 0);
         CHECK_INT(again, 0);
-        if (least_ns == 0)
+        if (least.ns == 0)
                 SKIP("this kernel shows no thread that works for a ring, or no schedstat");
-        CHECK(first_ns + second_ns >= least_ns);
+        CHECK(first_ns + second_ns >= least.ns);
+        CHECK(first_switches + second_switches >= least.switches);
         CHECK_UINT(master == u.tid ? first_ns : second_ns, 0);
-        CHECK(usage.cpu_ns >= own_ns + second_ns);
+        CHECK(usage.cpu_ns >= own.cpu_ns + second_ns);
+        CHECK(usage.voluntary_switches >= own.voluntary_switches + second_switches);
         CHECK_UINT(kept_ns, first_ns + second_ns);
 }
 
