@@ -75,7 +75,7 @@ static int attach(struct worker *w) {
         if (r == 0 && receives && point_multishot_bytes(&w->agent->setup.point) > 0)
                 r = tcp_multishot_new(w, &c->multishot, &c->no_multishot);
         if (r == 0 && !c->multishot && (receives || !c->zerocopy))
-                r = uring_attach(w, "send, sendmsg and recv take no registered buffer");
+                r = uring_attach(w, 0, "send, sendmsg and recv take no registered buffer");
         if (r == 0 && c->zerocopy)
                 r = uring_zerocopy_new(w, c->zerocopy, receives ? END_COUNT : 1, &c->uring);
         return r;

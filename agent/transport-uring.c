@@ -229,16 +229,21 @@ static int engine_open(struct agent *a) {
         return base_of(a)->open(a);
 }
 
-/* Whether a worker only does what takes no registered memory, and why; NULL where it reads or writes its buffer. */
-static const char *no_buffer(const struct worker *w) {
+/* Whether a worker only does what takes no registered memory, and why; NULL where it reads or writes its buffer. How
+ * many ends do. */
+static const char *no_buffer(const struct worker *w, unsigned *ret_buffers) {
         const struct point *p = &w->agent->setup.point;
+        bool writes = p->copy_mode == COPY_TWO || p->workload == WORKLOAD_PINGPONG;
         switch (p->transport) {
         case TRANSPORT_FILE:
+                *ret_buffers = END_COUNT;
                 return NULL;
         case TRANSPORT_PIPE:
         case TRANSPORT_FIFO:
-                return w->receive_fd >= 0 || p->copy_mode == COPY_TWO ? NULL : "writev takes no registered buffer";
+                *ret_buffers = writes ? END_COUNT : 1;
+                return w->receive_fd >= 0 || writes ? NULL : "writev takes no registered buffer";
         default:
+                *ret_buffers = 0;
                 return "send, sendmsg and recv take no registered buffer";
         }
 }
@@ -246,7 +251,9 @@ static const char *no_buffer(const struct worker *w) {
 static int engine_attach(struct worker *w) {
         const struct transport_ops *base = base_of(w->agent);
         int r = base->attach ? base->attach(w) : 0;
-        return r < 0 ? r : uring_attach(w, no_buffer(w));
+        unsigned buffers = 0;
+        const char *why = no_buffer(w, &buffers);
+        return r < 0 ? r : uring_attach(w, buffers, why);
 }
 
 static void engine_detach(struct worker *w) {

@@ -11,13 +11,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef IORING_SEND_ZC_REPORT_USAGE /* since liburing 2.4 */
@@ -28,11 +25,6 @@
 #define COMPLETIONS 256u
 #define LOOK_NS (100 * NSEC_PER_MSEC) /* how often a worker that waits looks at its limit */
 #define SETTLE_NS NSEC_PER_SEC
-#define ENROLL_NS (5 * NSEC_PER_SEC)
-#define ENROLL_AGAIN_MS 1
-/* Of a connection, at both its ends together, at most; newer kernels count them, too. A ring takes two, and a third for
- * its completions here, or for its buffers in tcp-multishot.c. */
-#define RING_PAGES 10u
 
 struct uring_zerocopy {
         struct io_uring ring;
@@ -52,43 +44,18 @@ static bool has_sendmsg_zc(struct io_uring *ring) {
         return has;
 }
 
-/* To whom the limit does not apply. */
-static bool may_lock_memory(void) {
-        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-        return syscall(SYS_capget, &header, data) == 0 &&
-               (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK));
-}
-
-/* Whether RLIMIT_MEMLOCK, which is for all of the user's threads together, has room for their pools, for a message that
- * each of them sends, and for the rings. Each comes to the same answer: were some pools registered and others not, the
- * former would keep for good what the latter's sends have to wait for. */
-static bool pools_fit(const struct worker *w, const struct zerocopy *z, unsigned ends) {
-        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), pages = w->size / page + 2;
-        struct rlimit memlock = {};
-        if (may_lock_memory())
-                return true;
-        for (uint32_t i = 0; i < z->n; i++)
-                pages += (z->messages[i]->length + page - 1) / page;
-        return getrlimit(RLIMIT_MEMLOCK, &memlock) == 0 &&
-               (ends * pages + RING_PAGES) * page * w->agent->n_workers <= memlock.rlim_cur; /* or RLIM_INFINITY */
-}
-
-/* NULL, or why the pool is not registered. The kernel gives back what a process held a while after its end: of agents
- * of a run before there may be some left. */
+/* NULL, or why the pool is not registered. There is to be room for all pools, and for a message that each thread
+ * sends. */
 static const char *enroll_pool(const struct worker *w, struct uring_zerocopy *u, const struct zerocopy *z,
                                unsigned ends) {
-        static const char too_small[] = "RLIMIT_MEMLOCK is too small for the pool";
         struct iovec all[SPEC_POOL_MESSAGES_MAX];
-        uint64_t deadline_ns = util_now_ns() + ENROLL_NS;
-        int r;
-        if (!pools_fit(w, z, ends))
-                return too_small;
-        for (uint32_t i = 0; i < z->n; i++)
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), pages = w->size / page + 2;
+        for (uint32_t i = 0; i < z->n; i++) {
                 all[i] = (struct iovec){.iov_base = z->messages[i]->memory, .iov_len = z->messages[i]->length};
-        while ((r = io_uring_register_buffers(&u->ring, all, z->n)) == -ENOMEM && util_now_ns() < deadline_ns)
-                (void) poll(NULL, 0, ENROLL_AGAIN_MS);
-        return r == 0 ? NULL : r == -ENOMEM ? too_small : strerrordesc_np(-r);
+                pages += (z->messages[i]->length + page - 1) / page;
+        }
+        int r = uring_register(w, &u->ring, all, z->n, ends * pages);
+        return r == 0 ? NULL : r == -ENOMEM ? "RLIMIT_MEMLOCK is too small for the pool" : strerrordesc_np(-r);
 }
 
 static void enroll_file(struct uring_zerocopy *u) {

@@ -3,15 +3,25 @@
 /* The cold side of io_uring: a ring per worker, what is registered with it, and operations that a signal met. */
 
 #include "agent/uring.h"
+
+#include "agent/agent.h"
 #include "agent/procfs.h"
-
 #include "schema/json.h"
+#include "schema/util.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#define ENTRIES 4u   /* an operation and its cancellation */
+#define ENTRIES 4u                   /* an operation and its cancellation */
+#define LOCKED_NS (5 * NSEC_PER_SEC) /* that the kernel may still hold memory of agents which have ended */
+#define LOCKED_AGAIN_MS 1
 #define CANCEL_ID 1u /* user_data of a cancellation; an operation's is 0 */
 #define SETTING "/proc/sys/kernel/io_uring_disabled"
 
@@ -39,6 +49,18 @@ static int keep_workers(struct io_uring *ring) {
         return r < 0 ? r : io_uring_register_iowq_aff(ring, sizeof mine.bits, (const cpu_set_t *) (const void *) &mine);
 }
 
+/* Makes it again while the kernel gives back what others have locked, which it does a while after their end. */
+static int make_ring(struct io_uring *ring, struct io_uring_params *p) {
+        const struct io_uring_params asked = *p;
+        uint64_t deadline_ns = util_now_ns() + LOCKED_NS;
+        int r;
+        while ((r = io_uring_queue_init_params(ENTRIES, ring, p)) == -ENOMEM && util_now_ns() < deadline_ns) {
+                (void) poll(NULL, 0, LOCKED_AGAIN_MS);
+                *p = asked;
+        }
+        return r;
+}
+
 /* With all that helps a ring of one thread, as far as the kernel has it: deferred task work since 6.1, a single issuer
  * since 6.0, cooperative task work since 5.19. */
 int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, struct uring_setup *ret) {
@@ -56,7 +78,7 @@ int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, 
                 struct io_uring_params p = {.flags = tries[i].flags | (completions ? IORING_SETUP_CQSIZE : 0),
                                             .cq_entries = completions};
                 ret->flags = tries[i].names;
-                r = io_uring_queue_init_params(ENTRIES, ring, &p);
+                r = make_ring(ring, &p);
         }
         if (r < 0)
                 return refused(w, -r);
@@ -64,10 +86,42 @@ int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, 
         return 0;
 }
 
-/* Registering saves the kernel a look-up per operation. What cannot be registered (RLIMIT_MEMLOCK counts buffers) is
- * used as it is, and the report says so. */
-static void enroll(struct worker *w, struct uring *u) {
+/* To whom RLIMIT_MEMLOCK does not apply. */
+static bool may_lock_memory(void) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+        return syscall(SYS_capget, &header, data) == 0 &&
+               (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK));
+}
+
+/* The limit is for all of the user's threads together, and newer kernels count rings, too. Each thread comes to the
+ * same answer: what some have registered they keep for good, and others' rings, or sends that pin pages, would have to
+ * do without. */
+static bool has_room(const struct worker *w, uint64_t pages) {
+        const struct agent *a = w->agent;
+        uint64_t all = (pages + point_ring_pages(&a->setup.point)) * a->n_workers;
+        struct rlimit memlock = {};
+        return may_lock_memory() ||
+               (getrlimit(RLIMIT_MEMLOCK, &memlock) == 0 &&
+                all <= memlock.rlim_cur / (uint64_t) sysconf(_SC_PAGESIZE)); /* RLIM_INFINITY: more than there is */
+}
+
+int uring_register(const struct worker *w, struct io_uring *ring, const struct iovec *memory, unsigned n,
+                   uint64_t pages) {
+        uint64_t deadline_ns = util_now_ns() + LOCKED_NS;
+        int r;
+        if (!has_room(w, pages))
+                return -ENOMEM;
+        while ((r = io_uring_register_buffers(ring, memory, n)) == -ENOMEM && util_now_ns() < deadline_ns)
+                (void) poll(NULL, 0, LOCKED_AGAIN_MS);
+        return r;
+}
+
+/* Registering saves the kernel a look-up per operation. What cannot be registered is used as it is, and the report says
+ * so. */
+static void enroll(struct worker *w, struct uring *u, unsigned buffers) {
         struct iovec buffer = {.iov_base = w->buffer, .iov_len = w->size};
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
         u->files_error = -io_uring_register_files(&u->ring, u->fds, URING_ENDS);
         if (u->files_error == 0) {
                 u->fds[URING_OUT] = URING_OUT;
@@ -75,13 +129,13 @@ static void enroll(struct worker *w, struct uring *u) {
                 u->sqe_flags = IOSQE_FIXED_FILE;
         }
         if (!u->no_buffer) {
-                u->buffer_error = -io_uring_register_buffers(&u->ring, &buffer, 1);
+                u->buffer_error = -uring_register(w, &u->ring, &buffer, 1, buffers * ((w->size + page - 1) / page));
                 u->fixed_buffer = u->buffer_error == 0;
         }
         (void) io_uring_register_ring_fd(&u->ring); /* since 5.18; without it each call takes a descriptor's look-up */
 }
 
-int uring_attach(struct worker *w, const char *no_buffer) {
+int uring_attach(struct worker *w, unsigned buffers, const char *no_buffer) {
         _cleanup_free_ struct uring *u = calloc(1, sizeof *u);
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
@@ -91,7 +145,7 @@ int uring_attach(struct worker *w, const char *no_buffer) {
         int r = uring_set_up(w, &u->ring, 0, &u->setup);
         if (r < 0)
                 return r;
-        enroll(w, u);
+        enroll(w, u, buffers);
         w->engine = util_steal(&u);
         return 0;
 }

@@ -49,13 +49,19 @@ struct uring_facts {
  * its own (iou-wrk-TID) stays on the CPUs that this one may be on. completions: how many there may be before they are
  * looked at; 0: a few. 0; negative errno with w->failure. */
 int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, struct uring_setup *ret);
+/* Memory for the ring, of which each thread of both agents has `pages` pages in all: registered by every thread where
+ * there is room for that of all of them and for their rings, else by none. 0; -ENOMEM when RLIMIT_MEMLOCK has not;
+ * other negative errno. */
+int uring_register(const struct worker *w, struct io_uring *ring, const struct iovec *memory, unsigned n,
+                   uint64_t pages);
 /* Member `key`: queue depth, flags, what is registered, and whether the kernel's threads stay. */
 void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts);
 
 /* In the worker's thread, which alone may use the ring: for w->send_fd, w->receive_fd and w->buffer. Fills w->engine.
- * no_buffer: NULL where uring_write() or uring_read() move w->buffer, which alone can use registered memory; else why
- * it is not registered, a static text. 0; negative errno with w->failure. */
-int uring_attach(struct worker *w, const char *no_buffer);
+ * buffers: how many ends register theirs, as uring_write() or uring_read() move it, which alone can use registered
+ * memory. no_buffer: NULL where this one is among them; else why it is not, a static text. 0; negative errno with
+ * w->failure. */
+int uring_attach(struct worker *w, unsigned buffers, const char *no_buffer);
 void uring_detach(struct worker *w);
 /* Member "io_uring", as uring_put(); none where the worker has no such ring. */
 void uring_effective(const struct worker *first, struct json_writer *w);

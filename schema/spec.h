@@ -258,6 +258,19 @@ static inline uint64_t point_multishot_bytes(const struct point *p) {
  * stands in sentences. */
 #define SPEC_STAMPED_MIN 16
 
+/* Pages of the rings of a thread, at both its ends together: two of a ring, and a third where it has many completions
+ * (agent/uring-zerocopy.h) or buffers (agent/tcp-multishot.h). Whether the kernel counts them against RLIMIT_MEMLOCK
+ * depends on its version. 0: there are none. */
+static inline uint32_t point_ring_pages(const struct point *p) {
+        bool zerocopy = p->transport == TRANSPORT_TCP && p->copy_mode == COPY_ZERO;
+        bool both_receive = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
+        if (p->engine != ENGINE_IO_URING)
+                return 0;
+        if (both_receive)
+                return 2 * (zerocopy ? 2 + 3 : 2);
+        return (point_multishot_bytes(p) > 0 ? 3 : 2) + (zerocopy ? 3 : 2);
+}
+
 /* Connections that a server over tcp lets in before they have said whose they are. */
 #define POINT_CALLERS_MAX 128u
 
