@@ -104,16 +104,35 @@ static int check_pipe_size(struct asked *a) {
         return 0;
 }
 
-/* mm_account_pinned_pages(): the pages of a send, wherever it begins in the first of them. They are pinned at once, and
- * agents have no privilege. Those of other threads' messages are waited for. */
-static int check_pinned(struct asked *a) {
-        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), need = (a->p->message_size / page + 2) * page;
-        if (workload_agents(a->p->workload) < END_COUNT || a->p->transport != TRANSPORT_TCP ||
-            a->p->copy_mode != COPY_ZERO || a->memlock_bytes == 0 || need <= a->memlock_bytes)
+#define RAISE_MEMLOCK "(to raise it: LimitMEMLOCK= in the unit, or ulimit -l)"
+
+/* Of the rings of all threads, where they count. Agents have no privilege. */
+static uint64_t locked_ring_bytes(struct asked *a) {
+        struct admission_answers here = {.rings.asked = false}, *answers = a->answers ? a->answers : &here;
+        if (a->p->engine != ENGINE_IO_URING)
+                return 0;
+        if (!answers->rings.asked)
+                answers->rings.locked = capacity_rings_are_locked(&a->h);
+        answers->rings.asked = true;
+        return answers->rings.locked ? point_ring_pages(a->p) * (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads : 0;
+}
+
+/* mm_account_pinned_pages(): the pages of a send, wherever it begins in the first of them. They are pinned at once.
+ * Those of other threads' messages are waited for. What is registered is so only where there is room for it, too. */
+static int check_locked(struct asked *a) {
+        if (workload_agents(a->p->workload) < END_COUNT || a->memlock_bytes == 0 || a->memlock_bytes == UINT64_MAX)
+                return 0;
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), rings = locked_ring_bytes(a);
+        if (rings > a->memlock_bytes)
+                return asked_refuse(a, "/threads", "RLIMIT_MEMLOCK", a->memlock_bytes, rings,
+                                    "the rings of all threads are locked memory, in bytes " RAISE_MEMLOCK);
+        uint64_t need = (a->p->message_size / page + 2) * page + rings;
+        if (a->p->transport != TRANSPORT_TCP || a->p->copy_mode != COPY_ZERO || need <= a->memlock_bytes)
                 return 0;
         return asked_refuse(a, "/message_size", "RLIMIT_MEMLOCK", a->memlock_bytes, need,
-                            "a zero-copy send pins the pages of its whole message, in bytes (to raise it: "
-                            "LimitMEMLOCK= in the unit, or ulimit -l)");
+                            rings ? "a zero-copy send pins the pages of its whole message, beside the rings of all "
+                                    "threads, in bytes " RAISE_MEMLOCK
+                                  : "a zero-copy send pins the pages of its whole message, in bytes " RAISE_MEMLOCK);
 }
 
 /* Threads and processes of all agents. */
@@ -377,7 +396,7 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
         static int (*const checks[])(struct asked *) = {
                 check_require,    check_engine,  check_socket_options, check_file_sync, check_message,
                 check_file_space, check_queues,  check_rings,          check_pipe_size, check_placement,
-                check_memory,     check_threads, check_connections,    check_pinned,
+                check_memory,     check_threads, check_connections,    check_locked,
         };
         struct asked a = {.t = host->topology,
                           .runtime_dir = host->runtime_dir,

@@ -19,6 +19,9 @@ struct admission_answers {
                 bool asked, refused;
                 char reason[200]; /* why it is refused */
         } uring, uring_zerocopy;
+        struct {
+                bool asked, locked; /* the kernel counts them as locked memory */
+        } rings;
 };
 
 /* Where to look. */
@@ -28,7 +31,7 @@ struct admission_host {
         const struct topology *topology;
         const struct queue_host *queues;     /* what runs can have of queues; NULL: what the host has */
         const struct agent_identity *agents; /* whom they run as; NULL: not told */
-        uint64_t memlock_bytes;              /* that the sends of one of them may pin; 0: not told, and then no limit */
+        uint64_t memlock_bytes;              /* that their sends and rings may lock; 0: not told, and then no limit */
         struct admission_answers *answers;   /* NULL: ask anew for each point */
 };
 

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <liburing.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define REASON_MAX 200
 #define PROBE_ENTRIES 2u
@@ -70,6 +71,21 @@ const char *capacity_io_uring(struct hostfs *h, const struct agent_identity *age
         if (!why)
                 io_uring_queue_exit(&ring);
         return why;
+}
+
+bool capacity_rings_are_locked(struct hostfs *h) {
+        struct rlimit before, none;
+        struct io_uring ring;
+        if (h->root_fd >= 0 || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
+                return false;
+        none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+        if (setrlimit(RLIMIT_MEMLOCK, &none) < 0)
+                return false;
+        int r = io_uring_queue_init(PROBE_ENTRIES, &ring, 0);
+        if (r == 0)
+                io_uring_queue_exit(&ring);
+        (void) setrlimit(RLIMIT_MEMLOCK, &before); /* up to the hard limit everybody may */
+        return r == -ENOMEM;
 }
 
 const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_reason) {

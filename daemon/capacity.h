@@ -65,6 +65,11 @@ const char *capacity_io_uring_zerocopy(struct hostfs *h, const struct agent_iden
 struct io_uring_probe;
 const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_reason);
 
+/* Whether the kernel counts rings themselves against RLIMIT_MEMLOCK: those before 5.12 did, and newer ones do again.
+ * false where that cannot be found out: of a captured tree, and with CAP_IPC_LOCK. Main thread: for a moment the limit
+ * is 0. */
+bool capacity_rings_are_locked(struct hostfs *h);
+
 /* A message of so many bytes: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. Not
  * for those that have slots: how many, options decide (admission-rings.c, check_file_space()). */
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,

@@ -10,13 +10,18 @@
 #include "tests/unit/host-tree.h"
 
 #include <liburing.h>
+#include <sys/resource.h>
 
 static unsigned rings, probes, rings_open;
 static int ring_error;
+static bool rings_are_locked; /* by this kernel */
 
 int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags) {
+        struct rlimit memlock = {0};
         (void) entries, (void) ring, (void) flags;
         rings++;
+        if (rings_are_locked && getrlimit(RLIMIT_MEMLOCK, &memlock) == 0 && memlock.rlim_cur == 0)
+                return -ENOMEM;
         rings_open += ring_error == 0;
         return ring_error;
 }
@@ -126,9 +131,63 @@ static void without_a_place_to_keep_it_it_is_asked_anew(void) {
         CHECK_UINT(rings, 100);
 }
 
+/* Five pages of each thread: two of the sender's, and three of a receiver with buffers of its own. */
+static void rings_may_be_locked_memory(void) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        const struct {
+                bool locked;
+                uint32_t threads;
+                uint64_t memlock_pages; /* 0: not told; UINT64_MAX: no limit */
+                enum engine engine;
+                bool refused;
+        } rows[] = {
+                {true, 8, 40, ENGINE_IO_URING, false}, {true, 8, 39, ENGINE_IO_URING, true},
+                {true, 8, 0, ENGINE_IO_URING, false},  {true, 8, UINT64_MAX, ENGINE_IO_URING, false},
+                {false, 8, 1, ENGINE_IO_URING, false}, {true, 8, 1, ENGINE_SYSCALL, false},
+        };
+        struct rlimit before, after;
+        struct topology *t = NULL;
+        if (!allowed())
+                SKIP("a setting forbids io_uring here, and then no ring is tried");
+        CHECK_INT(topology_read("", &t), 0);
+        CHECK_INT(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct admission_answers answers = {.rings.asked = false};
+                uint64_t pages = rows[i].memlock_pages;
+                const struct admission_host host = {.root = "",
+                                                    .topology = t,
+                                                    .answers = &answers,
+                                                    .memlock_bytes = pages == UINT64_MAX ? pages : pages * page};
+                struct point p = copies;
+                struct refusal r;
+                char value[24];
+                p.threads = rows[i].threads;
+                p.engine = rows[i].engine;
+                ring_error = 0;
+                rings = rings_open = 0;
+                rings_are_locked = rows[i].locked;
+                int x = check_often(&host, &p, &r);
+                if (x != (rows[i].refused ? -EINVAL : 0))
+                        CHECK_FAIL("case %zu: %d, %s", i, x, r.detail);
+                CHECK(rings <= 2); /* whether there are any, and whether they count */
+                CHECK_UINT(rings_open, 0);
+                if (!rows[i].refused)
+                        continue;
+                (void) snprintf(value, sizeof value, "%" PRIu64, 40 * page);
+                CHECK_STRING(r.pointer, "/threads");
+                CHECK_STRING(r.limit, "RLIMIT_MEMLOCK");
+                CHECK_STRING(r.value, value);
+        }
+        topology_free(t);
+        CHECK_INT(getrlimit(RLIMIT_MEMLOCK, &after), 0);
+        CHECK(before.rlim_cur == after.rlim_cur && before.rlim_max == after.rlim_max);
+        rings_are_locked = false;
+}
+
 int main(void) {
         RUN(a_ring_is_tried_once);
         RUN(a_refusal_is_kept_with_its_words);
         RUN(without_a_place_to_keep_it_it_is_asked_anew);
+        RUN(rings_may_be_locked_memory);
         return check_end();
 }

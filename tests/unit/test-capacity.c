@@ -13,7 +13,9 @@
 #include "tests/unit/host-tree.h"
 
 #include <linux/io_uring.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #define SYS "/proc/sys/"
 #define GIB (UINT64_C(1) << 30)
@@ -240,6 +242,46 @@ static const struct json *row_of(const struct json *root, const char *name) {
 }
 
 /* Kernels that end before an operation, and one that has it but for the flag. */
+/* By making some with a limit that has room for one. 1: it says what the kernel does; 0: it does not; 77: no rings. */
+static int says_whether_rings_are_locked(void) {
+        struct rlimit limit = {0}, after = {0};
+        struct io_uring_params p[2] = {{0}};
+        struct hostfs h;
+        bool refused = false;
+        if (geteuid() == 0 && (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0))
+                return 77; /* root may lock what it likes */
+        if (syscall(SYS_io_uring_setup, 4, &p[0]) < 0 && errno != ENOMEM)
+                return 77;
+        limit.rlim_cur = limit.rlim_max = 2 * (rlim_t) sysconf(_SC_PAGESIZE);
+        if (setrlimit(RLIMIT_MEMLOCK, &limit) < 0 || hostfs_init(&h, "") < 0)
+                return 77;
+        for (size_t i = 0; i < ELEMENTS(p); i++) {
+                p[i] = (struct io_uring_params){0};
+                refused = refused || (syscall(SYS_io_uring_setup, 4, &p[i]) < 0 && errno == ENOMEM);
+        }
+        bool said = capacity_rings_are_locked(&h);
+        return said == refused && getrlimit(RLIMIT_MEMLOCK, &after) == 0 && after.rlim_cur == limit.rlim_cur;
+}
+
+static void rings_are_locked_where_the_kernel_says_so(void) {
+        (void) fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0)
+                _exit(says_whether_rings_are_locked());
+        int status;
+        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+                SKIP("no rings without privilege here");
+        CHECK_INT(WEXITSTATUS(status), 1);
+        struct hostfs h;
+        char tree[64];
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(hostfs_init(&h, tree), 0);
+        CHECK(!capacity_rings_are_locked(&h)); /* of another machine nobody can tell */
+        hostfs_deinit(&h);
+        host_tree_remove(tree);
+}
+
 static void zerocopy_is_in_the_list_of_operations(void) {
         static const struct {
                 int last;
@@ -468,6 +510,7 @@ int main(void) {
         RUN(the_largest_message_is_admitted_and_no_larger_one);
         RUN(a_message_leaves_room_for_the_slots_that_come);
         RUN(io_uring_is_what_the_kernel_says);
+        RUN(rings_are_locked_where_the_kernel_says_so);
         RUN(zerocopy_is_in_the_list_of_operations);
         RUN(zerocopy_is_shown);
         RUN(io_uring_names_the_setting);
