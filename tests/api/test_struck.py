@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Agents that are killed or stopped in the middle of a run: the run says who, and nothing of it is left."""
+
+import contextlib
+import os
+import pwd
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from client import PATIENCE_SECONDS
+
+SPEC = {"workload": "stream", "duration_seconds": 600, "warmup_seconds": 0, "verify": "checksum", "threads": 2}
+NEXT = {"workload": "pingpong", "messages": 20, "duration_seconds": None}
+START_SECONDS = 0.05  # the window is open so long after the agents are ready, and a little longer
+
+
+@pytest.fixture
+def rows(unix):
+    return {row["name"]: row for row in unix.get("/transports")["items"]}
+
+
+def check_available(rows, spec):
+    facts = rows[spec["transport"]]
+    if facts["available"] and "engine" in spec:
+        facts = facts["engines"][spec["engine"]]
+    if not facts["available"]:
+        pytest.skip(facts["reason"])
+
+
+def agents_of(daemon):
+    """(pid, arguments) of the daemon's agents, the oldest first; no arguments: in its exec, or a zombie."""
+    children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
+    found = []
+    for pid in children:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone since
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "ipclab-agent":
+                found.append((int(pid), Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1:-1]))
+    return found
+
+
+def roles_of(agents):
+    """role -> pid. Who was made out of another agent has that one's arguments, among which its own role is the next."""
+    roles = {}
+    for pid, arguments in agents:
+        roles[next(role for role in arguments if role not in roles)] = pid
+    return roles
+
+
+def wait_agents(daemon, n):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(found := agents_of(daemon)) != n or not all(arguments for _, arguments in found):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+    return roles_of(found)
+
+
+def wait_window(daemon, unix, experiment, log_from):
+    """Until its only run has its window open: the agents were given the start, and its time has come."""
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    line = f"run {run['id']}: agents are ready ".encode()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with daemon.log.open("rb") as log:
+        while True:
+            log.seek(log_from)
+            if line in log.read():
+                break
+            assert time.monotonic() < deadline, daemon.log_tail()
+            time.sleep(0.02)
+    time.sleep(START_SECONDS)
+
+
+@contextlib.contextmanager
+def namespace_held(pid):
+    """The IPC namespace of a process as its links name it, which no other is given meanwhile.
+
+    The kernel gives the number of a namespace that is gone to the next one, which may be another daemon's.
+    """
+    fd = os.open(f"/proc/{pid}/ns/ipc", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield os.readlink(f"/proc/self/fd/{fd}"), fd
+    finally:
+        os.close(fd)
+
+
+def entries(directory):
+    """Paths, and none of what cannot be looked at, or goes while it is: glob raises what a process that ends makes."""
+    with contextlib.suppress(OSError):
+        return [f"{directory}/{name}" for name in os.listdir(directory)]
+    return []
+
+
+def users_of(namespace, held):
+    """Links to it of every process that can be looked at, and of every descriptor but the one that holds it here."""
+    found = []
+    own = f"/proc/{os.getpid()}/fd/{held}"
+    for process in (f"/proc/{name}" for name in os.listdir("/proc") if name.isdigit()):
+        for link in [f"{process}/ns/ipc", *entries(f"{process}/fd")]:
+            with contextlib.suppress(OSError):
+                if os.readlink(link) == namespace and link != own:
+                    found.append(link)
+    return found
+
+
+def agents_objects():
+    """What outlives a process on the host, of the user that agents run as; others' may come and go."""
+    uid = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else os.geteuid()
+    found = {path for path in entries("/dev/shm") if re.fullmatch("/dev/shm/ipclab-[0-9a-f]{16}", path)}
+    for kind, owner in (("msg", 7), ("sem", 4), ("shm", 7)):
+        lines = [line.split() for line in Path("/proc/sysvipc", kind).read_text().splitlines()[1:]]
+        found |= {f"{kind} {line[0]} {line[1]}" for line in lines if int(line[owner]) == uid}
+    return found
+
+
+def check_words(error, blow, agents, victims):
+    """Who was killed is named by the daemon, or by the other end, which has nobody left to talk to."""
+    if blow == signal.SIGKILL:
+        words = "|".join(rf"{role} \(pid {agents[role]}\) .*SIGKILL|peer {role} " for role in victims)
+        assert re.search(words, error), error
+    assert any(role in error for role in victims), error
+
+
+def strike(daemon, unix, spec, blow, victims):
+    """A run whose agents are struck while they are at work has failed, and all of it is gone."""
+    before, host, log_from = agents_objects(), os.readlink("/proc/self/ns/ipc"), daemon.log.stat().st_size
+    experiment = unix.post(SPEC | spec)
+    with contextlib.ExitStack() as stack:
+        try:
+            unix.wait_state(experiment["id"], ("running",))
+            wait_window(daemon, unix, experiment, log_from)
+            agents = wait_agents(daemon, 2)
+            namespace, held = stack.enter_context(namespace_held(agents["sender"]))
+            for role in victims:
+                os.kill(agents[role], blow)
+            experiment = unix.wait_final(experiment["id"])
+        finally:
+            unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+        (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+        assert run["state"] == "failed"
+        check_words(run["error"], blow, agents, victims)
+        assert wait_agents(daemon, 0) == {}
+        assert list((daemon.base / "run/runs").iterdir()) == []
+        assert agents_objects() <= before
+        if spec["transport"].startswith("msgq"):
+            assert namespace != host
+        if namespace != host:
+            assert users_of(namespace, held) == []
+
+
+def check_next_run(unix, spec):
+    wanted = {name: value for name, value in (SPEC | spec | NEXT).items() if value is not None}
+    experiment = unix.wait_final(unix.post(wanted)["id"])
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["state"] == "done", run["error"]
+
+
+STRIKES = [
+    pytest.param(signal.SIGKILL, ("sender",), id="kill-sender"),
+    pytest.param(signal.SIGKILL, ("receiver",), id="kill-receiver"),
+    pytest.param(signal.SIGKILL, ("sender", "receiver"), id="kill-both"),
+    pytest.param(signal.SIGSTOP, ("sender",), id="stop-sender"),
+    pytest.param(signal.SIGSTOP, ("receiver",), id="stop-receiver"),
+]
+
+
+@pytest.mark.parametrize(("blow", "victims"), STRIKES)
+@pytest.mark.parametrize("transport", ["msgq-sysv", "msgq-posix", "unix-dgram", "unix-seqpacket"])
+def test_nothing_is_left(daemon, unix, rows, transport, blow, victims):
+    spec = {"transport": transport}
+    check_available(rows, spec)
+    strike(daemon, unix, spec, blow, victims)
+    check_next_run(unix, spec | {"message_size": 64})
+
+
+KILLED = [
+    pytest.param({"transport": "shm-posix"}, id="shm-posix"),
+    pytest.param({"transport": "shm-sysv"}, id="shm-sysv"),
+    pytest.param({"transport": "mmap-file"}, id="mmap-file"),
+    pytest.param({"transport": "mmap-anonymous"}, id="mmap-anonymous"),
+    pytest.param({"transport": "file"}, id="file"),
+    pytest.param({"transport": "unix-stream"}, id="unix-stream"),
+    pytest.param({"transport": "unix-stream", "engine": "io_uring"}, id="io_uring"),
+    pytest.param({"transport": "pipe", "copy_mode": "zero-copy"}, id="vmsplice"),
+]
+
+
+@pytest.mark.parametrize("victim", ["sender", "receiver"])
+@pytest.mark.parametrize("spec", KILLED)
+def test_nothing_is_left_of_a_killed_end(daemon, unix, rows, spec, victim):
+    check_available(rows, spec)
+    strike(daemon, unix, spec, signal.SIGKILL, (victim,))
+    check_next_run(unix, spec)
+
+
+def test_nothing_is_left_of_a_stopped_twin(daemon, unix, rows):
+    """The second of two agents that share memory by descent, made out of the first."""
+    spec = {"transport": "mmap-anonymous"}
+    check_available(rows, spec)
+    strike(daemon, unix, spec, signal.SIGSTOP, ("receiver",))
+    check_next_run(unix, spec)
