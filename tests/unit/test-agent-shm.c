@@ -342,16 +342,21 @@ static void test_pages(void) {
         driver_deinit(&d);
 }
 
-static int64_t free_huge_pages(void) {
-        FILE *f = fopen("/proc/meminfo", "re");
+static int64_t first_number(const char *path, const char *before) {
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
         char line[128];
-        long long n = -1;
+        size_t length = strlen(before);
         while (f && fgets(line, sizeof line, f))
-                if (sscanf(line, "HugePages_Free: %lld", &n) == 1)
-                        break;
-        if (f)
-                (void) fclose(f);
-        return n;
+                if (strncmp(line, before, length) == 0)
+                        return strtoll(line + length, NULL, 10);
+        return 0; /* there is no such line: nor are there any pages */
+}
+
+/* Those that are free, and those that the kernel may make beyond its pool. */
+static int64_t free_huge_pages(void) {
+        int64_t more = first_number("/proc/sys/vm/nr_overcommit_hugepages", "") -
+                       first_number("/proc/meminfo", "HugePages_Surp:");
+        return first_number("/proc/meminfo", "HugePages_Free:") + (more > 0 ? more : 0);
 }
 
 /* Where there are none the agent says so; where there are some it uses them. */
