@@ -99,6 +99,13 @@ static const char *strike_litter(void) {
         return NULL;
 }
 
+/* Who is told to stop goes on with all of its threads but one until that one has had a CPU. */
+static void strike_with(pid_t pid, int signal) {
+        siginfo_t info;
+        if (kill(pid, signal) == 0 && signal == SIGSTOP)
+                (void) waitid(P_PID, (id_t) pid, &info, WSTOPPED | WEXITED | WNOWAIT);
+}
+
 /* The blow falls while the pair is at work; then the witness is waited for. 1: it may have fallen when the window was
  * over. Who is stopped then has said so before, and its peer cannot know any more whose fault it is that all ends. */
 static int strike_blow(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
@@ -110,7 +117,7 @@ static int strike_blow(struct driver *d, const struct driver_spec *s, enum end v
         if (r < 0)
                 return r;
         (void) poll(NULL, 0, 60);
-        (void) kill(d->ends[victim].pid, signal);
+        strike_with(d->ends[victim].pid, signal);
         bool late = s->duration_ns && util_now_ns() >= began_ns + s->warmup_ns + s->duration_ns;
         if (signal == SIGSTOP)
                 d->ends[victim].gone = true; /* says nothing any more: only the other is waited for */
