@@ -27,8 +27,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STALL_NS (300 * NSEC_PER_MSEC)
-
 #define RING "\"io_uring\":{\"queue_depth\":1"
 
 static const struct mode {
@@ -64,6 +62,31 @@ static const struct mode {
 };
 
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+
+static bool is_listed(enum transport t, enum engine engine, enum copy_mode copy_mode) {
+        for (size_t i = 0; i < ELEMENTS(modes); i++)
+                if (modes[i].transport == t && modes[i].engine == engine && modes[i].copy_mode == copy_mode)
+                        return true;
+        return false;
+}
+
+/* Of whatever has a choice of engines, but for tcp, which has tests of its own, and the plainest mode of pipes and
+ * sockets, which is that of test-agent.c, test-agent-faults.c and test-agent-queues.c. */
+static void test_no_mode_is_left_out(void) {
+        for (size_t n = 0; n < (size_t) TRANSPORT_COUNT * ENGINE_COUNT * COPY_COUNT; n++) {
+                enum transport t = (enum transport)(n / COPY_COUNT / ENGINE_COUNT);
+                enum engine engine = (enum engine)(n / COPY_COUNT % ENGINE_COUNT);
+                enum copy_mode copy_mode = (enum copy_mode)(n % COPY_COUNT);
+                const struct transport_term *term = &transport_terms[t];
+                unsigned copy_modes = term->copy_modes ? term->copy_modes : 1u << COPY_TWO;
+                bool is_plain = engine == ENGINE_SYSCALL && copy_mode == COPY_TWO && t != TRANSPORT_FILE;
+                bool is_possible = engine == ENGINE_SYSCALL || copy_mode != COPY_ZERO; /* a ring has no vmsplice */
+                if (t != TRANSPORT_TCP && term->engines & 1u << engine && copy_modes & 1u << copy_mode && is_possible &&
+                    !is_plain && !is_listed(t, engine, copy_mode))
+                        CHECK_FAIL("%s with engine %s, %s, is not among the modes", term->name, engine_name(engine),
+                                   copy_mode_name(copy_mode));
+        }
+}
 
 static const char *isolation_trouble; /* NULL: what is left is this program's own */
 
@@ -292,53 +315,40 @@ static void test_reader_that_stands_still(void) {
         }
 }
 
-/* vmsplice, writev, and rings over pipes and sockets: one mode for each way of waiting for the other end. Both ends of
- * their streams are stopped; in pingpongs, where both ends wait alike, those of rings. */
-static bool stands_for_others(const struct mode *m, size_t workload) {
-        bool ring = m->engine == ENGINE_IO_URING;
-        if (workloads[workload] == WORKLOAD_PINGPONG && !ring)
-                return false;
-        return (m->transport == TRANSPORT_PIPE || (ring && m->transport == TRANSPORT_UNIX_STREAM)) &&
-               ring == (m->copy_mode == COPY_TWO);
-}
-
-/* A stop is found out by patience, which takes its time. Of the other modes each end is stopped once, in one of the
- * workloads, and the first end, which takes longest, only where waiting is another engine's or transport's. */
-static bool worth_a_stop(const struct mode *m, enum end victim, size_t workload) {
-        return stands_for_others(m, workload) ||
-               (victim == (enum end) workload &&
-                (victim == END_SECOND || (m->copy_mode == COPY_TWO && m->file_sync == FILE_SYNC_PAGE_CACHE)));
-}
-
 /* The verifications take turns: to each of them every blow at every end falls in some of the modes. */
-static void test_an_end_that_is_struck(void) {
-        if (isolation_trouble)
-                SKIP("%s", isolation_trouble);
-        SKIP_WHAT_IS_LACKING();
-        IN_LANES(LANES, strike_isolate, test_an_end_that_is_struck);
-        static const int signals[] = {SIGKILL, SIGSTOP};
+static void strike_modes(int signal) {
         for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++)
-                for (size_t n = 0; n < ELEMENTS(signals) * END_COUNT; n++) {
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
                         const struct mode *m = &modes[i / ELEMENTS(workloads)];
-                        enum end victim = (enum end)(n % END_COUNT);
-                        int signal = signals[n / END_COUNT];
-                        if (!in_turn(m, 4096) ||
-                            (signal == SIGSTOP && !worth_a_stop(m, victim, i % ELEMENTS(workloads))) ||
-                            !lanes_my_turn())
+                        if (!in_turn(m, 4096) || !lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = spec_of(m, workloads[i % ELEMENTS(workloads)]);
-                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : 100 * NSEC_PER_MSEC;
-                        s.stall_ns = STALL_NS;
+                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
+                        s.stall_ns = STRIKE_STALL_NS;
                         s.point.threads = 2;
-                        s.verify =
-                                (enum verify)((i / ELEMENTS(workloads) + i % ELEMENTS(workloads) + n) % VERIFY_COUNT);
-                        const char *fault = strike(&d, &s, victim, signal);
-                        if (fault)
-                                explain(m, &d);
-                        CHECK_NO_FAULT(fault);
+                        s.verify = (enum verify)((i / ELEMENTS(workloads) + i % ELEMENTS(workloads) + victim +
+                                                  (signal == SIGSTOP ? END_COUNT : 0)) %
+                                                 VERIFY_COUNT);
+                        CHECK_NO_FAULT(strike(&d, &s, victim, signal));
                         driver_deinit(&d);
                 }
+}
+
+static void test_killed_end(void) {
+        if (isolation_trouble)
+                SKIP("%s", isolation_trouble);
+        SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, strike_isolate, test_killed_end);
+        strike_modes(SIGKILL);
+}
+
+static void test_stopped_end(void) {
+        if (isolation_trouble)
+                SKIP("%s", isolation_trouble);
+        SKIP_WHAT_IS_LACKING();
+        IN_LANES(LANES, strike_isolate, test_stopped_end);
+        strike_modes(SIGSTOP);
 }
 
 /* In a child, as it cannot be undone: io_uring_setup() fails from here on, as in many a container. */
@@ -382,6 +392,7 @@ static void test_rings_that_are_forbidden(void) {
 int main(void) {
         isolation_trouble = strike_isolate();
         look_around();
+        RUN(test_no_mode_is_left_out);
         for (needed = 0; needed < NEEDS; needed++) {
                 printf("%s, %s:\n", needed & NEED_RING ? "engine io_uring" : "engine syscall",
                        needed & NEED_DIRECT ? "past the page cache" : "all else");
@@ -391,7 +402,8 @@ int main(void) {
                         RUN(test_what_is_registered);
                 RUN(test_every_verification_by_time);
                 RUN(test_reader_that_stands_still);
-                RUN(test_an_end_that_is_struck);
+                RUN(test_killed_end);
+                RUN(test_stopped_end);
         }
         RUN(test_rings_that_are_forbidden);
         return check_end();

@@ -25,7 +25,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STALL_NS (200 * NSEC_PER_MSEC)
 #define MIB (UINT64_C(1) << 20)
 
 static const enum transport transports[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_POSIX, TRANSPORT_UNIX_DGRAM,
@@ -284,25 +283,31 @@ static void test_litter_is_seen(void) {
 }
 
 /* The end that is left removes what both had, and the next run goes well. */
-static void test_an_end_that_is_struck(void) {
-        IN_LANES(LANES, strike_isolate, test_an_end_that_is_struck);
-        static const int signals[] = {SIGKILL, SIGSTOP};
+static void strike_ends(int signal) {
         for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads); i++)
-                for (size_t n = 0; n < ELEMENTS(signals) * END_COUNT; n++) {
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s =
                                 spec_of(transports[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)]);
-                        enum end victim = (enum end)(n % END_COUNT);
-                        int signal = signals[n / END_COUNT];
-                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : 100 * NSEC_PER_MSEC;
-                        s.stall_ns = STALL_NS;
+                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
+                        s.stall_ns = STRIKE_STALL_NS;
                         s.point.threads = 2;
                         s.chunk_bytes = i % 2 ? 1000 : 0;
                         CHECK_NO_FAULT(strike(&d, &s, victim, signal));
                         driver_deinit(&d);
                 }
+}
+
+static void test_killed_end(void) {
+        IN_LANES(LANES, strike_isolate, test_killed_end);
+        strike_ends(SIGKILL);
+}
+
+static void test_stopped_end(void) {
+        IN_LANES(LANES, strike_isolate, test_stopped_end);
+        strike_ends(SIGSTOP);
 }
 
 int main(void) {
@@ -319,6 +324,7 @@ int main(void) {
         RUN(test_many_threads);
         RUN(test_limits_are_named);
         RUN(test_litter_is_seen);
-        RUN(test_an_end_that_is_struck);
+        RUN(test_killed_end);
+        RUN(test_stopped_end);
         return check_end();
 }

@@ -21,8 +21,6 @@
 #include <sys/shm.h>
 #include <sys/wait.h>
 
-#define STALL_NS (300 * NSEC_PER_MSEC)
-
 static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
                                           TRANSPORT_MMAP_ANONYMOUS};
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
@@ -385,29 +383,37 @@ static void test_huge_pages(void) {
         driver_deinit(&d);
 }
 
-static void test_killed_and_stopped_peers(void) {
-        if (isolation_trouble)
-                SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, strike_isolate, test_killed_and_stopped_peers);
+static void strike_ends(int signal) {
         for (size_t t = 0; t < ELEMENTS(carriers); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
-                                for (unsigned i = 0; i < 4; i++) {
-                                        enum end victim = i & 1 ? END_SECOND : END_FIRST;
-                                        bool stop = i & 2;
-                                        /* it takes a while to find out: streams of one carrier with every wait;
-                                         * elsewhere, the ring being the same, the waits take turns */
-                                        bool every_wait = t == 0 && workloads[k] == WORKLOAD_STREAM;
-                                        if ((stop && !every_wait && t % WAIT_COUNT != wait) || !lanes_my_turn())
+                                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                                        if (!lanes_my_turn())
                                                 continue;
                                         struct driver d;
                                         struct driver_spec s = shm_spec(carriers[t], workloads[k], wait);
-                                        s.duration_ns = stop ? 200 * NSEC_PER_MSEC : STRIKE_NEVER_NS;
-                                        s.stall_ns = STALL_NS;
-                                        s.verify = (enum verify)((t + k + wait + i) % VERIFY_COUNT);
-                                        CHECK_NO_FAULT(strike(&d, &s, victim, stop ? SIGSTOP : SIGKILL));
+                                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
+                                        s.stall_ns = STRIKE_STALL_NS;
+                                        s.verify = (enum verify)(
+                                                (t + k + wait + victim + (signal == SIGSTOP ? END_COUNT : 0)) %
+                                                VERIFY_COUNT);
+                                        CHECK_NO_FAULT(strike(&d, &s, victim, signal));
                                         driver_deinit(&d);
                                 }
+}
+
+static void test_killed_end(void) {
+        if (isolation_trouble)
+                SKIP("%s", isolation_trouble);
+        IN_LANES(LANES, strike_isolate, test_killed_end);
+        strike_ends(SIGKILL);
+}
+
+static void test_stopped_end(void) {
+        if (isolation_trouble)
+                SKIP("%s", isolation_trouble);
+        IN_LANES(LANES, strike_isolate, test_stopped_end);
+        strike_ends(SIGSTOP);
 }
 
 int main(void) {
@@ -424,6 +430,7 @@ int main(void) {
         RUN(test_who_gathers);
         RUN(test_pages);
         RUN(test_huge_pages);
-        RUN(test_killed_and_stopped_peers);
+        RUN(test_killed_end);
+        RUN(test_stopped_end);
         return check_end();
 }
