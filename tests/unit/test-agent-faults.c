@@ -125,8 +125,9 @@ static int run_with_frozen_thread(struct driver *d, const struct driver_spec *s,
 /* Many a container does not let one. */
 static bool may_trace(void) {
         pid_t pid = fork();
-        while (pid == 0)
-                (void) pause();
+        if (pid == 0)
+                for (;;)
+                        (void) pause();
         bool may = pid > 0 && (ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0 || errno != EPERM);
         if (pid > 0) {
                 (void) kill(pid, SIGKILL);

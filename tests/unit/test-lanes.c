@@ -113,8 +113,9 @@ static void test_one_that_hangs(void) {
 
 static void leave_process(void) {
         pid_t pid = fork();
-        while (pid == 0)
-                (void) raise(SIGSTOP); /* so that it takes no notice of anything */
+        if (pid == 0)
+                for (;;)
+                        (void) raise(SIGSTOP); /* so that it takes no notice of anything */
         runs[0] = (unsigned) pid;
 }
 
