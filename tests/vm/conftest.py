@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,19 +72,13 @@ def pytest_runtest_protocol(item):
         return (yield)
 
 
-@pytest.fixture(scope="session")
 def guest_root() -> Path:
-    reason = vm.why_not()
-    if reason:
-        pytest.skip(reason)
-    CACHE.mkdir(parents=True, exist_ok=True)
     with timed("building the guests' root"):
         build("make-root", str(ROOT / "tests/vm/make-root"), str(CACHE / "root"))
     return CACHE / "root"
 
 
-@pytest.fixture(scope="session")
-def package(guest_root: Path) -> Path:
+def package() -> Path:
     """IPCLAB_PACKAGE names one that is there."""
     if "IPCLAB_PACKAGE" in os.environ:
         return Path(os.environ["IPCLAB_PACKAGE"])
@@ -92,9 +87,22 @@ def package(guest_root: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def labs(guest_root: Path, package: Path, tmp_path_factory: pytest.TempPathFactory):
+def built() -> tuple[Path, Path]:
+    """The guests' root and the package, at once: the one fetches and unpacks, the other compiles."""
+    reason = vm.why_not()
+    if reason:
+        pytest.skip(reason)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor() as threads:
+        both = [threads.submit(make) for make in (guest_root, package)]
+        return both[0].result(), both[1].result()
+
+
+@pytest.fixture(scope="session")
+def labs(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory):
     """labs(shape): that machine with the service running on it, its state on a disk of its own. One at a time: two
     would take the processors from each other."""
+    root, package = built
     up: dict[str, Lab] = {}
 
     def get(shape: str) -> Lab:
@@ -103,7 +111,7 @@ def labs(guest_root: Path, package: Path, tmp_path_factory: pytest.TempPathFacto
                 lab.guest.close()
             up.clear()
             disk = vm.make_disk(tmp_path_factory.mktemp("disk") / "state.img")
-            up[shape] = Lab(vm.Guest(guest_root, SHAPES[shape], {"/root/ipclab.deb": package}, disk))
+            up[shape] = Lab(vm.Guest(root, SHAPES[shape], {"/root/ipclab.deb": package}, disk))
         return up[shape]
 
     yield get
