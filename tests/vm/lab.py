@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import time
+import warnings
 from dataclasses import dataclass, field
 
 from guest import Guest, GuestError
@@ -13,22 +14,34 @@ from guest import Guest, GuestError
 SOCKET = "/run/ipclab/ipclabd.sock"
 CGROUP = "/sys/fs/cgroup/system.slice/ipclabd.service"
 
-# A second and a half after a run's agents are there, each with a thread beside its first one, they are in their window
-# (WINDOW), and are looked at once. In one process without a fork, as an emulated machine is slow at these.
+# A look at each run, once its agents are seen at work: since a reading before it no page has come or gone, the first
+# thread of each has used so many ticks of a CPU, or left one so often (MOVED), and all are there still. A pause of
+# fixed length instead would be too short on a slow day. In one process without a fork, as an emulated machine is slow
+# at these.
+MOVED = 20
 LOOK = r"""
 use strict;
 sub text { open(my $f, "<", $_[0]) or return ""; local $/; my $t = <$f>; return defined $t ? $t : "" }
 sub nap { select(undef, undef, undef, $_[0]) }
 sub glob_count { my @found = glob($_[0]); return scalar @found }
+sub stat_of { return split " ", text("$_[0]/stat") =~ s/.*\)//sr }
 sub tasks {
     my ($pid, $kind) = @_;
     my $out = "";
     for my $task (glob("/proc/$pid/task/*")) {
         my ($tid) = $task =~ m{(\d+)$};
-        my @stat = split " ", text("$task/stat") =~ s/.*\)//sr;
+        my @stat = stat_of($task);
         $out .= "== $kind $tid $stat[36]\n" . join("", text("$task/status") =~ /^.*_allowed_list.*\n/mg);
     }
     return $out;
+}
+# Ticks on a CPU and changes of what runs there.
+sub work {
+    my $task = "/proc/$_[0]/task/$_[0]";
+    my @stat = stat_of($task);
+    my $sum = $stat[11] + $stat[12];
+    $sum += $_ for text("$task/status") =~ /^\w*voluntary_ctxt_switches:\s*(\d+)/mg;
+    return $sum;
 }
 # A file of the run's cgroup; where the run has not that controller, of the nearest above.
 sub above {
@@ -39,33 +52,55 @@ sub above {
     }
     return "";
 }
+sub reading {
+    my ($group, @pids) = @_;
+    my ($out, $pages, @work) = ("", 0);
+    for my $pid (@pids) {
+        my $maps = text("/proc/$pid/numa_maps");
+        $pages += $_ for $maps =~ /\bN\d+=(\d+)/g;
+        push @work, work($pid);
+        $out .= "== process $pid " . text("/proc/$pid/cmdline") =~ tr/\0/ /r . "\n" . text("/proc/$pid/status");
+        $out .= "== pages $pid\n" . $maps . tasks($pid, "task");
+    }
+    $out .= above($group, $_) for ("cpuset.cpus.effective", "cpuset.mems.effective", "memory.numa_stat");
+    my ($daemon) = text("CGROUP/cgroup.procs") =~ /^(\d+)/;
+    $out .= tasks($daemon, "daemon");
+    return {pids => "@pids", pages => $pages, work => \@work, text => $out};
+}
+sub same {
+    my ($was, $is) = @_;
+    return $was && $was->{pids} eq $is->{pids} && $was->{pages} == $is->{pages};
+}
+sub moved {
+    my ($was, $is) = @_;
+    return !grep { $is->{work}[$_] - $was->{work}[$_] < MOVED } 0 .. $#{$is->{work}};
+}
 mkdir "/run/looks";
-my %seen;
-for (;; nap(0.1)) {
+my (%before, %seen);
+for (;; nap(0.2)) {
     for my $group (glob("CGROUP/run-*")) {
         my ($run) = $group =~ /run-(\d+)/;
+        next if $seen{$run};
         my @pids = split " ", text("$group/cgroup.procs");
-        next if $seen{$run} || @pids < 2;
+        next if @pids < 2;
         next if grep { text("/proc/$_/cmdline") !~ /^ipclab-agent\0/ || glob_count("/proc/$_/task/*") < 2 } @pids;
-        nap(1.5);
-        my $out = "";
-        for my $pid (@pids) {
-            $out .= "== process $pid " . text("/proc/$pid/cmdline") =~ tr/\0/ /r . "\n" . text("/proc/$pid/status");
-            $out .= "== pages $pid\n" . text("/proc/$pid/numa_maps") . tasks($pid, "task");
-        }
-        $out .= above($group, $_) for ("cpuset.cpus.effective", "cpuset.mems.effective", "memory.numa_stat");
-        my ($daemon) = text("CGROUP/cgroup.procs") =~ /^(\d+)/;
-        $out .= tasks($daemon, "daemon");
+        my $is = reading($group, @pids);
+        $before{$run} = $is if !same($before{$run}, $is);
+        next if !moved($before{$run}, $is) || join(" ", split " ", text("$group/cgroup.procs")) ne $is->{pids};
         open(my $f, ">", "/run/looks/.$run");
-        print $f $out;
+        print $f $is->{text};
         close $f;
         rename "/run/looks/.$run", "/run/looks/$run";
         $seen{$run} = 1;
+        delete $before{$run};
     }
 }
-""".replace("CGROUP", CGROUP)
-WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 3}
-STUDY = {"preset": "fifo-numa", "repetitions": 1, **WINDOW}  # of 30 s and three repetitions, as it comes
+""".replace("CGROUP", CGROUP).replace("MOVED", str(MOVED))
+LOOKED = "== end of the look at run"  # after each, when they are fetched
+WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 2}
+LONG_WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 12}  # when the machine stood still in the other one
+BRIEF = {"warmup_seconds": 0.1, "duration_seconds": 0.5}  # of runs that nobody looks at
+STUDY = {"preset": "fifo-numa", "repetitions": 1}  # of three repetitions of 30 s, as it comes
 
 
 def ids(text: str) -> set[int]:
@@ -74,6 +109,16 @@ def ids(text: str) -> set[int]:
     for part in filter(None, text.strip().split(",")):
         low, _, high = part.partition("-")
         found.update(range(int(low), int(high or low) + 1))
+    return found
+
+
+def documents(text: str) -> list:
+    """The JSON documents that stand one behind the other."""
+    found, decoder, rest = [], json.JSONDecoder(), text.strip()
+    while rest:
+        document, end = decoder.raw_decode(rest)
+        found.append(document)
+        rest = rest[end:].lstrip()
     return found
 
 
@@ -156,10 +201,9 @@ class Lab:
         """Up to a running service. The disk is the machine's memory of all this; the rest is new at each boot. `before`
         is what the administrator does before the service starts."""
         self.guest.start(timeout=240)
-        self.sh("modprobe virtio_blk; mkdir -p /var/lib/ipclab; mount /dev/vda /var/lib/ipclab")
-        self.install = self.sh("dpkg -i /root/ipclab.deb", timeout=180)
-        self.sh(f"{before}; systemctl start ipclabd", timeout=120)
-        self.sh(f"nohup perl -e {shlex.quote(LOOK)} >/run/look.log 2>&1 &")
+        self.sh("modprobe -a virtio_pci virtio_blk; mkdir -p /var/lib/ipclab; mount /dev/vda /var/lib/ipclab")
+        self.sh("dpkg -i /root/ipclab.deb", timeout=180)
+        self.sh(f"{before}; systemctl start ipclabd; nohup perl -e {shlex.quote(LOOK)} >/run/look.log 2>&1 &")
 
     def sh(self, command: str, timeout: float = 120, check: bool = True) -> str:
         return self.guest.run(command, timeout, check)
@@ -168,14 +212,25 @@ class Lab:
         return self.sh(f"curl -sS -m 30 --unix-socket {SOCKET} {arguments}", timeout)
 
     def get(self, path: str):
-        return json.loads(self.curl(shlex.quote(f"http://localhost{path}")))
+        return self.get_all(path)[0]
+
+    def get_all(self, *paths: str) -> list:
+        """By one client, as starting it takes an emulated machine longer than an answer."""
+        found = documents(self.curl(" ".join(shlex.quote(f"http://localhost{path}") for path in paths)))
+        assert len(found) == len(paths), found
+        return found
 
     def post(self, spec: dict) -> int:
         """The id of the experiment that was acknowledged."""
-        answer = self.curl(f"-w '\\n%{{http_code}}' -d {shlex.quote(json.dumps(spec))} http://localhost/experiments")
-        body, _, status = answer.rpartition("\n")
-        assert status == "201", f"POST answered {status}: {body}"
-        return json.loads(body)["id"]
+        return self.post_all(spec)[0]
+
+    def post_all(self, *specs: dict) -> list[int]:
+        """By one client: the first does not run for long before the last is posted."""
+        each = (f"-sS -m 30 --unix-socket {SOCKET} -w '\\n%{{http_code}}\\n' -d {shlex.quote(json.dumps(spec))} "
+                "http://localhost/experiments" for spec in specs)  # fmt: skip
+        answers = documents(self.sh("curl " + " --next ".join(each)))
+        assert answers[1::2] == [201] * len(specs), answers
+        return [answer["id"] for answer in answers[::2]]
 
     def refused(self, spec: dict) -> dict:
         answer = self.curl(f"-w '\\n%{{http_code}}' -d {shlex.quote(json.dumps(spec))} http://localhost/experiments")
@@ -184,16 +239,24 @@ class Lab:
         return json.loads(body)
 
     def wait(self, experiment: int, timeout: float = 240) -> dict:
-        """The experiment once it has ended. The guest is left alone between looks: they cost it CPU time."""
+        """The experiment once it has ended."""
+        return self.wait_for_runs(experiment, timeout)[0]
+
+    def wait_for_runs(self, experiment: int, timeout: float = 240) -> tuple[dict, list[dict]]:
+        """The experiment and its runs once it has ended. The stream of its events ends with it (or with the daemon,
+        which is why the state is asked for): nobody has to look again and again."""
+        where = f"http://localhost/experiments/{experiment}"
         deadline = time.monotonic() + timeout
         while True:
-            found = self.get(f"/experiments/{experiment}")
+            left = max(1, round(deadline - time.monotonic()))
+            ended = f"curl -sN -m {left} --unix-socket {SOCKET} -o /dev/null {where}/events"
+            answer = f"curl -sS -m 30 --unix-socket {SOCKET} {where} '{where}/runs?limit=200'"
+            found, runs = documents(self.sh(f"{ended}; {answer}", left + 60))
             if found["state"] not in ("queued", "running"):
-                return found
+                return found, runs["items"]
             if time.monotonic() > deadline:
                 journal = self.sh("journalctl -u ipclabd -n 20 --no-pager")
                 raise GuestError(f"experiment {experiment} has not ended in {timeout} s: {found}\n{journal}")
-            time.sleep(2)
 
     def experiments(self) -> list[dict]:
         """All there are, newest first."""
@@ -209,25 +272,58 @@ class Lab:
 
     def done(self, spec: dict, timeout: float = 240) -> list[dict]:
         """Posts, waits, and holds every run to be done."""
-        experiment = self.post(spec)
-        found = self.wait(experiment, timeout)
-        runs = self.runs(experiment)
+        found, runs = self.wait_for_runs(self.post(spec), timeout)
         assert found["state"] == "done", [(run["point"], run["error"]) for run in runs if run["state"] != "done"]
         assert runs and all(run["state"] == "done" for run in runs)
         return runs
 
-    def meanwhile(self, command: str, timeout: float = 90) -> int:
+    def looked(self, spec: dict, timeout: float = 240) -> list[tuple[dict, Look]]:
+        """done(), and each run with the look at it. Where a run was over before it could be looked at, as its machine
+        stood still for so long, all are done again, in windows that are longer than that."""
+        for window in (WINDOW, LONG_WINDOW):
+            runs = self.done({**spec, **window}, timeout)
+            looks = self.looks(runs)
+            missed = [run["id"] for run in runs if run["id"] not in looks]
+            if not missed:
+                return [(run, looks[run["id"]]) for run in runs]
+            warnings.warn(f"runs {missed} were over before they were looked at", stacklevel=2)
+            timeout += len(runs) * (LONG_WINDOW["duration_seconds"] - WINDOW["duration_seconds"])
+        raise GuestError(f"runs {missed} were over before they were looked at, the second time too")
+
+    def meanwhile(self, command: str, timeout: float = 120) -> int:
         """Runs a command while a run is in its window, with $first and $second its agents' pids. In one go: to ask and
         to be answered takes an emulated machine long. The run's id."""
-        text = self.sh(f"until set -- {CGROUP}/run-*/cgroup.procs && [ -e $1 ] && [ $(wc -l <$1) -ge 2 ]; "
-                       "do sleep 0.1; done 2>/dev/null; sleep 2; echo $1; set -- $(sort -n $1); first=$1 second=$2; "
-                       + command, timeout)  # fmt: skip
-        found = re.match(r".*/run-(\d+)\.", text)
+        text = self.sh(f"""
+            exec 9<> <(:)
+            until set -- {CGROUP}/run-* && run=${{1##*/run-}} && run=${{run%%.*}} && [ -e "/run/looks/$run" ]; do
+                [ $SECONDS -lt {timeout / 2:.0f} ] || {{ echo no run was seen at work; exit 3; }}
+                read -r -t 0.1 -u 9
+            done
+            echo run $run
+            set -- $(sort -n $1/cgroup.procs)
+            [ $# -eq 2 ] || {{ echo it was over before anything could be done to it; exit 3; }}
+            first=$1 second=$2
+            {command}""", timeout)  # fmt: skip
+        found = re.match(r"run (\d+)\n", text)
         assert found, text
         return int(found[1])
 
-    def look(self, run: int) -> Look:
-        return parse_look(self.sh(f"cat /run/looks/{run}"))
+    def looks(self, runs: list[dict]) -> dict[int, Look]:
+        """By run; without those that were over too early for one."""
+        wanted = " ".join(str(run["id"]) for run in runs)
+        text = self.sh(f"cd /run/looks; for n in {wanted}; do [ ! -e $n ] || {{ cat $n; echo {LOOKED} $n; }}; done")
+        *parts, rest = re.split(rf"^{LOOKED} (\d+)\n", text, flags=re.MULTILINE)
+        assert not rest, rest
+        return {int(run): parse_look(part) for part, run in zip(parts[::2], parts[1::2], strict=True)}
+
+    def journal_end(self) -> str:
+        """What journal() continues from."""
+        last = self.sh("journalctl --sync; journalctl -q -n 1 -o cat --show-cursor")
+        return last.splitlines()[-1].removeprefix("-- cursor: ")
+
+    def journal(self, after: str) -> str:
+        """What the service has said since."""
+        return self.sh(f"journalctl --sync; journalctl -u ipclabd --after-cursor={shlex.quote(after)} --no-pager")
 
     def nothing_left(self) -> None:
         left = self.sh(f"pgrep -a ipclab-agent; ls -d {CGROUP}/run-* 2>/dev/null; ls -A /run/ipclab/runs; "

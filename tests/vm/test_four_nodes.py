@@ -4,7 +4,7 @@ The kernel numbers nodes as it likes, so that its sysfs says which is which."""
 
 import pytest
 from judge import agree, check_named_placement, nodes_of_pages, sysfs_nodes
-from lab import STUDY, WINDOW, Lab, ids
+from lab import BRIEF, STUDY, Lab, ids
 
 SHAPE = "four nodes"
 
@@ -30,12 +30,12 @@ def test_topology_is_the_kernels(lab: Lab, kinds: dict[str, set[int]]):
 
 def test_preset_of_the_study(lab: Lab, kinds: dict[str, set[int]]):
     """Its placements, with one message size and once each."""
-    runs = lab.done({**STUDY, "message_size": 1024})
-    assert len(runs) == 3
+    looked = lab.looked({**STUDY, "message_size": 1024})
+    assert len(looked) == 3
     cpus = sysfs_nodes(lab)
-    for run in runs:
+    for run, look in looked:
         check_named_placement(run, cpus)
-        agree(run, lab.look(run["id"]))
+        agree(run, look)
     lab.nothing_left()
 
 
@@ -43,9 +43,9 @@ def test_pages_on_the_node_without_cpus(lab: Lab, kinds: dict[str, set[int]]):
     [far] = kinds["memory only"]
     near = min(kinds["whole"])
     place = {"node": near, "memory": {"policy": "bind", "nodes": [near]}, "buffer": {"node": far}}
-    spec = {"transport": ["pipe", "unix-stream", "shm-posix"], "message_size": 16384, **WINDOW}
-    for run in lab.done({**spec, "placement": {"sender": place, "receiver": place}}):
-        agree(run, lab.look(run["id"]))
+    spec = {"transport": ["pipe", "unix-stream", "shm-posix"], "message_size": 16384}
+    for run, look in lab.looked({**spec, "placement": {"sender": place, "receiver": place}}):
+        agree(run, look)
         for agent in run["agents"]:
             assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {far}
 
@@ -54,14 +54,14 @@ def test_agents_on_the_node_without_memory(lab: Lab, kinds: dict[str, set[int]])
     [bare] = kinds["CPUs only"]
     near = min(kinds["whole"])
     memory = {"policy": "bind", "nodes": [near]}
-    runs = lab.done({"transport": ["fifo", "shm-posix"], **WINDOW, "placement": {
+    looked = lab.looked({"transport": ["fifo", "shm-posix"], "placement": {
         "sender": {"node": bare, "memory": memory}, "receiver": {"node": near, "memory": memory}}})  # fmt: skip
-    for run in runs:
-        agree(run, lab.look(run["id"]))
+    for run, look in looked:
+        agree(run, look)
 
 
 def test_all_pairs_leave_out_who_has_no_cpu(lab: Lab, kinds: dict[str, set[int]]):
-    runs = lab.done({"transport": "pipe", "placement": "all-node-pairs", "duration_seconds": 1})
+    runs = lab.done({"transport": "pipe", "placement": "all-node-pairs", **BRIEF})
     pairs = {tuple(agent["placement"]["node"] for agent in run["agents"]) for run in runs}
     able = kinds["whole"] | kinds["CPUs only"]
     assert pairs == {(a, b) for a in able for b in able} and len(runs) == 9

@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 from judge import agree, check_named_placement, nodes_of_pages, pages_by_node, sysfs_nodes
-from lab import SOCKET, STUDY, WINDOW, Lab, ids
+from lab import BRIEF, SOCKET, STUDY, Lab, ids
 
 SHAPE = "two nodes"
+LONG = {"warmup_seconds": 0.5, "duration_seconds": 8}  # of runs that something happens to
 
 
 def test_package_brings_user_units_and_manual(lab: Lab):
@@ -26,13 +27,14 @@ def test_package_brings_user_units_and_manual(lab: Lab):
 
 
 def test_preset_of_the_study(lab: Lab):
-    runs = lab.done(STUDY)
+    looked = lab.looked(STUDY)
+    runs = [run for run, _ in looked]
     words = {run["point"]["placement"] if isinstance(run["point"]["placement"], str) else "default" for run in runs}
     assert words == {"same-node", "cross-node", "default"} and len(runs) == 9
     cpus = sysfs_nodes(lab)
-    for run in runs:
+    for run, look in looked:
         check_named_placement(run, cpus)
-        agree(run, lab.look(run["id"]))
+        agree(run, look)
         for agent in run["agents"]:
             isolation = agent["isolation"]
             assert isolation["cgroup"] == isolation["ipc_namespace"] == "own", isolation
@@ -50,12 +52,12 @@ def test_every_transport_that_has_pages(lab: Lab):
     transports = [t["name"] for t in lab.get("/transports")["items"] if t["available"] and "stream" in t["workloads"]]
     assert {"pipe", "fifo", "unix-stream", "shm-posix"} <= set(transports)
     places = ["cross-node", apart(second, first), apart(second, first, ("server", "client"))]
-    runs = lab.done({"transport": transports, "placement": places, **WINDOW, "skip_impossible": True}, timeout=400)
-    assert Counter(run["point"]["transport"] for run in runs) == dict.fromkeys(transports, 2)
+    looked = lab.looked({"transport": transports, "placement": places, "skip_impossible": True}, timeout=400)
+    assert Counter(run["point"]["transport"] for run, _ in looked) == dict.fromkeys(transports, 2)
     cpus = sysfs_nodes(lab)
-    for run in runs:
+    for run, look in looked:
         check_named_placement(run, cpus)
-        agree(run, lab.look(run["id"]))
+        agree(run, look)
         if run["point"]["placement"] != "cross-node":
             for agent in run["agents"]:
                 assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {first}, run["point"]
@@ -68,8 +70,7 @@ def test_as_numactl_binds(lab: Lab):
     has one of N's CPUs."""
     first, second = sorted(sysfs_nodes(lab))
     place = {"node": second, "memory": {"policy": "bind", "nodes": [first]}}
-    [run] = lab.done({"transport": "pipe", "placement": {"sender": place, "receiver": place}, **WINDOW})
-    look = lab.look(run["id"])
+    [(run, look)] = lab.looked({"transport": "pipe", "placement": {"sender": place, "receiver": place}})
     numactl = lab.sh(f"numactl --cpunodebind={second} --membind={first} sh -c "
                      "'grep Cpus_allowed_list /proc/self/status; numactl --show'")  # fmt: skip
     allowed = ids(numactl.splitlines()[0].partition(":")[2])
@@ -77,8 +78,7 @@ def test_as_numactl_binds(lab: Lab):
     agree(run, look)
     for agent in run["agents"]:
         assert look.agents[agent["pid"]].tasks[agent["pid"]].allowed == allowed
-    [run] = lab.done({"transport": "tcp", "placement": {"server": place, "client": place}, **WINDOW})
-    look = lab.look(run["id"])
+    [(run, look)] = lab.looked({"transport": "tcp", "placement": {"server": place, "client": place}})
     agree(run, look)
     used = []
     for agent in run["agents"]:
@@ -89,7 +89,7 @@ def test_as_numactl_binds(lab: Lab):
 
 
 def test_all_pairs_of_nodes(lab: Lab):
-    runs = lab.done({"transport": "pipe", "placement": "all-node-pairs", "duration_seconds": 1})
+    runs = lab.done({"transport": "pipe", "placement": "all-node-pairs", **BRIEF})
     cpus = sysfs_nodes(lab)
     pairs = {tuple(frozenset(agent["placement"]["cpus"]) for agent in run["agents"]) for run in runs}
     assert pairs == {(frozenset(a), frozenset(b)) for a in cpus.values() for b in cpus.values()}
@@ -97,9 +97,8 @@ def test_all_pairs_of_nodes(lab: Lab):
 
 def test_buffers_apart_from_their_agents(lab: Lab):
     first, second = sorted(sysfs_nodes(lab))
-    spec = {"transport": ["pipe", "shm-posix"], "message_size": 1 << 20, **WINDOW, "placement": apart(first, second)}
-    for run in lab.done(spec):
-        look = lab.look(run["id"])
+    spec = {"transport": ["pipe", "shm-posix"], "message_size": 1 << 20, "placement": apart(first, second)}
+    for run, look in lab.looked(spec):
         agree(run, look)
         for agent in run["agents"]:
             assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {second}
@@ -116,12 +115,11 @@ def test_memory_policies(lab: Lab):
     policies = [{"policy": "preferred", "nodes": [second]}, {"policy": "local"},
                 {"policy": "interleave", "nodes": [first, second]}]  # fmt: skip
     places = [{"node": first, "memory": memory} for memory in policies]
-    spec = {"transport": "shm-posix", "message_size": 65536, **WINDOW}
-    runs = lab.done({**spec, "placement": [{"sender": place, "receiver": place} for place in places]})
-    assert len(runs) == 3
+    spec = {"transport": "shm-posix", "message_size": 65536}
+    looked = lab.looked({**spec, "placement": [{"sender": place, "receiver": place} for place in places]})
+    assert len(looked) == 3
     expected = {"preferred": {second}, "local": {first}, "interleave": {first, second}}
-    for run in runs:
-        look = lab.look(run["id"])
+    for run, look in looked:
         agree(run, look)
         nodes = expected.pop(run["agents"][0]["placement"]["memory"]["policy"])
         for agent in run["agents"]:
@@ -136,7 +134,7 @@ def test_memory_policies(lab: Lab):
 
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])
 def test_a_moved_thread_is_found_out(lab: Lab, back: bool):
-    experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 8})
+    experiment = lab.post({"transport": "pipe", "placement": "same-node", **LONG})
     run = lab.meanwhile(
         "was=$(taskset -pc $first | sed 's/.*: //'); other=$(((was + 1) % 4)); taskset -pc $other $first; "
         + ("taskset -pc $was $first" if back else "")
@@ -149,7 +147,7 @@ def test_a_moved_thread_is_found_out(lab: Lab, back: bool):
 
 def test_migrated_pages_are_found_out(lab: Lab):
     first, second = sorted(sysfs_nodes(lab))
-    experiment = lab.post({"transport": "pipe", "placement": "same-node", "duration_seconds": 8})
+    experiment = lab.post({"transport": "pipe", "placement": "same-node", **LONG})
     run = lab.meanwhile(f"migratepages $second {first} {second}")
     assert lab.wait(experiment)["state"] == "failed"
     error = lab.get(f"/runs/{run}")["error"]
@@ -160,18 +158,19 @@ def test_migrated_pages_are_found_out(lab: Lab):
     "how", ["systemctl restart ipclabd", "systemctl kill -s KILL --kill-whom=main ipclabd"], ids=["restart", "kill -9"]
 )
 def test_daemon_gone_in_mid_run(lab: Lab, how: str):
-    experiment = lab.post({"transport": "pipe", "placement": ["same-node", "cross-node"], "duration_seconds": 8})
+    before = lab.journal_end()
+    specs = [{"placement": "same-node", **LONG}, {"placement": "cross-node", **BRIEF}]
+    experiment, behind = lab.post_all(*({"transport": "pipe", **spec} for spec in specs))
     run = lab.meanwhile(
         f"{how}; until [ $(systemctl is-active ipclabd) = active ] && ! kill -0 $first 2>/dev/null; do sleep 0.5; done"
     )
-    assert lab.wait(experiment)["state"] == "done"
-    runs = lab.runs(experiment)
-    assert len(runs) == 2 and all(r["state"] == "done" for r in runs)
-    [again] = [r for r in runs if r["id"] == run]
+    found, [again] = lab.wait_for_runs(experiment)
+    assert found["state"] == again["state"] == "done" and again["id"] == run
+    assert lab.wait(behind)["state"] == "done"
     if "KILL" in how:
         assert again["attempt"] == 2
     else:  # a stop in order does not count as an attempt
-        assert f"run {run} of experiment {experiment} is interrupted" in lab.sh("journalctl -u ipclabd --no-pager")
+        assert f"run {run} of experiment {experiment} is interrupted" in lab.journal(before)
     lab.nothing_left()
 
 
@@ -190,34 +189,37 @@ def test_tuning_is_the_administrators_to_allow(lab: Lab):
                   "print IO::Socket::UNIX->new(Peer => \"/run/ipclab-tune.sock\") ? 1 : $!'")  # fmt: skip
 
 
+ALLOW = f"mkdir -p /etc/ipclab; echo 'host_tuning = true' >{CONFIG}"
+
+
 @pytest.fixture
-def tuned(lab: Lab):
-    """host_tuning is on, balancing off, as an administrator may have left it."""
-    lab.sh(f"mkdir -p /etc/ipclab; echo 'host_tuning = true' >{CONFIG}; systemctl restart ipclabd; echo 0 >{BALANCING}")
-    yield lab
-    lab.sh(f"rm {CONFIG}; systemctl restart ipclabd; echo 1 >{BALANCING}")
+def tuned(lab: Lab) -> Lab:
+    """host_tuning is on, balancing off, as an administrator may have left it. It stays so."""
+    lab.sh(f"systemctl -q is-active ipclabd && grep -qsx 'host_tuning = true' {CONFIG} || "
+           f"{{ {ALLOW}; systemctl restart ipclabd; }}; echo 0 >{BALANCING}")  # fmt: skip
+    return lab
 
 
 def test_balancing_is_switched_for_the_run_and_put_back(tuned: Lab):
-    spec = {"transport": "pipe", "duration_seconds": 8, "require": {"numa_balancing": True}}
+    spec = {"transport": "pipe", **LONG, "require": {"numa_balancing": True}}
     experiment = tuned.post({**spec, "tune": {"numa_balancing": True}})
     tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ]")
-    assert tuned.wait(experiment)["state"] == "done"
+    found, [run] = tuned.wait_for_runs(experiment)
+    assert found["state"] == "done"
     assert tuned.sh(f"cat {BALANCING}").strip() == "0"
-    [run] = tuned.runs(experiment)
     numa = run["result"]["numa"]
     for name in ("numa_hit", "numa_miss", "numa_pages_migrated", "numa_hint_faults"):
         assert isinstance(numa[name], int), numa
     assert numa["numa_hit"] > 0
 
     # one run's way back and the next one's change come one upon the other
-    runs = tuned.done({**spec, "tune": {"numa_balancing": True}, "repetitions": 5, "duration_seconds": 0.5})
+    runs = tuned.done({**spec, "tune": {"numa_balancing": True}, "repetitions": 5, **BRIEF})
     assert len(runs) == 5
     assert tuned.sh(f"cat {BALANCING}").strip() == "0"
 
     experiment = tuned.post(spec)  # without tune nothing is changed, and the precondition is not met
-    assert tuned.wait(experiment)["state"] == "failed"
-    assert "kernel.numa_balancing" in tuned.runs(experiment)[0]["error"]
+    found, [run] = tuned.wait_for_runs(experiment)
+    assert found["state"] == "failed" and "kernel.numa_balancing" in run["error"]
 
 
 @pytest.mark.parametrize("allowed", [True, False], ids=["as before", "no longer allowed"])
@@ -225,20 +227,20 @@ def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
     """To put back is always allowed; to change again is not."""
     dropin = "/run/systemd/system/ipclabd.service.d"
     tuned.sh(f"mkdir -p {dropin}; printf '[Service]\\nRestart=no\\n' >{dropin}/once.conf; systemctl daemon-reload")
-    experiment = tuned.post({"transport": "pipe", "duration_seconds": 8, "tune": {"numa_balancing": True}})
-    plain = tuned.post({"transport": "pipe", "duration_seconds": 0.5})
+    specs = [{**LONG, "tune": {"numa_balancing": True}}, BRIEF]
+    experiment, plain = tuned.post_all(*({"transport": "pipe", **spec} for spec in specs))
     tuned.meanwhile(f"[ $(cat {BALANCING}) = 1 ] || exit 1; systemctl kill -s KILL ipclabd; "
                     "until [ $(systemctl is-active ipclabd) = failed ]; do sleep 0.2; done")  # fmt: skip
     tuned.sh(f"rm -r {dropin}; systemctl daemon-reload")
     assert tuned.sh(f"cat {BALANCING}").strip() == "1", "nobody is there to put it back"
+    before = tuned.journal_end()
     tuned.sh(f"echo host_tuning = {str(allowed).lower()} >{CONFIG}; systemctl start ipclabd")
-    journal = tuned.sh("journalctl -u ipclabd -n 50 --no-pager")
-    assert "kernel.numa_balancing is 0 again" in journal
-    found = tuned.wait(experiment)
+    assert "kernel.numa_balancing is 0 again" in tuned.journal(before)
+    found, [run] = tuned.wait_for_runs(experiment)
     if allowed:
         assert found["state"] == "done"
     else:
-        assert found["state"] == "failed" and "host_tuning" in tuned.runs(experiment)[0]["error"]
+        assert found["state"] == "failed" and "host_tuning" in run["error"]
     assert tuned.wait(plain)["state"] == "done"
     assert tuned.sh(f"cat {BALANCING}").strip() == "0"
     assert tuned.get("/health")["problem"] is None
@@ -246,13 +248,14 @@ def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
 
 def test_what_cannot_be_put_back_is_told_and_tried_again(tuned: Lab):
     """Nobody submits anything meanwhile."""
-    experiment = tuned.post({"transport": "pipe", "duration_seconds": 4, "tune": {"numa_balancing": True}})
+    experiment = tuned.post({"transport": "pipe", **LONG, "tune": {"numa_balancing": True}})
     tuned.meanwhile("systemctl stop ipclab-tune.socket")
     assert tuned.wait(experiment)["state"] == "done"
     assert "kernel.numa_balancing cannot be put back to 0" in tuned.get("/health")["problem"]
     assert tuned.sh(f"cat {BALANCING}").strip() == "1"
+    before = tuned.journal_end()
     tuned.sh(f"systemctl start ipclab-tune.socket; until [ $(cat {BALANCING}) = 0 ]; do sleep 0.2; done")
-    assert "kernel.numa_balancing is 0 again" in tuned.sh("journalctl -u ipclabd -n 20 --no-pager")
+    assert "kernel.numa_balancing is 0 again" in tuned.journal(before)
 
 
 def test_the_socket_unit_starts_the_service(lab: Lab):
@@ -264,29 +267,29 @@ def test_the_socket_unit_starts_the_service(lab: Lab):
     assert lab.get("/health")["status"]
 
 
-def test_power_cut_in_the_middle_of_the_queue(lab: Lab):
+def test_power_cut_in_the_middle_of_the_queue(tuned: Lab):
     """Last of this machine: what was acknowledged before the cut is there after it, and ends; what had ended is what it
     was; what the cut undid is not put back."""
-    allow = f"mkdir -p /etc/ipclab; echo 'host_tuning = true' >{CONFIG}"
-    lab.sh(f"{allow}; systemctl restart ipclabd; echo 0 >{BALANCING}")
-    default = {"transport": "pipe", "placement": ["same-node", "default"], "duration_seconds": 2}
-    # long enough that the first still runs when the last has been posted
-    specs = [{"transport": "pipe", "duration_seconds": 20, "tune": {"numa_balancing": True}}, default, default]
-    acknowledged = [lab.post({**spec, "name": f"queue {n}"}) for n, spec in enumerate(specs)]
-    gone = lab.post({**default, "name": "forgotten"})
+    lab = tuned
+    default = {"transport": "pipe", "placement": ["same-node", "default"], **BRIEF}
+    # long enough that the first still runs when one has been deleted
+    first = {"transport": "pipe", "duration_seconds": 15, "tune": {"numa_balancing": True}}
+    specs = [first, default, default]
+    named = [{**spec, "name": f"queue {n}"} for n, spec in enumerate(specs)]
+    *acknowledged, gone = lab.post_all(*named, {**default, "name": "forgotten"})
     lab.curl(f"-X DELETE http://localhost/experiments/{gone}")
     lab.meanwhile(f"[ $(cat {BALANCING}) = 1 ]")
     before = lab.experiments()
     assert {found["id"] for found in before} >= set(acknowledged)
     lab.guest.kill()
-    lab.boot(allow)
+    lab.boot(ALLOW)
     for n, experiment in enumerate(acknowledged):
-        found = lab.wait(experiment)
+        found, runs = lab.wait_for_runs(experiment)
         assert found["name"] == f"queue {n}" and found["state"] == "done", found
-        runs = lab.runs(experiment)
         assert len(runs) == len(specs[n].get("placement", [0])) and all(run["state"] == "done" for run in runs)
-        assert all(sum(s["messages"] for s in lab.get(f"/runs/{run['id']}/samples?limit=1000")["items"]
-                       if s["agent"] == "receiver") == run["result"]["messages"] for run in runs)  # fmt: skip
+        samples = lab.get_all(*(f"/runs/{run['id']}/samples?limit=1000" for run in runs))
+        assert all(sum(s["messages"] for s in its["items"] if s["agent"] == "receiver") == run["result"]["messages"]
+                   for its, run in zip(samples, runs, strict=True))  # fmt: skip
     after = {found["id"]: found for found in lab.experiments()}
     assert set(after) == {found["id"] for found in before}
     for found in before:

@@ -2,16 +2,15 @@
 """One node of eight CPUs: the daemon and the agents' leaders keep off those that are measured."""
 
 from judge import agree, check_named_placement, sysfs_nodes
-from lab import STUDY, WINDOW, Lab
+from lab import BRIEF, STUDY, Lab
 
 SHAPE = "one node"
 
 
 def test_everybody_else_keeps_off_the_measured_cpus(lab: Lab):
-    runs = lab.done({"transport": ["pipe", "unix-stream"], "placement": ["same-cpu", "same-node"], **WINDOW})
-    assert len(runs) == 4
-    for run in runs:
-        look = lab.look(run["id"])
+    looked = lab.looked({"transport": ["pipe", "unix-stream"], "placement": ["same-cpu", "same-node"]})
+    assert len(looked) == 4
+    for run, look in looked:
         agree(run, look)
         measured = {cpu for agent in run["agents"] for cpu in agent["placement"]["cpus"]}
         assert len(measured) == (1 if run["point"]["placement"] == "same-cpu" else 2)
@@ -32,15 +31,14 @@ def test_everybody_else_keeps_off_the_measured_cpus(lab: Lab):
 def test_preset_of_the_study(lab: Lab):
     """Its placements, with one message size and once each; what the machine has not is left out and listed, as the
     preset asks."""
-    experiment = lab.post({**STUDY, "message_size": 1024})
-    found = lab.wait(experiment)
-    assert found["state"] == "done"
+    looked = lab.looked({**STUDY, "message_size": 1024})
+    found = lab.get(f"/experiments/{looked[0][0]['experiment_id']}")
     left_out = {str(skipped["point"]["placement"]): skipped["reason"] for skipped in found["skipped"]}
     assert "one node" in left_out["cross-node"], left_out
     cpus = sysfs_nodes(lab)
-    for run in lab.runs(experiment):
+    for run, look in looked:
         check_named_placement(run, cpus)
-        agree(run, lab.look(run["id"]))
+        agree(run, look)
 
 
 def test_all_pairs_of_cpus(lab: Lab):
@@ -53,7 +51,7 @@ def test_all_pairs_of_cpus(lab: Lab):
 
 def counter_reasons(lab: Lab) -> list[dict]:
     """Why there are none: an emulated machine has no counters, which is another reason than not to be allowed."""
-    (run,) = lab.done({"transport": "pipe", **WINDOW})
+    (run,) = lab.done({"transport": "pipe", **BRIEF})
     return [counted["reasons"] for counted in run["result"]["counters"].values()]
 
 
