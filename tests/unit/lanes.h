@@ -152,21 +152,22 @@ static inline void lanes_wait(struct lanes_watch *all, unsigned n) {
         }
 }
 
-/* The parent of a process that is alive, and no zombie; 0: there is none. */
+/* The parent of a process; 0: there is none. */
 static inline pid_t lanes_parent_of(const char *pid) {
-        char path[300], text[512] = "", state = 'X';
+        char path[300], text[512] = "";
         int parent = 0;
         (void) snprintf(path, sizeof path, "/proc/%s/stat", pid);
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         if (!f || !fgets(text, sizeof text, f))
                 return 0;
         const char *name_end = strrchr(text, ')');
-        if (!name_end || sscanf(name_end, ") %c %d", &state, &parent) != 2) /* NOLINT(cert-err34-c): the kernel's */
+        if (!name_end || sscanf(name_end, ") %*c %d", &parent) != 1) /* NOLINT(cert-err34-c): the kernel's */
                 return 0;
-        return state == 'Z' || state == 'X' ? 0 : parent;
+        return parent;
 }
 
-/* Processes that have become this one's since those that started them are gone; all of them are sent the signal. */
+/* Processes that have become this one's since those that started them are gone; all of them are sent the signal. One
+ * that has just ended counts until it is waited for. */
 static inline unsigned lanes_orphans(int signal) {
         unsigned n = 0;
         while (waitpid(-1, NULL, WNOHANG) > 0)
