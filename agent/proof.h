@@ -54,8 +54,9 @@ struct proof_member {
         struct thread_proof proof;
 };
 
-/* Touches the part of the stack below the caller's frame that a loop is going to use, and tells where it is. Only what
- * a signal handler may do, too: a forked process calls it. */
+/* Has pages of the caller's own in the part of the stack below its frame that a loop is going to use, and tells where
+ * it is. What lies there from before is given back: a forked process, as a twin is, has pages of its ancestor's there,
+ * and keeps those that the ancestor was the first to write to. Only what a signal handler may do, too. */
 void proof_take_stack(struct stack_range *ret);
 
 /* In the worker's thread, at rest: affinity, CPU, node, migrations, policy, stack. The first call is the base that

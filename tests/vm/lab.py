@@ -317,13 +317,14 @@ class Lab:
         return {int(run): parse_look(part) for part, run in zip(parts[::2], parts[1::2], strict=True)}
 
     def journal_end(self) -> str:
-        """What journal() continues from."""
+        """What said() continues from."""
         last = self.sh("journalctl --sync; journalctl -q -n 1 -o cat --show-cursor")
         return last.splitlines()[-1].removeprefix("-- cursor: ")
 
-    def journal(self, after: str) -> str:
-        """What the service has said since."""
-        return self.sh(f"journalctl --sync; journalctl -u ipclabd --after-cursor={shlex.quote(after)} --no-pager")
+    def said(self, after: str, words: str) -> None:
+        """Waits until the service has said this since: its journal comes after what it tells of."""
+        told = f"journalctl --sync; journalctl -u ipclabd --after-cursor={shlex.quote(after)} -o cat --no-pager"
+        self.sh(f"until ({told}) | grep -qF {shlex.quote(words)}; do sleep 0.5; done", timeout=60)
 
     def nothing_left(self) -> None:
         left = self.sh(f"pgrep -a ipclab-agent; ls -d {CGROUP}/run-* 2>/dev/null; ls -A /run/ipclab/runs; "

@@ -170,7 +170,7 @@ def test_daemon_gone_in_mid_run(lab: Lab, how: str):
     if "KILL" in how:
         assert again["attempt"] == 2
     else:  # a stop in order does not count as an attempt
-        assert f"run {run} of experiment {experiment} is interrupted" in lab.journal(before)
+        lab.said(before, f"run {run} of experiment {experiment} is interrupted")
     lab.nothing_left()
 
 
@@ -235,7 +235,7 @@ def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
     assert tuned.sh(f"cat {BALANCING}").strip() == "1", "nobody is there to put it back"
     before = tuned.journal_end()
     tuned.sh(f"echo host_tuning = {str(allowed).lower()} >{CONFIG}; systemctl start ipclabd")
-    assert "kernel.numa_balancing is 0 again" in tuned.journal(before)
+    tuned.said(before, "kernel.numa_balancing is 0 again")
     found, [run] = tuned.wait_for_runs(experiment)
     if allowed:
         assert found["state"] == "done"
@@ -255,7 +255,7 @@ def test_what_cannot_be_put_back_is_told_and_tried_again(tuned: Lab):
     assert tuned.sh(f"cat {BALANCING}").strip() == "1"
     before = tuned.journal_end()
     tuned.sh(f"systemctl start ipclab-tune.socket; until [ $(cat {BALANCING}) = 0 ]; do sleep 0.2; done")
-    assert "kernel.numa_balancing is 0 again" in tuned.journal(before)
+    tuned.said(before, "kernel.numa_balancing is 0 again")
 
 
 def test_the_socket_unit_starts_the_service(lab: Lab):
