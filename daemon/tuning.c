@@ -84,6 +84,10 @@ int tuning_apply(struct store *store, const char *root, bool host_tuning, const 
         return r;
 }
 
+static void say_restored(const struct tuning_record *record, const char *now) {
+        log_info("%s is %s, as before run %" PRId64, setting_title(record->name), now, record->run_id);
+}
+
 /* What it is now, in words that end up in the log. */
 static int put_back(const char *root, const struct tuning_record *record, char *detail) {
         char now[SETTING_VALUE_MAX];
@@ -101,7 +105,7 @@ static int put_back(const char *root, const struct tuning_record *record, char *
                                 r < 0 ? "cannot be read" : "is what it was before");
                 return r < 0 ? r : -EIO;
         }
-        log_info("%s is %s again", title, now);
+        say_restored(record, now);
         return 0;
 }
 
@@ -112,8 +116,10 @@ static int restore_here(const char *root, const struct tuning_record *record, ch
                 (void) snprintf(detail, SETTING_DETAIL_MAX, "it cannot be read: %s", strerrordesc_np(-r));
                 return r;
         }
-        if (strcmp(now, record->original) == 0)
+        if (strcmp(now, record->original) == 0) { /* never changed, or put back by one whose answer came too late */
+                say_restored(record, now);
                 return 0;
+        }
         if (strcmp(now, record->wanted) == 0)
                 return put_back(root, record, detail);
         log_notice("%s is %s, and was set to %s by run %" PRId64 ": somebody has changed it since, it stays",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Adds up what the suites of tools/test reported: a line per suite, each skip with its reason, the sum at the end.
+"""Adds up what the suites of tools/test reported: a line per suite, each failure with what it said, each skip with its
+reason, the sum at the end.
 
 Reads meson's testlog.json (a unit test program counts its cases itself, see tests/unit/check.h) and pytest's JUnit XML.
 """
@@ -11,13 +12,17 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+SAID_AT_MOST = 12  # lines
+SAID_BEFORE = 2  # a failed check: what the case has printed of itself
+TELLING = re.compile(r"\.[ch]:\d+: |^SUMMARY: ")  # tests/unit/check.h, sanitizers
+WIDTH = 200
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 
 
 class Tally:
     def __init__(self):
         self.passed = 0
-        self.failures = []  # names
+        self.failures = []  # (name, what it said)
         self.skips = []  # (name, reason)
 
     def add(self, other):
@@ -39,7 +44,7 @@ def unit_cases(name, output):
         elif word == "ok":
             tally.passed += 1
         elif word == "FAIL":
-            tally.failures.append(f"{name}: {case.strip()}")
+            tally.failures.append((f"{name}: {case.strip()}", ""))
         elif word == "SKIP":
             tally.skips.append((f"{name}: {case.strip()}", reason))
             reason = "no reason given"
@@ -58,8 +63,10 @@ def read_meson(path):
         elif test["result"] == "SKIP":
             if not tally.skips:
                 tally.skips.append((name, (output.strip().splitlines() or ["no reason given"])[-1]))
-        elif not tally.failures:  # crashed, timed out, or a sanitizer spoke at exit
-            tally.failures.append(f"{name}: {test['result'].lower()}, exit status {test['returncode']}")
+        else:
+            if not tally.failures:  # crashed, timed out, or a sanitizer spoke at exit
+                tally.failures.append((f"{name}: {test['result'].lower()}, exit status {test['returncode']}", ""))
+            tally.failures[-1] = (tally.failures[-1][0], test.get("stderr", ""))  # of all its cases
         sum_.add(tally)
     return sum_
 
@@ -69,8 +76,9 @@ def read_junit(path):
     for case in ElementTree.parse(path).iter("testcase"):
         name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
         skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            tally.failures.append(name)
+        failed = [case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None]
+        if failed:
+            tally.failures.append((name, failed[0].get("message") or ""))
         elif skipped is not None:
             tally.skips.append((name, skipped.get("message") or "no reason given"))
         else:
@@ -84,10 +92,17 @@ def read_suite(path):
         tally = read_junit(path) if path.suffix == ".xml" else read_meson(path)
     except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
         tally = Tally()
-        tally.failures.append(f"no result of this suite: {error}")
+        tally.failures.append((f"no result of this suite: {error}", ""))
     if not (tally.passed or tally.failures or tally.skips):
-        tally.failures.append("this suite has no test")
+        tally.failures.append(("this suite has no test", ""))
     return tally
+
+
+def worth_reading(words):
+    lines = [line for line in words.splitlines() if line.strip()]
+    telling = [i for i, line in enumerate(lines) if TELLING.search(line)]
+    near = sorted({max(i - k, 0) for i in telling for k in range(SAID_BEFORE + 1)})
+    return ([lines[i] for i in near] or lines)[-SAID_AT_MOST:]
 
 
 def main(arguments):
@@ -97,12 +112,14 @@ def main(arguments):
         name, _, path = argument.partition("=")
         if path.endswith(".failed"):
             tally = Tally()
-            tally.failures.append(Path(path).read_text().strip())
+            tally.failures.append((Path(path).read_text().strip(), ""))
         else:
             tally = read_suite(Path(path))
         print(f"{name + ':':12}{tally}")
-        for failure in tally.failures:
+        for failure, words in tally.failures:
             print(f"    failed   {failure}")
+            for line in worth_reading(words):
+                print(f"               {line[:WIDTH]}")
         for case, reason in tally.skips:
             print(f"    skipped  {case}: {reason}")
         total.add(tally)

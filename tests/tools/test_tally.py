@@ -15,8 +15,8 @@ SKIPPED = '<testcase classname="tests.api.test_a" name="test_vm"><skipped messag
 
 
 def meson(*tests):
-    keys = ("name", "result", "returncode", "stdout")
-    return "".join(json.dumps(dict(zip(keys, test, strict=True))) + "\n" for test in tests)
+    keys = ("name", "result", "returncode", "stdout", "stderr")
+    return "".join(json.dumps(dict(zip(keys, test, strict=False))) + "\n" for test in tests)
 
 
 @pytest.fixture
@@ -51,6 +51,26 @@ def test_failed_cases_are_named(add_up):
     assert "    failed   test_a::test_bad" in lines
     assert "    failed   test_a::test_late" in lines
     assert lines[-1] == "2 passed, 3 failed, 0 skipped"
+
+
+def test_failures_have_what_they_said(add_up):
+    said = "".join(f"line {i}\n\n" for i in range(30)) + "x" * 1000 + "\n"
+    cases = "ok   a\nFAIL b\n1 passed, 1 failed, 0 skipped\n"
+    unit = meson(("json", "FAIL", 1, cases, said), ("end", "ERROR", -11, "", "gone\n"))
+    _, lines = add_up(unit=("json", unit), api=("xml", JUNIT.format(FAILED)))
+    at = lines.index("    failed   json: b")
+    assert [line.strip() for line in lines[at + 1 : at + 13]] == [f"line {i}" for i in range(19, 30)] + ["x" * 200]
+    assert lines[at + 13 : at + 15] == ["    failed   end: error, exit status -11", "               gone"]
+    assert lines[lines.index("    failed   test_a::test_bad") + 1].strip() == "no"
+
+
+def test_a_failed_check_is_found_among_a_log(add_up):
+    log = "info starts\n" * 20
+    said = log + "pipe stream: peer is gone\ntest-agent.c:150: failed: run_well(&d, &s)\n" + log
+    _, lines = add_up(unit=("json", meson(("agent", "FAIL", 1, "FAIL b\n0 passed, 1 failed, 0 skipped\n", said))))
+    at = lines.index("    failed   agent: b")
+    assert [line.strip() for line in lines[at + 1 : -1]] == ["info starts", "pipe stream: peer is gone",
+                                                           "test-agent.c:150: failed: run_well(&d, &s)"]
 
 
 @pytest.mark.parametrize("result", ["FAIL", "ERROR", "TIMEOUT", "INTERRUPT", "UNEXPECTEDPASS"])

@@ -11,6 +11,7 @@
 #include "tests/unit/store-fixture.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -114,6 +115,25 @@ static void a_row_without_a_change(void) {
         CHECK_INT(put_back(&h), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(journalled(&h), 0);
+}
+
+/* The same, or ipclab-tune put it back and could not say so in time: whoever was told that it could not be put back
+ * hears that it is. */
+static void what_is_back_is_told(void) {
+        HOST h;
+        char said[1024] = "";
+        CHECK(host_open(&h, "0\n"));
+        CHECK_INT(apply(&h, TOGGLE_ON, 7), 0);
+        CHECK_INT(host_tree_write(h.tree, BALANCING, "0\n"), 0);
+        int log = memfd_create("log", MFD_CLOEXEC), stderr_fd = dup(STDERR_FILENO);
+        CHECK(log >= 0 && stderr_fd >= 0 && dup2(log, STDERR_FILENO) >= 0);
+        int r = put_back(&h);
+        CHECK(dup2(stderr_fd, STDERR_FILENO) >= 0);
+        CHECK_INT(r, 0);
+        CHECK(pread(log, said, sizeof(said) - 1, 0) >= 0);
+        CHECK(strstr(said, "kernel.numa_balancing is 0, as before run 7") != NULL);
+        util_close(log);
+        util_close(stderr_fd);
 }
 
 static void what_somebody_else_set_stays(void) {
@@ -352,6 +372,7 @@ int main(void) {
         RUN(the_value_of_before_comes_back_as_it_was);
         RUN(a_later_daemon_pays_the_debt);
         RUN(a_row_without_a_change);
+        RUN(what_is_back_is_told);
         RUN(what_somebody_else_set_stays);
         RUN(what_cannot_be_put_back_stays_in_the_journal);
         RUN(another_boot_owes_nothing);

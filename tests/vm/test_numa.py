@@ -235,7 +235,7 @@ def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
     assert tuned.sh(f"cat {BALANCING}").strip() == "1", "nobody is there to put it back"
     before = tuned.journal_end()
     tuned.sh(f"echo host_tuning = {str(allowed).lower()} >{CONFIG}; systemctl start ipclabd")
-    tuned.said(before, "kernel.numa_balancing is 0 again")
+    tuned.said(before, "kernel.numa_balancing is 0, as before run")
     found, [run] = tuned.wait_for_runs(experiment)
     if allowed:
         assert found["state"] == "done"
@@ -255,7 +255,7 @@ def test_what_cannot_be_put_back_is_told_and_tried_again(tuned: Lab):
     assert tuned.sh(f"cat {BALANCING}").strip() == "1"
     before = tuned.journal_end()
     tuned.sh(f"systemctl start ipclab-tune.socket; until [ $(cat {BALANCING}) = 0 ]; do sleep 0.2; done")
-    tuned.said(before, "kernel.numa_balancing is 0 again")
+    tuned.said(before, "kernel.numa_balancing is 0, as before run")
 
 
 def test_the_socket_unit_starts_the_service(lab: Lab):
