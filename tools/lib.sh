@@ -32,6 +32,17 @@ die() {
         exit 1
 }
 
+# need_own DIRECTORY…: those that are there belong to who calls. What root has made, with sudo say, another user cannot
+# write in, and what root wrote in a user's would be in that user's way: told here, by name.
+need_own() {
+        local directory owner
+        for directory in "$@"; do
+                [[ -e $directory && ! -O $directory ]] || continue
+                owner=$(stat -L -c '%U (uid %u)' "$directory")
+                die "$directory belongs to $owner: go on as that user, or in another checkout"
+        done
+}
+
 # quietly NAME COMMAND…: output to .cache/NAME.log; when it fails, the log's end and where the rest is, and failed_log
 # is that log.
 quietly() {

@@ -2,6 +2,7 @@
 """tools/run as a person uses it, in a checkout of its own around the programs that were built."""
 
 import contextlib
+import os
 import re
 import shutil
 import socket
@@ -88,6 +89,26 @@ def test_a_daemon_that_is_left_running(checkout):
     assert not checkout.answers()
     stopped = checkout.run("--stop")
     assert (stopped.returncode, stopped.stdout) == (0, "No daemon of this checkout is running\n")
+
+
+@pytest.mark.parametrize("name", [".ipclab", ".cache", "build"])
+def test_what_another_user_has_made(checkout, name):
+    place = checkout.base / name
+    if name == "build":
+        place.unlink()
+    if os.geteuid() == 0:
+        place.mkdir()
+        os.chown(place, 65534, -1)
+        owner = "(uid 65534)"
+    else:
+        place.symlink_to("/usr")
+        owner = "root (uid 0)"
+    refused = checkout.run("--preset", "nonsense")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"run: {place} belongs to ")
+    assert refused.stderr.endswith(f"{owner}: go on as that user, or in another checkout\n")
+    if place.is_symlink():  # or it could not be stopped, as it is about to be
+        place.unlink()
 
 
 @pytest.mark.parametrize(
