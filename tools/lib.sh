@@ -43,6 +43,12 @@ need_own() {
         done
 }
 
+# git of this checkout, whosever it is: git refuses another's for what its configuration could start, and who calls is
+# running what lies in it already. Leaves nothing of its own in it.
+git_here() {
+        git --no-optional-locks -C "$root" -c safe.directory="$root" "$@"
+}
+
 # quietly NAME COMMAND…: output to .cache/NAME.log; when it fails, the log's end and where the rest is, and failed_log
 # is that log.
 quietly() {

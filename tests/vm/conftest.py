@@ -38,16 +38,24 @@ def build(name: str, *command: str) -> str:
     return text
 
 
+def git(*arguments: str) -> str:
+    """As git_here of tools/lib.sh: root may test another user's checkout."""
+    command = ["git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"the package is made from the last commit, and git knows of none: {done.stderr}"
+    return done.stdout
+
+
 def package_of_commit() -> Path:
     """As committed: the package is made from the tree that git knows, and kept until that is another."""
     out, commit = CACHE / "package", CACHE / "package/commit"
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    head = git("rev-parse", "--verify", "HEAD")
     made = list(out.glob("ipclab_*.deb"))
-    if len(made) == 1 and commit.exists() and commit.read_bytes() == head:
+    if len(made) == 1 and commit.exists() and commit.read_text() == head:
         return made[0]
     commit.unlink(missing_ok=True)
     lines = build("package", str(ROOT / "tools/package"), str(out)).splitlines()
-    commit.write_bytes(head)
+    commit.write_text(head)
     return Path(lines[-1])
 
 
