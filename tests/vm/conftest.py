@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "vm"
 
 seconds: dict[str, float] = {}  # what took them
+remarks: list[str] = []
 
 SHAPES = {
     "two nodes": vm.Machine([vm.Node(2, 1024), vm.Node(2, 1024)]),
@@ -50,6 +51,9 @@ def package_of_commit() -> Path:
     """As committed: the package is made from the tree that git knows, and kept until that is another."""
     out, commit = CACHE / "package", CACHE / "package/commit"
     head = git("rev-parse", "--verify", "HEAD")
+    changed = git("status", "--porcelain").splitlines()
+    if changed:
+        remarks.append(f"the package is the last commit's, without what has changed since: {', '.join(changed)}")
     made = list(out.glob("ipclab_*.deb"))
     if len(made) == 1 and commit.exists() and commit.read_text() == head:
         return made[0]
@@ -69,6 +73,8 @@ def timed(what: str) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
+    for remark in remarks:
+        terminalreporter.write_line(f"warning: {remark}")
     for what, spent in seconds.items():
         terminalreporter.write_line(f"spent {spent:.0f} s: {what}")
 
