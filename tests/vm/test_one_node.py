@@ -90,5 +90,8 @@ def test_upgrade_and_removal(lab: Lab):
     lab.sh("dpkg -r ipclab", timeout=240)
     assert lab.sh(units, check=False).split() == ["inactive"] * 3
     assert not lab.sh("pgrep -a ipclab; ls -d /run/ipclab*.sock /run/ipclab/*.sock 2>/dev/null; true")
-    lab.sh("test -e /var/lib/ipclab/ipclab.db; umount /var/lib/ipclab; touch /var/lib/ipclab/ipclab.db")
-    lab.sh("dpkg -P ipclab; test ! -e /var/lib/ipclab")
+    lab.sh("test -e /var/lib/ipclab/ipclab.db")
+    lab.sh("dpkg -P ipclab && mountpoint /var/lib/ipclab")
+    assert lab.sh("ls -A /var/lib/ipclab").split() == ["lost+found"]
+    lab.sh("umount /var/lib/ipclab; touch /var/lib/ipclab/ipclab.db")
+    lab.sh("dpkg -i /root/ipclab.deb && dpkg -P ipclab && test ! -e /var/lib/ipclab", timeout=240)
