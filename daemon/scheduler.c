@@ -404,7 +404,8 @@ static int look_at_machine(struct scheduler *s, char *words) {
         struct topology *t = s->o.host->topology;
         int e = topology_has_changed(s->o.root, t);
         if (e > 0) {
-                log_notice("CPUs or nodes have come or gone, or what is allowed of them: reading the topology again");
+                log_notice("CPUs, nodes or memory have come or gone, or what is allowed of them: reading the topology "
+                           "again");
                 e = housekeeping_move(&s->o.host->affinity);
                 if (e == 0)
                         e = topology_reread(s->o.root, t);

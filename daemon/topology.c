@@ -558,6 +558,30 @@ static bool same_cpus(const struct topology *a, const struct topology *b) {
         return true;
 }
 
+/* Memory of a known node comes and goes on its own (memory hotplug). How much there is, nothing is decided by. */
+static int same_memory(struct hostfs *h, const struct topology *t) {
+        _cleanup_free_ struct topology_node *nodes = calloc(t->n_nodes + 1, sizeof(nodes[0]));
+        struct topology now = {.nodes = nodes, .n_nodes = t->n_nodes};
+
+        if (!nodes)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->n_nodes; i++) {
+                nodes[i].id = t->nodes[i].id;
+                int r = take_memory(h, &nodes[i], true);
+                if (r == -ENOENT) /* it has just gone */
+                        return false;
+                if (r < 0)
+                        return fault(h, r);
+        }
+        int r = read_has_memory(h, &now);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < t->n_nodes; i++)
+                if (nodes[i].has_memory != t->nodes[i].has_memory)
+                        return false;
+        return true;
+}
+
 static int same_nodes(struct hostfs *h, const struct topology *t, const struct allowed *allowed) {
         _cleanup_free_ int *ids = NULL;
         size_t n = 0;
@@ -573,7 +597,7 @@ static int same_nodes(struct hostfs *h, const struct topology *t, const struct a
                 if ((t->numa && ids[i] != node->id) || may != node->memory_allowed)
                         return false;
         }
-        return true;
+        return t->numa ? same_memory(h, t) : true;
 }
 
 int topology_has_changed(const char *root, const struct topology *t) {

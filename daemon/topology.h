@@ -60,8 +60,9 @@ struct topology {
 /* root: "" for this machine, else a captured tree. 0; -errno with the path at fault in the log. */
 int topology_read(const char *root, struct topology **ret);
 void topology_free(struct topology *t);
-/* 1 when other CPUs or nodes are online, or allowed, than were when t was read; 0; -errno with the path in the log.
- * What is allowed to a CPU that is offline does not count. Of the calling process' main thread, as topology_read(). */
+/* 1 when other CPUs or nodes are online, or allowed, than were when t was read, or other nodes have memory; 0; -errno
+ * with the path in the log. What is allowed to a CPU that is offline does not count. Of the calling process' main
+ * thread, as topology_read(). */
 int topology_has_changed(const char *root, const struct topology *t);
 /* Replaces what t holds by what is so now; pointers to t stay good, pointers into it do not. Waits for those that hold
  * it. The owner alone calls it, and not while it holds. On failure t is as it was. As topology_read(). */

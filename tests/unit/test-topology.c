@@ -282,6 +282,14 @@ static void what_comes_and_goes_is_noticed(void) {
                 {"/sys/devices/system/cpu/present", "0-8\n", 1},
                 {"/sys/devices/system/node/online", "0\n", 1},
                 {"/sys/devices/system/node/online", NULL, 1},
+                {"/sys/devices/system/node/has_memory", "0\n", 1},
+                {"/sys/devices/system/node/has_memory", "0,1\n", 0},
+                {"/sys/devices/system/node/has_memory", NULL, 0}, /* meminfo says so too */
+                {"/sys/devices/system/node/has_memory", "some\n", -EBADMSG},
+                {"/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 0 kB\nNode 1 MemFree: 0 kB\n", 1},
+                {"/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 64 kB\nNode 1 MemFree: 1 kB\n", 0},
+                {"/sys/devices/system/node/node1/meminfo", NULL, 1},
+                {"/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: lots\n", -EBADMSG},
                 {"/proc/self/status", "Cpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n", 0},
                 {"/proc/self/status", "Cpus_allowed_list:\t0,2-5,7\nMems_allowed_list:\t0-1\n", 0},
                 {"/proc/self/status", "Cpus_allowed_list:\t0,2-5\nMems_allowed_list:\t0-1\n", 1},
@@ -302,6 +310,26 @@ static void what_comes_and_goes_is_noticed(void) {
                         CHECK_FAIL("%s = %s gave %d, expected %d", cases[i].file,
                                    cases[i].content ? cases[i].content : "(missing)", r, cases[i].changed);
         }
+}
+
+/* As on a machine that gives a node of CPUs its memory while the daemon lives. */
+static void memory_that_a_known_node_is_given_is_noticed(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        CHECK_INT(host_tree_unpack("mixed-nodes", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        CHECK(!topology_find_node(t, 2)->has_memory);
+        CHECK_INT(topology_has_changed(tree, t), 0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node2/meminfo",
+                                  "Node 2 MemTotal: 131072 kB\nNode 2 MemFree: 131072 kB\n"),
+                  0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/has_memory", "0-3\n"), 0);
+        CHECK_INT(topology_has_changed(tree, t), 1);
+        CHECK_INT(topology_reread(tree, t), 0);
+        CHECK(topology_find_node(t, 2)->has_memory);
+        CHECK_INT(topology_has_changed(tree, t), 0);
+        topology_free(t);
+        host_tree_remove(tree);
 }
 
 static void a_topology_is_read_again_in_its_place(void) {
@@ -445,6 +473,7 @@ int main(void) {
         RUN(a_tree_that_is_wrong_is_refused);
         RUN(json_shows_what_is_not_known_as_null);
         RUN(what_comes_and_goes_is_noticed);
+        RUN(memory_that_a_known_node_is_given_is_noticed);
         RUN(a_topology_is_read_again_in_its_place);
         RUN(others_look_while_it_is_read_again);
         RUN(json_is_of_this_moment);
