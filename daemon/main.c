@@ -55,6 +55,11 @@ static void on_cancel(void *userdata, int64_t run_id) {
         scheduler_cancel_run(d->scheduler, run_id);
 }
 
+static int on_look(void *userdata) {
+        struct daemon *d = userdata;
+        return scheduler_look_at_machine(d->scheduler);
+}
+
 static void on_stopped(void *userdata) {
         struct daemon *d = userdata;
         (void) sd_event_exit(d->event, 0);
@@ -213,6 +218,7 @@ static int open_queue(struct daemon *d) {
         }
         struct service_hooks hooks = {.submitted = on_submitted,
                                       .cancel_running = on_cancel,
+                                      .look_at_machine = on_look,
                                       .userdata = d,
                                       .topology = d->topology,
                                       .queues = &d->host.queues,

@@ -400,7 +400,7 @@ static int tune(struct scheduler *s, char *words) {
 
 /* CPUs come and go while a daemon lives. It may have been cut down to those that there were when it last came home, and
  * would take that for what it is allowed: so home first. */
-static int look_at_machine(struct scheduler *s, char *words) {
+static int read_machine(struct scheduler *s) {
         struct topology *t = s->o.host->topology;
         int e = topology_has_changed(s->o.root, t);
         if (e > 0) {
@@ -410,6 +410,11 @@ static int look_at_machine(struct scheduler *s, char *words) {
                 if (e == 0)
                         e = topology_reread(s->o.root, t);
         }
+        return e;
+}
+
+static int look_at_machine(struct scheduler *s, char *words) {
+        int e = read_machine(s);
         if (e < 0)
                 (void) snprintf(words, WORDS_MAX, "the machine's CPUs and nodes cannot be read again: %s",
                                 strerrordesc_np(-e));
@@ -607,6 +612,10 @@ void scheduler_kick(struct scheduler *s) {
         int e = look_soon(s);
         if (e < 0)
                 log_error("the queue cannot be looked at: %s", strerrordesc_np(-e));
+}
+
+int scheduler_look_at_machine(struct scheduler *s) {
+        return s->state == SCHEDULER_RUNNING ? 0 : read_machine(s);
 }
 
 void scheduler_cancel_run(struct scheduler *s, int64_t run_id) {

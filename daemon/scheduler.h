@@ -33,6 +33,10 @@ void scheduler_free(struct scheduler *s);
 
 /* There may be something to do. */
 void scheduler_kick(struct scheduler *s);
+/* Reads the topology again if the machine has changed, as before each run: for who is about to tell of it, or to hold
+ * something against it. Nothing while a run is under way, whose picture stays. 0; negative errno with the path in the
+ * log. */
+int scheduler_look_at_machine(struct scheduler *s);
 /* Ends this run as cancelled, if it is the one that runs. */
 void scheduler_cancel_run(struct scheduler *s, int64_t run_id);
 /* No new runs; the running one is interrupted. o->stopped follows. */

@@ -61,16 +61,22 @@ int service_transports_json(struct service *s, char **ret, struct refusal *r) {
 }
 
 int service_topology_json(struct service *s, char **ret, struct refusal *r) {
+        int error = service_look_at_machine(s, r);
+        if (error < 0)
+                return error;
         topology_hold();
-        int error = topology_to_json_now(s->root, s->hooks.topology, ret);
+        error = topology_to_json_now(s->root, s->hooks.topology, ret);
         topology_release();
         return error < 0 ? service_fail(s, r, error, "reading the topology", 0) : 0;
 }
 
 int service_environment_json(struct service *s, char **ret, struct refusal *r) {
         struct environment *e;
+        int error = service_look_at_machine(s, r);
+        if (error < 0)
+                return error;
         topology_hold();
-        int error = environment_take(s->root, s->hooks.topology, &e);
+        error = environment_take(s->root, s->hooks.topology, &e);
         topology_release();
         if (error == 0) {
                 error = environment_to_json(e, ret);

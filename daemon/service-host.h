@@ -13,10 +13,13 @@
 
 #include <systemd/sd-event.h>
 
-/* What the service asks of its host, on the main thread, after the commit. */
+/* What the service asks of its host, on the main thread. The first two come after the commit. */
 struct service_hooks {
         void (*submitted)(void *userdata);                      /* there is something new in the queue */
         void (*cancel_running)(void *userdata, int64_t run_id); /* stop this run, finish it as cancelled */
+        /* Have the topology read again if the machine has changed, unless a run is under way. 0; negative errno, with
+         * the path in the log. NULL: it stays as it is. */
+        int (*look_at_machine)(void *userdata);
         void *userdata;
         const struct topology *topology;     /* must outlive the service */
         const struct queue_host *queues;     /* must outlive it too; NULL: not told */

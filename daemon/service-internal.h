@@ -81,6 +81,10 @@ struct service {
  * main thread at work on it. */
 int service_call(struct service *s, const struct call_type *type, void **payload, struct refusal *r);
 
+/* Has the topology read again if the machine has changed and no run is under way. Before topology_hold(): the main
+ * thread waits for those that hold it. */
+int service_look_at_machine(struct service *s, struct refusal *r);
+
 /* A reading connection of one's own until service_reader_put(): not to be held while anybody else is waited for. */
 int service_reader_get(struct service *s, struct reader **ret, struct refusal *r);
 void service_reader_put(struct service *s, struct reader *reader);

@@ -2,7 +2,7 @@
 
 /*
  * The service's changes: submit, cancel, forget. All that can be found wrong with a submission is found on the
- * caller's thread; only the commit hops to the main thread.
+ * caller's thread; only a look at the machine, before, and the commit hop to the main thread.
  */
 
 #include "daemon/admission.h"
@@ -263,12 +263,15 @@ static int check_run_timeout(const struct service *s, const struct spec *spec, s
                             asked_text, most_text);
 }
 
-static int span_points(struct service *s, struct submission *sub, struct refusal *r) {
+static int read_spec(struct service *s, struct submission *sub, struct refusal *r) {
         int error = spec_parse(sub->body, sub->length, &sub->spec, r);
-        if (error == 0)
-                error = check_run_timeout(s, sub->spec, r);
-        if (error == 0)
-                error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
+        if (error == -ENOMEM)
+                return service_fail(s, r, error, "reading the spec", 0);
+        return error < 0 ? error : check_run_timeout(s, sub->spec, r);
+}
+
+static int span_points(struct service *s, struct submission *sub, struct refusal *r) {
+        int error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
         if (error == 0)
                 error = tuning_check(s->root, s->hooks.host_tuning, &sub->spec->tune, r);
         if (error == 0)
@@ -279,8 +282,13 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
 }
 
 static int prepare_submission(struct service *s, struct submission *sub, struct refusal *r) {
+        int error = read_spec(s, sub, r);
+        if (error == 0)
+                error = service_look_at_machine(s, r);
+        if (error < 0)
+                return error;
         topology_hold(); /* all points are held against the same machine */
-        int error = span_points(s, sub, r);
+        error = span_points(s, sub, r);
         topology_release();
         return error < 0 ? error : choose_order(s, sub, r);
 }

@@ -202,6 +202,29 @@ static int on_calls(sd_event_source *source, int fd, uint32_t events, void *user
         return 0;
 }
 
+/* The machine */
+
+static int run_look(struct service *s, void *payload, struct refusal *r) {
+        (void) payload;
+        int error = s->hooks.look_at_machine(s->hooks.userdata);
+        if (error < 0)
+                (void) refuse(r, 500, "internal-error", "",
+                              "the machine's CPUs and nodes cannot be read again: %s; the daemon's log says more",
+                              strerrordesc_np(-error));
+        return error;
+}
+
+int service_look_at_machine(struct service *s, struct refusal *r) {
+        static const struct call_type type = {run_look, free};
+        void *payload = NULL;
+        if (!s->hooks.look_at_machine)
+                return 0;
+        int error = service_call(s, &type, &payload, r);
+        if (error == -ETIMEDOUT) /* a look that comes late changes nothing of the caller's */
+                return service_unavailable(r, error, "the daemon did not answer in time; nothing was changed");
+        return error;
+}
+
 /* Readers */
 
 int service_reader_get(struct service *s, struct reader **ret, struct refusal *r) {

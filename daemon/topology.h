@@ -7,7 +7,8 @@
  * captured on other machines are test data. Never assumes that node ids or CPU ids are contiguous.
  *
  * A daemon lives on while CPUs come and go. Who owns the topology, its main thread, asks before each run whether it
- * still holds and reads it again when not, into the same struct; every other thread holds it while it looks.
+ * still holds and reads it again when not, into the same struct; so it does between runs when somebody wants to know
+ * (daemon/scheduler.h). Every other thread holds it while it looks.
  *
  * Source: Documentation/ABI/stable/sysfs-devices-node, .../sysfs-devices-system-cpu; cpuset(7) for the allowed sets.
  */

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import SOURCE, Daemon
+from conftest import SHORT, SOURCE, Daemon
 
 
 def test_presets_are_the_files(client):
@@ -51,6 +51,46 @@ def test_transports_say_what_is_there_and_why_not(client):
 def test_topology_and_environment_are_objects(client):
     assert isinstance(client.get("/topology"), dict) and client.get("/topology")
     assert isinstance(client.get("/environment"), dict) and client.get("/environment")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A machine of two CPUs, captured: /path: line, or /path: and lines that begin with |."""
+    at = None
+    for line in (SOURCE / "tests/unit/data/host/busy-lab.host").read_text().splitlines():
+        if line.startswith("/"):
+            path, content = line.split(":", 1)
+            at = tmp_path / path[1:]
+            at.parent.mkdir(parents=True, exist_ok=True)
+            at.write_text(content[1:] + "\n" if content else "")
+        elif line.startswith("|"):
+            with at.open("a") as file:
+                file.write(line[1:] + "\n")
+    return tmp_path
+
+
+def set_cpus(tree, cpus):
+    for name in ("cpu/online", "node/node0/cpulist"):
+        (tree / "sys/devices/system" / name).write_text(cpus + "\n")
+
+
+def is_online(client, cpu):
+    return next(c["online"] for c in client.get("/topology")["cpus"] if c["id"] == cpu)
+
+
+def test_a_cpu_that_comes_can_be_had_at_once(tree):
+    spec = SHORT | {"placement": {"sender": {"cpu": 1}, "receiver": {"cpu": 0}}}
+    set_cpus(tree, "0")
+    d = Daemon(f"--root={tree}")
+    try:
+        problem = d.unix.request("POST", "/experiments", spec)
+        assert problem.status == 422 and "offline" in problem.json["detail"], problem
+        assert not is_online(d.unix, 1)
+        set_cpus(tree, "0-1")
+        d.unix.post(spec)  # before anybody has looked at the topology
+        assert is_online(d.unix, 1)
+    finally:
+        d.remove()
 
 
 def test_health(client, long_run):

@@ -7,6 +7,7 @@
 
 #include "daemon/log.h"
 #include "tests/unit/check.h"
+#include "tests/unit/host-tree.h"
 #include "tests/unit/service-house.h"
 
 #include <errno.h>
@@ -277,6 +278,76 @@ static void test_many_threads(void) {
                         CHECK_FAIL("thread %u: %s", i, workers[i].fault);
 }
 
+/* The machine changes under those that ask for it. */
+
+#define LOOKS 20
+
+static struct {
+        char tree[64];
+        struct topology *topology;
+        unsigned looks;
+} machine;
+
+/* Main thread, for each who asks: CPU 1 comes, and goes, and comes. */
+static int look_at_machine(void *userdata) {
+        (void) userdata;
+        const char *list = machine.looks++ % 2 ? "0-1\n" : "0\n";
+        int r = host_tree_write(machine.tree, "/sys/devices/system/cpu/online", list);
+        if (r == 0)
+                r = host_tree_write(machine.tree, "/sys/devices/system/node/node0/cpulist", list);
+        if (r == 0)
+                r = topology_has_changed(machine.tree, machine.topology);
+        return r > 0 ? topology_reread(machine.tree, machine.topology) : r;
+}
+
+static void *ask(void *p) {
+        struct worker *w = p;
+        struct service *s = w->house->service;
+        for (unsigned i = 0; i < LOOKS && !w->fault; i++) {
+                struct refusal r;
+                int64_t id;
+                bool created;
+                char *text = NULL;
+                if (service_topology_json(s, &text, &r) < 0)
+                        w->fault = "topology";
+                else if (!strstr(text, "\"id\":1,\"online\":"))
+                        w->fault = "a machine that there never was";
+                free(text);
+                text = NULL;
+                if (service_environment_json(s, &text, &r) < 0)
+                        w->fault = "environment";
+                free(text);
+                if (SUBMIT(w->house, "{\"placement\": [\"default\", \"all-cpu-pairs\"]}", NULL, &id, &created, &r) < 0)
+                        w->fault = "submit";
+        }
+        return NULL;
+}
+
+static void test_machine_changes_under_those_who_ask(void) {
+        HOUSE h;
+        house_start(&h);
+        CHECK_INT(host_tree_unpack("busy-lab", machine.tree), 0);
+        CHECK_INT(topology_read(machine.tree, &machine.topology), 0);
+        free(h.service->root);
+        h.service->root = strdup(machine.tree);
+        h.service->hooks.topology = machine.topology;
+        h.service->hooks.look_at_machine = look_at_machine;
+        struct worker workers[4];
+        for (unsigned i = 0; i < ELEMENTS(workers); i++) {
+                workers[i] = (struct worker){.house = &h, .number = i};
+                CHECK_INT(pthread_create(&workers[i].thread, NULL, ask, &workers[i]), 0);
+        }
+        for (unsigned i = 0; i < ELEMENTS(workers); i++)
+                pthread_join(workers[i].thread, NULL);
+        host_tree_remove(machine.tree);
+        for (unsigned i = 0; i < ELEMENTS(workers); i++)
+                if (workers[i].fault)
+                        CHECK_FAIL("thread %u: %s", i, workers[i].fault);
+        CHECK_UINT(machine.looks, 3 * LOOKS * ELEMENTS(workers));
+        h.service->hooks.topology = &h.topology;
+        topology_free(machine.topology);
+}
+
 int main(void) {
         log_open(LOG_EMERG);
         fault_install();
@@ -286,5 +357,6 @@ int main(void) {
         RUN(test_stop_answers_who_waits);
         RUN(test_stop_before_the_loop);
         RUN(test_many_threads);
+        RUN(test_machine_changes_under_those_who_ask);
         return check_end();
 }
