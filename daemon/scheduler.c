@@ -29,6 +29,8 @@
 #define RETRY_FIRST_NS NSEC_PER_SEC
 #define RETRY_LONGEST_NS (30 * NSEC_PER_SEC)
 #define SETTLE_LONGEST_NS (60 * NSEC_PER_SEC)
+/* Of some milliseconds each; more samples than most runs leave. */
+#define TIDY_STEPS 8u
 #define WORDS_MAX 900u
 
 enum scheduler_state { SCHEDULER_IDLE, SCHEDULER_RUNNING, SCHEDULER_FINISHING };
@@ -313,6 +315,17 @@ static void log_outcome(const struct scheduler *s) {
                          state_name(c->state));
 }
 
+/* With a queue that is never empty there is no other time for it: the service's housekeeping begins when nothing has
+ * run for a while. */
+static void tidy_between_runs(struct scheduler *s) {
+        int e = 1;
+        for (unsigned i = 0; i < TIDY_STEPS && e > 0; i++)
+                e = store_tidy_samples(s->o.store);
+        if (e < 0)
+                log_warning("samples of deleted experiments are not removed: %s; tried again after the next run",
+                            strerrordesc_np(-e));
+}
+
 static void store_outcome(struct scheduler *s) {
         const struct current *c = &s->c;
         struct run_outcome o = {.state = c->state,
@@ -324,6 +337,8 @@ static void store_outcome(struct scheduler *s) {
         int e = c->state == STATE_INTERRUPTED ? store_interrupt_run(s->o.store, c->run.id)
                                               : store_finish_run(s->o.store, c->run.id, &o);
         if (e < 0 && e != -ENOENT && !s->stopping) {
+                if (s->service)
+                        service_measured(s->service); /* what that removes may be the room that is missing */
                 retry_later(s, "the run's outcome cannot be stored", e);
                 return;
         }
@@ -335,10 +350,12 @@ static void store_outcome(struct scheduler *s) {
         s->state = SCHEDULER_IDLE;
         current_deinit(&s->c);
         tell_status(s);
-        if (s->stopping)
+        if (s->stopping) {
                 s->o.stopped(s->o.userdata);
-        else
-                scheduler_kick(s);
+                return;
+        }
+        tidy_between_runs(s);
+        scheduler_kick(s);
 }
 
 /* --- the beginning of a run --- */

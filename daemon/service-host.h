@@ -40,8 +40,11 @@ void service_free(struct service *s);
 
 /* The scheduler has committed a change of this experiment: wakes its subscribers. */
 void service_changed(struct service *s, int64_t experiment_id);
-/* What is running now; 0, 0, 0 when nothing is. Housekeeping of the database waits for the latter. */
+/* What is running now; 0, 0, 0 when nothing is. Housekeeping of the database waits for the latter, or for
+ * service_measured(). */
 void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id, int64_t started_at_ms);
+/* What is running is not measured any more, but its end cannot be written down yet. */
+void service_measured(struct service *s);
 /* Words for /health while a setting of the host is not as it was found; "" when nothing is owed. */
 void service_set_owed(struct service *s, const char *words);
 

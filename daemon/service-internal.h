@@ -63,6 +63,7 @@ struct service {
 
         /* main thread only */
         sd_event_source *calls_source, *tidy_source;
+        bool measuring; /* housekeeping waits */
 
         pthread_mutex_t lock; /* guards all of this */
         bool stopping;

@@ -311,8 +311,14 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
         pthread_mutex_lock(&s->lock);
         s->status = (struct service_status){experiment_id, run_id, started_at_ms};
         pthread_mutex_unlock(&s->lock);
-        if (run_id == 0)
+        s->measuring = run_id != 0;
+        if (!s->measuring)
                 service_arm_tidy(s);
+}
+
+void service_measured(struct service *s) {
+        s->measuring = false;
+        service_arm_tidy(s);
 }
 
 void service_set_owed(struct service *s, const char *words) {
@@ -337,11 +343,11 @@ void service_arm_tidy(struct service *s) {
 static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         struct service *s = userdata;
-        if (s->status.run_id != 0) /* only this thread writes it */
+        if (s->measuring) /* the run's end arms it again */
                 return 0;
         int r = store_tidy(s->store);
         if (r < 0)
-                log_warning("the database's housekeeping failed: %s; tried again after the next run",
+                log_warning("the database's housekeeping failed: %s; tried again when there is occasion",
                             strerrordesc_np(-r));
         return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;
 }

@@ -241,14 +241,20 @@ static int remove_forgotten_samples(struct store *s, int64_t experiment_id) {
         return r < 0 ? r : db_commit(&t);
 }
 
-int store_tidy(struct store *s) {
-        int64_t forgotten, free_pages;
+int store_tidy_samples(struct store *s) {
+        int64_t forgotten;
         int r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
-        if (r == 0) {
+        if (r == -ENOENT)
+                return 0;
+        if (r == 0)
                 r = remove_forgotten_samples(s, forgotten);
-                return r < 0 ? r : 1;
-        }
-        if (r != -ENOENT)
+        return r < 0 ? r : 1;
+}
+
+int store_tidy(struct store *s) {
+        int64_t free_pages;
+        int r = store_tidy_samples(s);
+        if (r != 0)
                 return r;
         r = db_get_one(s->db, &free_pages, "PRAGMA freelist_count");
         if (r < 0)

@@ -78,6 +78,9 @@ int store_add_samples(struct store *s, const struct sample_record *samples, size
 /* One bounded step of housekeeping (some milliseconds): removes samples of deleted experiments, gives their pages
  * back to the file system, shortens the write-ahead log. 1: there is more to do; 0: done; negative errno. */
 int store_tidy(struct store *s);
+/* The first of these alone, for when there is little time: the pages stay, and new samples go there. As store_tidy().
+ */
+int store_tidy_samples(struct store *s);
 
 /* The journal of changed settings of the host, see tuning.h. -EEXIST: that setting is changed already. */
 struct tuning_record {

@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/rundir.h"
 #include "daemon/service-host.h"
+#include "daemon/store-internal.h"
 #include "host-tree.h"
 #include "schema/util.h"
 
@@ -443,6 +444,95 @@ static void full_disk_is_sat_out(void) {
         end();
 }
 
+/* For the run that is under way: what many threads leave in a long one. */
+static int leave_samples(int64_t id, size_t n) {
+        static char agent[] = "receiver";
+        struct sample_record batch[500];
+        struct run_record *runs;
+        size_t n_runs;
+        int r = store_runs(store, id, 0, 1, &runs, &n_runs);
+        if (r < 0 || n_runs == 0)
+                return r < 0 ? r : -ENOENT;
+        for (uint32_t i = 0; i < ELEMENTS(batch); i++)
+                batch[i] = (struct sample_record){
+                        .experiment_id = id, .run_id = runs[0].id, .agent = agent, .second = i, .interval_ns = 1};
+        store_runs_free(runs, n_runs);
+        for (size_t done = 0; r == 0 && done < n; done += ELEMENTS(batch))
+                r = store_add_samples(store, batch, ELEMENTS(batch));
+        return r;
+}
+
+static uint64_t all_samples(void) {
+        struct store_totals totals = {0};
+        return store_totals(store, &totals) == 0 ? totals.samples : UINT64_MAX;
+}
+
+static size_t samples_of(int64_t id) {
+        struct sample_record *samples;
+        size_t n;
+        if (store_samples(store, id, 0, 0, 1000, &samples, &n) < 0)
+                return SIZE_MAX;
+        store_samples_free(samples, n);
+        return n;
+}
+
+/* One run begins as soon as the last one is written down; no more than 16000 samples are removed in between. */
+static void busy_queue_leaves_time_to_forget(void) {
+        int64_t first, second, third;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        uint64_t others = all_samples();
+        CHECK_INT(submit(SPEC "}", &first), 0);
+        CHECK_INT(submit(SPEC "}", &second), 0);
+        CHECK_INT(submit(SPEC "}", &third), 0);
+        CHECK(wait_state(first, STATE_RUNNING));
+        CHECK_INT(leave_samples(first, 18000), 0);
+        CHECK(wait_state(first, STATE_DONE));
+        CHECK_INT(store_delete_experiment(store, first), 0);
+        uint64_t before = all_samples();
+        CHECK(before >= others + 18000);
+        CHECK(wait_state(second, STATE_DONE));
+        CHECK_UINT(all_samples(), before + samples_of(second) - 16000);
+        CHECK(wait_state(third, STATE_DONE));
+        CHECK_UINT(all_samples(), others + samples_of(second) + samples_of(third));
+        end();
+}
+
+static int64_t forgotten(void) {
+        int64_t n;
+        return db_get_one(store->db, &n, "SELECT count(*) FROM forgotten") < 0 ? -1 : n;
+}
+
+/* What is to be forgotten may be the room that is missing for what is to be written. */
+static void forgetting_goes_on_while_an_outcome_waits(void) {
+        int64_t first, second;
+        struct service *service = NULL;
+        struct refusal r;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        const struct service_hooks hooks = {.topology = topology, .root = root, .runtime_dir = base};
+        CHECK_INT(service_new(&service, host.event, store, &hooks), 0);
+        scheduler_set_service(scheduler, service);
+        CHECK_INT(submit(SPEC "}", &first), 0);
+        CHECK(wait_state(first, STATE_DONE));
+        CHECK_INT(submit(SPEC "}", &second), 0);
+        CHECK(wait_agents(true));
+        CHECK_INT(db_run_script(store->db, "CREATE TEMP TRIGGER no_room BEFORE UPDATE OF state ON runs "
+                                           "BEGIN SELECT RAISE(ABORT, 'there is no room'); END"),
+                  0);
+        CHECK_INT(service_delete(service, first, &r), 0);
+        CHECK_INT(forgotten(), 1);
+        CHECK(wait_agents(false));
+        uint64_t until = util_now_ns() + PATIENCE_NS;
+        while (forgotten() > 0 && util_now_ns() < until)
+                (void) sd_event_run(host.event, 20000);
+        CHECK_INT(forgotten(), 0);
+        CHECK_INT(state_of(second, NULL, 0), STATE_RUNNING);
+        CHECK_INT(db_run_script(store->db, "DROP TRIGGER no_room"), 0);
+        CHECK(wait_state(second, STATE_DONE));
+        scheduler_set_service(scheduler, NULL);
+        service_free(service);
+        end();
+}
+
 /* A host whose setting cannot be put back, as an earlier daemon left it: its file is away. */
 static int owe(char *tree) {
         char name[] = "numa_balancing", original[] = "0", wanted[] = "1";
@@ -553,6 +643,8 @@ int main(void) {
         RUN(who_asks_gets_the_machine_as_it_is);
         RUN(the_machine_of_a_run_stays_as_it_was_when_it_began);
         RUN(full_disk_is_sat_out);
+        RUN(busy_queue_leaves_time_to_forget);
+        RUN(forgetting_goes_on_while_an_outcome_waits);
         RUN(a_setting_that_is_owed_is_put_back_when_it_can_be);
         RUN(only_runs_that_depend_on_an_owed_setting_fail);
         tear_down();
