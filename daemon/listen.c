@@ -113,23 +113,37 @@ static int open_unix(const struct config *c, int *ret, char *detail) {
         return 0;
 }
 
-static int open_tcp(const struct config *c, int *ret, char *detail) {
+union address {
+        struct sockaddr sa;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+};
+
+/* What `listen` asks for. */
+static int parse_address(const struct config *c, union address *ret, char *detail) {
         char host[64];
         uint16_t port;
         if (config_parse_listen(c->listen, host, &port) < 0)
                 return fail(detail, -EINVAL, "cannot listen on %s", c->listen);
-        struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-        struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-        bool six = inet_pton(AF_INET, host, &v4.sin_addr) != 1;
-        if (six && inet_pton(AF_INET6, host, &v6.sin6_addr) != 1)
+        union address v4 = {.v4 = {.sin_family = AF_INET, .sin_port = htons(port)}};
+        union address v6 = {.v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)}};
+        bool six = inet_pton(AF_INET, host, &v4.v4.sin_addr) != 1;
+        if (six && inet_pton(AF_INET6, host, &v6.v6.sin6_addr) != 1)
                 return fail(detail, -EINVAL, "cannot listen on %s", c->listen);
-        const struct sockaddr *address = six ? (const struct sockaddr *) &v6 : (const struct sockaddr *) &v4;
-        socklen_t length = six ? sizeof(v6) : sizeof(v4);
+        *ret = six ? v6 : v4;
+        return 0;
+}
 
-        _cleanup_close_ int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+static int open_tcp(const struct config *c, int *ret, char *detail) {
+        union address a;
+        int r = parse_address(c, &a, detail);
+        if (r < 0)
+                return r;
+        socklen_t length = a.sa.sa_family == AF_INET6 ? sizeof(a.v6) : sizeof(a.v4);
+        _cleanup_close_ int fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         int one = 1;
-        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
-            bind(fd, address, length) < 0 || listen(fd, BACKLOG) < 0)
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, &a.sa, length) < 0 ||
+            listen(fd, BACKLOG) < 0)
                 return fail(detail, -errno, "cannot listen on %s: %s", c->listen, strerrordesc_np(errno));
         *ret = util_steal_fd(&fd);
         return 0;
@@ -137,11 +151,7 @@ static int open_tcp(const struct config *c, int *ret, char *detail) {
 
 /* Where a bound TCP socket really is; refuses one that strangers could reach. */
 static int describe_tcp(int fd, char **ret_url, char *detail) {
-        union {
-                struct sockaddr sa;
-                struct sockaddr_in v4;
-                struct sockaddr_in6 v6;
-        } a;
+        union address a;
         socklen_t length = sizeof(a);
         char host[INET6_ADDRSTRLEN];
         if (getsockname(fd, &a.sa, &length) < 0)
@@ -162,7 +172,8 @@ static int describe_tcp(int fd, char **ret_url, char *detail) {
         return 0;
 }
 
-/* Sockets that systemd passed on, told apart by family. Source: sd_listen_fds(3). */
+/* Sockets that systemd passed on, told apart by family. They are taken as they are; what the settings ask for and they
+ * are not, the log names. Source: sd_listen_fds(3). */
 static int take_activated(struct listeners *l, char *detail) {
         int n = sd_listen_fds(1);
         if (n < 0)
@@ -185,13 +196,77 @@ static int take_activated(struct listeners *l, char *detail) {
         return 0;
 }
 
+static bool same_address(const union address *asked, const union address *got) {
+        if (asked->sa.sa_family != got->sa.sa_family)
+                return false;
+        if (asked->sa.sa_family == AF_INET6)
+                return memcmp(&asked->v6.sin6_addr, &got->v6.sin6_addr, sizeof(got->v6.sin6_addr)) == 0 &&
+                       (asked->v6.sin6_port == 0 || asked->v6.sin6_port == got->v6.sin6_port);
+        return asked->v4.sin_addr.s_addr == got->v4.sin_addr.s_addr &&
+               (asked->v4.sin_port == 0 || asked->v4.sin_port == got->v4.sin_port);
+}
+
+static int compare_tcp(const struct config *c, const struct listeners *l, char *detail) {
+        union address asked, got;
+        socklen_t length = sizeof(got);
+        int r = parse_address(c, &asked, detail);
+        if (r < 0)
+                return r;
+        if (getsockname(l->tcp_fd, &got.sa, &length) < 0)
+                return fail(detail, -errno, "cannot tell where the TCP socket is bound: %s", strerrordesc_np(errno));
+        if (!same_address(&asked, &got))
+                log_notice("listen = %s is not followed: the TCP socket from systemd is bound to %s (ListenStream= of "
+                           "the socket unit)",
+                           c->listen, l->url);
+        return 0;
+}
+
+static void compare_group(const struct config *c, const char *path) {
+        struct stat st;
+        if (stat(path, &st) < 0) {
+                log_notice("socket_group = %s is not followed: the socket is systemd's, and the group of %s cannot be "
+                           "told: %s",
+                           c->socket_group, path, strerrordesc_np(errno));
+                return;
+        }
+        struct group *g = getgrnam(c->socket_group); /* NOLINT(concurrency-mt-unsafe): main thread, before the others */
+        if (g && g->gr_gid == st.st_gid)
+                return;
+        g = getgrgid(st.st_gid); /* NOLINT(concurrency-mt-unsafe): likewise */
+        log_notice("socket_group = %s is not followed: %s from systemd belongs to group %ju (%s; SocketGroup= of the "
+                   "socket unit)",
+                   c->socket_group, path, (uintmax_t) st.st_gid, g ? g->gr_name : "without a name");
+}
+
+/* Where systemd has bound it; NULL: a socket without a file. */
+static const char *find_path(int fd, struct sockaddr_un *a) {
+        socklen_t length = sizeof(*a);
+        bool has = getsockname(fd, (struct sockaddr *) a, &length) == 0 &&
+                   length > offsetof(struct sockaddr_un, sun_path) && a->sun_path[0] == '/';
+        return has ? a->sun_path : NULL;
+}
+
+static void compare_unix(const struct config *c, const char *path) {
+        if (!path) {
+                log_notice("socket = %s and socket_group = %s are not followed: the socket from systemd has no file",
+                           c->socket_path, c->socket_group);
+                return;
+        }
+        if (strcmp(path, c->socket_path) != 0)
+                log_notice("socket = %s is not followed: the socket from systemd is %s (ListenStream= of the socket "
+                           "unit)",
+                           c->socket_path, path);
+        compare_group(c, path);
+}
+
 static int name_unix(const struct config *c, struct listeners *l, char *detail) {
         struct sockaddr_un a;
-        socklen_t length = sizeof(a);
         const char *path = c->socket_path;
-        if (!l->made_unix && getsockname(l->unix_fd, (struct sockaddr *) &a, &length) == 0 &&
-            length > offsetof(struct sockaddr_un, sun_path) && a.sun_path[0] == '/')
-                path = a.sun_path;
+        if (!l->made_unix) {
+                const char *bound = find_path(l->unix_fd, &a);
+                compare_unix(c, bound);
+                path = bound ? bound : path;
+        }
         l->socket_path = strdup(path);
         return l->socket_path ? 0 : fail(detail, -ENOMEM, "out of memory");
 }
@@ -199,6 +274,7 @@ static int name_unix(const struct config *c, struct listeners *l, char *detail) 
 int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail) {
         struct listeners l = {.unix_fd = -1, .tcp_fd = -1};
         int r = take_activated(&l, ret_detail);
+        bool made_tcp = l.tcp_fd < 0;
         if (r == 0 && l.unix_fd < 0) {
                 r = open_unix(c, &l.unix_fd, ret_detail);
                 l.made_unix = r == 0;
@@ -214,6 +290,8 @@ int listeners_open(const struct config *c, struct listeners *ret, char *ret_deta
                 r = open_tcp(c, &l.tcp_fd, ret_detail);
         if (r == 0 && l.tcp_fd >= 0)
                 r = describe_tcp(l.tcp_fd, &l.url, ret_detail);
+        if (r == 0 && l.tcp_fd >= 0 && !made_tcp)
+                r = compare_tcp(c, &l, ret_detail);
         if (r < 0) {
                 listeners_close(&l);
                 return r;

@@ -14,7 +14,9 @@ struct listeners {
         bool made_unix;    /* ours to remove, not systemd's */
 };
 
-/* 0, or a negative errno with a sentence in ret_detail[300]: -EADDRINUSE when somebody answers on the socket. */
+/* Sockets from systemd come before `socket`, `socket_group` and `listen`: where they differ, the log has a notice; but
+ * listen = none closes TCP. 0, or a negative errno with a sentence in ret_detail[300]: -EADDRINUSE when somebody
+ * answers on the socket. */
 int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail);
 /* Closes what is still open (set a descriptor that somebody else owns now to -1) and removes the socket file. */
 void listeners_close(struct listeners *l);

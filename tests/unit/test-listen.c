@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -117,29 +118,36 @@ static void ipv6_loopback_has_its_brackets(void) {
         listeners_close(&l);
 }
 
-/* A child with two sockets on descriptors 3 and 4, as systemd would start it. Exit status 0: as expected. */
+/* Two sockets on descriptors 3 and 4, as systemd passes them. */
+static int pass_sockets(int tcp_address, const char *name) {
+        char text[32];
+        struct sockaddr_un u = {.sun_family = AF_UNIX};
+        struct sockaddr_in a = {.sin_family = AF_INET};
+        socklen_t length = name ? sizeof(u) : sizeof(sa_family_t); /* a name of the kernel's, without a file */
+        a.sin_addr.s_addr = htonl((uint32_t) tcp_address);
+        (void) snprintf(u.sun_path, sizeof(u.sun_path), "%s", name ? name : "");
+        int tcp = socket(AF_INET, SOCK_STREAM, 0), un = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (bind(tcp, (struct sockaddr *) &a, sizeof(a)) < 0 || listen(tcp, 5) < 0 ||
+            bind(un, (struct sockaddr *) &u, length) < 0 || listen(un, 5) < 0)
+                return -errno;
+        tcp = fcntl(tcp, F_DUPFD, 20);
+        un = fcntl(un, F_DUPFD, 20);
+        if (dup2(tcp, 3) < 0 || dup2(un, 4) < 0)
+                return -errno;
+        (void) snprintf(text, sizeof(text), "%d", getpid());
+        setenv("LISTEN_PID", text, 1);
+        setenv("LISTEN_FDS", "2", 1);
+        return 0;
+}
+
+/* A child that systemd would have started. Exit status 0: as expected. */
 static int activated(int tcp_address, const char *listen_on, int want, bool want_tcp) {
         pid_t pid = fork();
         if (pid == 0) {
-                char text[32];
                 struct listeners l;
                 struct config c = config;
-                struct sockaddr_un u = {.sun_family = AF_UNIX};
-                struct sockaddr_in a = {.sin_family = AF_INET};
-                a.sin_addr.s_addr = htonl((uint32_t) tcp_address);
-                (void) snprintf(u.sun_path, sizeof(u.sun_path), "%s", path);
-                int tcp = socket(AF_INET, SOCK_STREAM, 0), un = socket(AF_UNIX, SOCK_STREAM, 0);
-                if (bind(tcp, (struct sockaddr *) &a, sizeof(a)) < 0 || listen(tcp, 5) < 0 ||
-                    bind(un, (struct sockaddr *) &u, sizeof(u)) < 0 || listen(un, 5) < 0)
+                if (pass_sockets(tcp_address, path) < 0)
                         _exit(10);
-                int high_tcp = dup(tcp), high_un = dup(un);
-                high_tcp = fcntl(high_tcp, F_DUPFD, 20);
-                high_un = fcntl(high_un, F_DUPFD, 20);
-                if (dup2(high_tcp, 3) < 0 || dup2(high_un, 4) < 0)
-                        _exit(11);
-                (void) snprintf(text, sizeof(text), "%d", getpid());
-                setenv("LISTEN_PID", text, 1);
-                setenv("LISTEN_FDS", "2", 1);
                 c.listen = strdup(listen_on);
                 int r = listeners_open(&c, &l, detail);
                 if (r != want)
@@ -163,6 +171,64 @@ static void sockets_from_systemd_are_told_apart(void) {
         CHECK_INT(activated(INADDR_ANY, "127.0.0.1:8620", -EADDRNOTAVAIL, false), 0);
 }
 
+/* What the log says when a daemon with these settings is passed a socket of this name and one on 127.0.0.1. */
+static int read_notices(const struct config *c, const char *name, char *text, size_t size) {
+        int out[2], status = 0;
+        if (pipe(out) < 0)
+                return -errno;
+        pid_t pid = fork();
+        if (pid == 0) {
+                struct listeners l;
+                unsetenv("JOURNAL_STREAM");
+                if (dup2(out[1], STDERR_FILENO) < 0 || pass_sockets(INADDR_LOOPBACK, name) < 0)
+                        _exit(10);
+                log_open(LOG_NOTICE);
+                _exit(listeners_open(c, &l, detail) == 0 ? 0 : 11);
+        }
+        close(out[1]);
+        size_t length = 0;
+        for (ssize_t n = 1; n > 0; length += n > 0 ? (size_t) n : 0)
+                n = read(out[0], text + length, size - 1 - length);
+        text[length] = '\0';
+        close(out[0]);
+        (void) waitpid(pid, &status, 0);
+        if (name)
+                (void) unlink(name);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+static void settings_that_sockets_from_systemd_do_not_follow_are_named(void) {
+        char text[4096], other[120], own[64], loopback_6[] = "[::1]:8620", taken[] = "127.0.0.1:1";
+        struct config c = config;
+        struct group *g = getgrgid(getegid()); /* NOLINT(concurrency-mt-unsafe): one thread */
+        (void) snprintf(other, sizeof(other), "%s.other", path);
+        (void) snprintf(own, sizeof(own), "%s", g ? g->gr_name : "");
+
+        c.listen = taken;
+        CHECK_INT(read_notices(&c, other, text, sizeof(text)), 0);
+        CHECK(strstr(text,
+                     "listen = 127.0.0.1:1 is not followed: the TCP socket from systemd is bound to http://127."));
+        CHECK(strstr(text, "socket_group = no-such-group is not followed"));
+        char words[400];
+        (void) snprintf(words, sizeof(words), "socket = %s is not followed: the socket from systemd is %s ", path,
+                        other);
+        CHECK(strstr(text, words));
+        (void) snprintf(words, sizeof(words), "belongs to group %ju (%s;", (uintmax_t) getegid(),
+                        g ? own : "without a name");
+        CHECK(strstr(text, words));
+        c.listen = loopback_6;
+        CHECK_INT(read_notices(&c, NULL, text, sizeof(text)), 0);
+        CHECK(strstr(text, "listen = [::1]:8620 is not followed"));
+        CHECK(strstr(text, "socket_group = no-such-group are not followed: the socket from systemd has no file"));
+
+        if (!g)
+                SKIP("group %ju has no name", (uintmax_t) getegid());
+        c.listen = any_port; /* any will do */
+        c.socket_group = own;
+        CHECK_INT(read_notices(&c, path, text, sizeof(text)), 0);
+        CHECK_STRING(text, "");
+}
+
 int main(void) {
         log_open(LOG_ERR);
         if (!mkdtemp(dir))
@@ -175,5 +241,6 @@ int main(void) {
         RUN(port_0_is_told_as_it_is);
         RUN(ipv6_loopback_has_its_brackets);
         RUN(sockets_from_systemd_are_told_apart);
+        RUN(settings_that_sockets_from_systemd_do_not_follow_are_named);
         return rmdir(dir) < 0 ? 1 : check_end();
 }
