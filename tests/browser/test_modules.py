@@ -46,6 +46,7 @@ def modules(driver, daemon):
         ("plural(1, 'run')", "1 run"),
         ("plural(1000, 'run')", "1\u202f000 runs"),
         ("pointLabel({transport: 'pipe', message_size: 4096, threads: 2})", "pipe · 4 KiB · 2 threads"),
+        ("latencyKind('of_a_new_kind')", "of a new kind"),
         ("reasonFor({x: null, x_reason: 'no such counter'}, 'x')", "no such counter"),
     ],
 )
@@ -53,7 +54,7 @@ def test_format(modules, call, expected):
     assert modules.call(f"const {{ {NAMES} }} = await import('/assets/format.js'); return {call}") == expected
 
 
-NAMES = "integer, figure, throughput, nanoseconds, size, duration, round, plural, pointLabel, reasonFor"
+NAMES = "integer, figure, throughput, nanoseconds, size, duration, round, plural, pointLabel, reasonFor, latencyKind"
 
 
 @pytest.mark.parametrize(
@@ -133,8 +134,8 @@ def test_words_without_a_meaning_are_known(modules, workload, transport, expecte
     assert modules.call(script, {"workload": workload, "transport": transport}, TRANSPORTS) == expected
 
 
-def sample(run, second, agent, size, thread=0, p50=None):
-    latency = {"p50": p50, "p99": p50 * 2} if p50 else None
+def sample(run, second, agent, size, thread=0, p50=None, kind="rtt"):
+    latency = {"p50": p50, "p99": p50 * 2, "kind": kind} if p50 else None
     return {
         "run_id": run,
         "agent": agent,
@@ -216,3 +217,65 @@ def test_results_become_plots(modules):
             ],
         }
     ]
+
+
+KINDS = {  # of latencies: the workload that has it, and what it is called
+    "rtt": ("pingpong", "round trip"),
+    "one_way": ("stream", "one way"),
+    "call": ("syscall", "per call"),
+    "switch": ("context-switch", "per hop, pipe included"),
+}
+
+
+def timed(kind, **point):
+    """A row of a results table that has a latency of that kind and nothing else."""
+    figure = {"median": 1000, "min": 900, "max": 1100, "ci95": None}
+    return {
+        "point": {"workload": KINDS[kind][0], **point},
+        "runs": 1,
+        "flags": [],
+        "latency_ns": {"kind": kind, "p50": figure, "p99": figure, "p99_9": figure},
+    }
+
+
+def test_each_kind_of_latency_has_its_own_plot(modules):
+    rows = [timed(kind, threads=threads) for kind in KINDS for threads in (1, 2)]
+    script = """const { plotsFor, plotData } = await import('/assets/plots.js');
+        return plotsFor(args[0]).map((plot) => [plot.title, plotData(args[0], plot).series.map((one) => one.ys)])"""
+    plots = [plot for plot in modules.call(script, rows) if plot[0].startswith("Latency")]
+    assert plots == [[f"Latency, {words}: median by threads", [[1000, 1000]]] for _, words in KINDS.values()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_latency_is_called_the_same_everywhere(modules, kind):
+    script = """const { Results } = await import('/assets/results.js');
+        const { Live } = await import('/assets/live.js');
+        const { resultFacts } = await import('/assets/run.js');
+        const [row, sample] = args;
+        const results = new Results(1);
+        results.update([row], 'done');
+        const caption = results.element.querySelector('#results-caption').textContent;
+        results.destroy();
+        const live = new Live(1);
+        live.addSample(sample);
+        await new Promise(requestAnimationFrame);
+        const title = live.charts.latency.heading.textContent;
+        live.destroy();
+        const facts = resultFacts({ latency_ns: { kind: row.latency_ns.kind, p50: 1, p99: 2, max: 3 } });
+        return [caption, title, Object.fromEntries(facts).latency]"""
+    caption, title, fact = modules.call(script, timed(kind), sample(1, 0, "initiator", 0, p50=30, kind=kind))
+    words = KINDS[kind][1]
+    assert caption.endswith(f" Latency: {words}.")
+    assert title == f"Latency, {words}"
+    assert fact.startswith(f"{words}: p50 ")
+
+
+def test_kinds_of_latency_are_told_apart_in_the_caption(modules):
+    script = """const { Results } = await import('/assets/results.js');
+        const results = new Results(1);
+        results.update(args[0], 'done');
+        const caption = results.element.querySelector('#results-caption').textContent;
+        results.destroy();
+        return caption"""
+    caption = modules.call(script, [timed("rtt"), timed("one_way")])
+    assert caption.endswith(" Latency: round trip (pingpong); one way (stream).")

@@ -135,6 +135,16 @@ export function pointLabel(point, fields = Object.keys(point)) {
         .join(' · ');
 }
 
+const LATENCY_KINDS = {
+    rtt: 'round trip',
+    one_way: 'one way',
+    call: 'per call',
+    switch: 'per hop, pipe included',
+};
+
+/** What a latency of that kind is the time of, in words; of a kind that this page does not know, its name. */
+export const latencyKind = (kind) => LATENCY_KINDS[kind] ?? String(kind).replaceAll('_', ' ');
+
 /** What stands beside a figure that could not be measured. */
 export function reasonFor(object, field) {
     return object?.[`${field}_reason`] ?? object?.reasons?.[field] ?? object?.[field]?.reason ?? null;

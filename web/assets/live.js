@@ -5,7 +5,7 @@
 import { getAll } from './api.js';
 import { Chart } from './charts.js';
 import { fill, h, reconcile, setText } from './dom.js';
-import { nanoseconds, plural, pointLabel, throughput } from './format.js';
+import { latencyKind, nanoseconds, plural, pointLabel, throughput } from './format.js';
 import { Samples } from './samples.js';
 
 const SAMPLES_MAX = 20000;
@@ -121,7 +121,7 @@ export class Live {
             [...line.throughput].map(([agent, ys]) => ({ label: agent, ys })),
         );
         this.#show(this.charts.latency, line, describe, latencySeries(line));
-        if (line.kind) this.charts.latency.setTitle(line.kind === 'rtt' ? 'Latency, round trip' : 'Latency, one way');
+        if (line.kind) this.charts.latency.setTitle(`Latency, ${latencyKind(line.kind)}`);
         this.#words(known.length);
     }
 

@@ -4,7 +4,7 @@
 
 import { Chart } from './charts.js';
 import { h } from './dom.js';
-import { nanoseconds, pointLabel, reasonFor, size, splitFields, throughput } from './format.js';
+import { latencyKind, nanoseconds, pointLabel, reasonFor, size, splitFields, throughput } from './format.js';
 
 const SERIES_MAX = 8;
 
@@ -24,16 +24,18 @@ const THROUGHPUT = {
     value: (row) => row.throughput_bytes_per_second,
     rows: (row) => row.point.workload !== 'pingpong',
 };
-const LATENCY = {
-    title: 'Round trip, median',
+/* Of each kind there is a plot: a hop's time and a round trip's are no figures to be compared. */
+const latencyOf = (kind) => ({
+    title: `Latency, ${latencyKind(kind)}: median`,
     format: nanoseconds,
-    value: (row) => row.latency_ns?.p50,
-    rows: (row) => Boolean(row.latency_ns?.p50),
-};
+    value: (row) => row.latency_ns.p50,
+    rows: (row) => row.latency_ns?.kind === kind && Boolean(row.latency_ns.p50),
+});
 
 /** The plots that a results table calls for: each figure over each numeric axis with at least two values. */
 export function plotsFor(rows) {
-    return [THROUGHPUT, LATENCY].flatMap((figure) => {
+    const kinds = new Set(rows.map((row) => row.latency_ns?.kind).filter(Boolean));
+    return [THROUGHPUT, ...[...kinds].map(latencyOf)].flatMap((figure) => {
         const taking = rows.filter(figure.rows);
         return Object.keys(AXES)
             .filter((axis) => new Set(taking.map((row) => row.point[axis])).size > 1)

@@ -2,7 +2,7 @@
 // The results of an experiment: a row per point, the fields that all points share told once above it.
 
 import { $, fill, h } from './dom.js';
-import { DASH, fieldTitle, fieldValue, figure, plural, reasonFor, splitFields } from './format.js';
+import { DASH, fieldTitle, fieldValue, figure, latencyKind, plural, reasonFor, splitFields } from './format.js';
 import { Plots, plotsFor } from './plots.js';
 import { Study, isStudy } from './study.js';
 
@@ -129,12 +129,16 @@ export class Results {
 
 function caption(rows, common) {
     const shared = common.map((field) => `${fieldTitle(field)} ${fieldValue(field, rows[0].point[field])}`).join(', ');
-    const kinds = new Set(rows.map((row) => row.latency_ns?.kind).filter(Boolean));
-    const latency = kinds.size
-        ? ` Latency is ${[...kinds].map((kind) => (kind === 'rtt' ? 'the round trip' : 'one way')).join(' or ')}.`
-        : '';
     const alike = rows.length === 1 ? 'Measured:' : 'The same for all:';
-    return `${shared ? `${alike} ${shared}. ` : ''}Medians over the runs; 1 MB is 10⁶ bytes.${latency}`;
+    return `${shared ? `${alike} ${shared}. ` : ''}Medians over the runs; 1 MB is 10⁶ bytes.${latencyWords(rows)}`;
+}
+
+/* A kind goes with a workload, which is told where there is more than one. */
+function latencyWords(rows) {
+    const timed = rows.filter((row) => row.latency_ns);
+    const kinds = new Map(timed.map((row) => [row.latency_ns.kind, row.point.workload]));
+    const words = [...kinds].map(([kind, workload]) => latencyKind(kind) + (kinds.size > 1 ? ` (${workload})` : ''));
+    return words.length ? ` Latency: ${words.join('; ')}.` : '';
 }
 
 /* Flags that every row with figures has are told once. */

@@ -3,7 +3,7 @@
 
 import { get } from './api.js';
 import { $, fill, h, setText } from './dom.js';
-import { DASH, fieldTitle, fieldValue, figure, integer, size, throughput, time } from './format.js';
+import { DASH, fieldTitle, fieldValue, figure, integer, latencyKind, size, throughput, time } from './format.js';
 import { flagLabel } from './results.js';
 
 /** Opens the dialog with everything that is known of a run. */
@@ -49,7 +49,8 @@ function runDetails(run) {
     ];
 }
 
-function resultFacts(result) {
+/** [term, words] of what a run's result says first. */
+export function resultFacts(result) {
     const latency = result.latency_ns;
     const microseconds = (value) => (value === null || value === undefined ? DASH : `${figure(value / 1e3)} µs`);
     return [
@@ -61,7 +62,7 @@ function resultFacts(result) {
             ? [
                   [
                       'latency',
-                      `${latency.kind === 'one_way' ? 'one way' : 'round trip'}: p50 ${microseconds(latency.p50)}, ` +
+                      `${latencyKind(latency.kind)}: p50 ${microseconds(latency.p50)}, ` +
                           `p99 ${microseconds(latency.p99)}, max ${microseconds(latency.max)}`,
                   ],
               ]
