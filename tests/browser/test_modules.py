@@ -279,3 +279,39 @@ def test_kinds_of_latency_are_told_apart_in_the_caption(modules):
         return caption"""
     caption = modules.call(script, [timed("rtt"), timed("one_way")])
     assert caption.endswith(" Latency: round trip (pingpong); one way (stream).")
+
+
+RTT = {"agent": "initiator", "size": 0, "p50": 30, "kind": "rtt"}
+ONE_WAY = {"agent": "receiver", "size": 0, "p50": 20, "kind": "one_way"}
+
+
+@pytest.mark.parametrize(
+    ("told", "title", "labels"),
+    [
+        ([sample(1, 0, **RTT), sample(1, 1, **RTT)], "Latency, round trip", ["p50", "p99"]),
+        (
+            [sample(1, 0, **RTT), sample(1, 0, thread=1, **RTT), sample(1, 0, "responder", 0)],
+            "Latency, round trip",
+            ["p50, slowest thread", "p99, slowest thread"],
+        ),
+        # one after the other are not two at once
+        ([sample(1, 0, **RTT), sample(1, 1, thread=1, **RTT)], "Latency, round trip", ["p50", "p99"]),
+        # two runs, of two kinds
+        (
+            [sample(1, 0, **RTT), sample(2, 0, **ONE_WAY), sample(2, 0, thread=1, **ONE_WAY)],
+            "Latency",
+            ["p50 initiator", "p99 initiator", "p50 receiver, slowest thread", "p99 receiver, slowest thread"],
+        ),
+        # the first sample has no latency, and so no kind
+        ([sample(1, 0, "sender", 0), sample(1, 0, **ONE_WAY)], "Latency, one way", ["p50", "p99"]),
+    ],
+)
+def test_lines_of_latency_say_what_they_are(modules, told, title, labels):
+    script = """const { Live } = await import('/assets/live.js');
+        const live = new Live(1);
+        args[0].forEach((one) => live.addSample(one));
+        await new Promise(requestAnimationFrame);
+        const { latency } = live.charts;
+        live.destroy();
+        return [latency.heading.textContent, latency.series.map((one) => one.label)]"""
+    assert modules.call(script, told) == [title, labels]

@@ -120,8 +120,8 @@ export class Live {
             describe,
             [...line.throughput].map(([agent, ys]) => ({ label: agent, ys })),
         );
+        this.charts.latency.setTitle(latencyTitle(line.kinds));
         this.#show(this.charts.latency, line, describe, latencySeries(line));
-        if (line.kind) this.charts.latency.setTitle(`Latency, ${latencyKind(line.kind)}`);
         this.#words(known.length);
     }
 
@@ -153,11 +153,20 @@ export class Live {
 const beganAgain = (before, run) =>
     before.attempt !== run.attempt || (Boolean(before.started_at) && before.started_at !== run.started_at);
 
+/* A kind stands in the title where it is that of all lines. */
+function latencyTitle(kinds) {
+    const [first, ...others] = kinds;
+    return first && !others.length ? `Latency, ${latencyKind(first)}` : 'Latency';
+}
+
 /* p50 and p99 of the agents that time their messages; the agent is named when there is more than one. */
 function latencySeries(line) {
     const several = line.p50.size > 1;
-    return [...line.p50].flatMap(([agent, ys]) => [
-        { label: several ? `p50 ${agent}` : 'p50', ys },
-        { label: several ? `p99 ${agent}` : 'p99', ys: line.p99.get(agent) },
-    ]);
+    return [...line.p50].flatMap(([agent, ys]) => {
+        const of = (several ? ` ${agent}` : '') + (line.timing.get(agent) > 1 ? ', slowest thread' : '');
+        return [
+            { label: `p50${of}`, ys },
+            { label: `p99${of}`, ys: line.p99.get(agent) },
+        ];
+    });
 }

@@ -38,10 +38,12 @@ export class Samples {
 
     /**
      * The runs one after another on one axis of measured seconds, with a gap between them:
-     * {xs, at: [{run, second}], throughput: Map(agent → ys), p50, p99: Map(agent → ys), kind: of the latency}.
+     * {xs, at: [{run, second}], throughput: Map(agent → ys), p50, p99: Map(agent → ys), kinds: Set of the latencies',
+     * timing: Map(agent → threads of which the figures in p50 and p99 are the largest)}.
      */
     timeline(runs) {
-        const columns = { xs: [], at: [], throughput: new Map(), p50: new Map(), p99: new Map() };
+        const figures = { throughput: new Map(), p50: new Map(), p99: new Map() };
+        const columns = { xs: [], at: [], ...figures, kinds: new Set(), timing: new Map() };
         let offset = 0;
         for (const run of runs) {
             const seconds = [...(this.runs.get(run) ?? [])].sort(([a], [b]) => a - b);
@@ -51,7 +53,7 @@ export class Samples {
                 addColumn(columns, offset - 0.5, null, new Map());
             }
         }
-        for (const series of [columns.throughput, columns.p50, columns.p99])
+        for (const series of Object.values(figures))
             for (const ys of series.values()) while (ys.length < columns.xs.length) ys.push(null);
         return columns;
     }
@@ -68,7 +70,9 @@ function addColumn(columns, x, at, agents) {
     for (const [agent, threads] of agents) {
         const samples = [...threads.values()];
         put(columns.throughput, agent, index, sum(samples.map(bytesPerSecond)));
-        columns.kind ??= samples[0].latency_ns?.kind;
+        const timed = samples.filter((sample) => sample.latency_ns);
+        timed.forEach((sample) => columns.kinds.add(sample.latency_ns.kind));
+        columns.timing.set(agent, Math.max(columns.timing.get(agent) ?? 0, timed.length));
         put(columns.p50, agent, index, worst(samples, 'p50'));
         put(columns.p99, agent, index, worst(samples, 'p99'));
     }
