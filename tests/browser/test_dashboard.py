@@ -26,6 +26,20 @@ def open_experiment(page, experiment):
     page.wait(lambda: f"Experiment {experiment}" in (page.text("main .meta") or ""), "the experiment's page")
 
 
+def table(page, within):
+    """The rows of a table: of each, its cells' texts by their columns' titles."""
+    titles, *rows = page.run(
+        """return [...document.querySelectorAll(`${arguments[0]} tr`)].map((row) =>
+            [...row.cells].map((cell) => cell.firstChild?.textContent ?? ''))""",
+        within,
+    ) or [[]]
+    return [dict(zip(titles, row, strict=True)) for row in rows]
+
+
+def number(text):
+    return float(text.replace("\u202f", ""))
+
+
 def test_page_is_served_with_a_strict_policy_and_loads_nothing_foreign(page, daemon):
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
     connection.request("GET", "/")
@@ -96,18 +110,39 @@ def test_post_by_the_form_and_watch_it(page, daemon, picture):
     page.wait(lambda: page.drawn("Latency") >= 8, "all latencies")
     page.wait(lambda: page.drawn_in_series_colour() > 50, "the lines")
 
-    rows = page.wait(lambda: page.all("#results tbody tr"), "the results")
+    rows = page.wait(lambda: table(page, "#results"), "the results")
     results = daemon.get(f"/experiments/{experiment}/results")["items"]
     assert len(rows) == len(results) == 2
     for row, result in zip(rows, results, strict=True):
-        shown = [cell.text for cell in row.find_elements("css selector", "td")]
-        assert shown[0] == result["point"]["workload"]
+        assert row["Workload"] == result["point"]["workload"]
         median = result["throughput_bytes_per_second"]["median"] / 1e6
-        assert float(shown[2].replace("\u202f", "")) == pytest.approx(median, rel=2e-3)
-        assert (not shown[5].startswith("—")) == (result["point"]["workload"] == "pingpong")
+        assert number(row["Throughput"]) == pytest.approx(median, rel=2e-3)
+        assert (not row["p50"].startswith("—")) == (result["point"]["workload"] == "pingpong")
     listed = page.find(f"#list a[href='#/experiments/{experiment}']")
     assert "done" in listed.text and "2 runs" in listed.text and listed.get_attribute("aria-current") == "page"
     picture("experiment-light")
+
+
+def test_costs_of_calls_and_switches(page, daemon, picture):
+    experiment = daemon.submit(
+        name="Calls and switches", workload=["syscall", "context-switch"], messages=2000, warmup_seconds=0
+    )
+    assert daemon.wait(experiment)["state"] == "done"
+    open_experiment(page, experiment)
+    rows = page.wait(lambda: table(page, "#results"), "the results")
+    results = daemon.get(f"/experiments/{experiment}/results")["items"]
+    assert [row["Workload"] for row in rows] == [result["point"]["workload"] for result in results]
+    for row, result in zip(rows, results, strict=True):
+        assert number(row["Cost"]) == pytest.approx(result["cost_ns"]["median"], rel=2e-3)
+    caption = page.text("#results-caption")
+    assert all(words in caption for words in ("per call (syscall)", "per hop, pipe included (context-switch)"))
+    picture("costs")
+    runs = daemon.get(f"/experiments/{experiment}/runs")["items"]
+    run = next(run for run in runs if run["point"]["workload"] == "context-switch")
+    page.wait_for(f"button[aria-label='Details of run {run['id']}']").click()
+    page.wait(lambda: "pipe overhead" in page.text("#run-body"), "the run's details")
+    assert "per context switch" in page.text("#run-body") and "per hop, pipe included" in page.text("#run-body")
+    picture("costs-of-a-run")
 
 
 def test_run_details_and_downloads(page, daemon, tmp_path):

@@ -227,14 +227,18 @@ KINDS = {  # of latencies: the workload that has it, and what it is called
 }
 
 
+def figure(median, **more):
+    return {"median": median, "min": median - 1, "max": median + 1, "ci95": None} | more
+
+
 def timed(kind, **point):
     """A row of a results table that has a latency of that kind and nothing else."""
-    figure = {"median": 1000, "min": 900, "max": 1100, "ci95": None}
+    latency = figure(1000)
     return {
         "point": {"workload": KINDS[kind][0], **point},
         "runs": 1,
         "flags": [],
-        "latency_ns": {"kind": kind, "p50": figure, "p99": figure, "p99_9": figure},
+        "latency_ns": {"kind": kind, "p50": latency, "p99": latency, "p99_9": latency},
     }
 
 
@@ -271,13 +275,7 @@ def test_a_kind_of_latency_is_called_the_same_everywhere(modules, kind):
 
 
 def test_kinds_of_latency_are_told_apart_in_the_caption(modules):
-    script = """const { Results } = await import('/assets/results.js');
-        const results = new Results(1);
-        results.update(args[0], 'done');
-        const caption = results.element.querySelector('#results-caption').textContent;
-        results.destroy();
-        return caption"""
-    caption = modules.call(script, [timed("rtt"), timed("one_way")])
+    caption, _ = table(modules, [timed("rtt"), timed("one_way")])
     assert caption.endswith(" Latency: round trip (pingpong); one way (stream).")
 
 
@@ -315,3 +313,54 @@ def test_lines_of_latency_say_what_they_are(modules, told, title, labels):
         live.destroy();
         return [latency.heading.textContent, latency.series.map((one) => one.label)]"""
     assert modules.call(script, told) == [title, labels]
+
+
+def table(modules, rows):
+    """Of a results table: its caption, and a row's texts by their columns' titles."""
+    script = """const { Results } = await import('/assets/results.js');
+        const results = new Results(1);
+        results.update(args[0], 'done');
+        const { element } = results;
+        const texts = (parent, what) => [...parent.querySelectorAll(what)].map((one) => one.textContent);
+        const table = [...element.querySelectorAll('tr')].map((row) => texts(row, 'th, td'));
+        const caption = element.querySelector('#results-caption').textContent;
+        results.destroy();
+        return [caption, table]"""
+    caption, (titles, *lines) = modules.call(script, rows)
+    return caption, [list(zip(titles, line, strict=True)) for line in lines]
+
+
+def test_costs_have_a_column_where_there_are_any(modules):
+    switch = timed("switch") | {"runs": 6, "cost_ns": figure(1234.6, ci95=[1234, 1235])}
+    stream = timed("one_way") | {"reasons": {"cost_ns": "of syscall and context-switch only"}}
+    caption, (first, second) = table(modules, [switch, stream])
+    cost = [title for title, _ in first].index("Costns")
+    spread = ["min – maxns", "95 % intervalns"]
+    assert first[cost] == ("Costns", "1\u202f235")
+    assert [title for title, _ in first[cost + 1 : cost + 3]] == spread
+    assert first[cost + 2][1] == "1\u202f234 – 1\u202f235"
+    assert {text for _, text in second[cost : cost + 3]} == {"— (of syscall and context-switch only)"}
+    assert "Cost: of a context switch, without the pipe's part." in caption
+    caption, (only,) = table(modules, [stream])
+    assert "Cost" not in caption and "Costns" not in dict(only)
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (
+            {"cost_ns": 812.34, "cost_of": "context switch", "hop_ns": 1012.34, "pipe_overhead_ns": 200},
+            {
+                "cost": "812.3 ns per context switch",
+                "hop": "1\u202f012 ns, pipe included",
+                "pipe overhead": "200.0 ns, not in the cost",
+            },
+        ),
+        ({"cost_ns": 95.5, "cost_of": "call"}, {"cost": "95.50 ns per call"}),
+        ({"cost_ns": None, "cost_of": None}, {}),
+    ],
+)
+def test_a_run_tells_its_costs(modules, result, expected):
+    script = "const { resultFacts } = await import('/assets/run.js'); return Object.fromEntries(resultFacts(args[0]))"
+    facts = modules.call(script, result)
+    assert {term: facts[term] for term in ("cost", "hop", "pipe overhead") if term in facts} == expected

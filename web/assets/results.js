@@ -9,7 +9,10 @@ import { Study, isStudy } from './study.js';
 const ROWS_AT_ONCE = 100;
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
 
-/* A column of figures: title, unit, what of the row, by how much to divide. */
+/*
+ * A column of figures: title, unit, what of the row, by how much to divide; `field`, whose reason stands where there is
+ * none; `spread`: the range and the interval beside it; `always`: also where no row has one.
+ */
 const FIGURES = [
     {
         title: 'Throughput',
@@ -18,11 +21,20 @@ const FIGURES = [
         of: (row) => row.throughput_bytes_per_second,
         by: 1e6,
         spread: true,
+        always: true,
     },
-    { title: 'Messages', unit: '/s', field: 'messages_per_second', of: (row) => row.messages_per_second, by: 1 },
-    { title: 'p50', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p50, by: 1e3, latency: true },
-    { title: 'p99', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99, by: 1e3, latency: true },
-    { title: 'p99.9', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99_9, by: 1e3, latency: true },
+    {
+        title: 'Messages',
+        unit: '/s',
+        field: 'messages_per_second',
+        of: (row) => row.messages_per_second,
+        by: 1,
+        always: true,
+    },
+    { title: 'Cost', unit: 'ns', field: 'cost_ns', of: (row) => row.cost_ns, by: 1, spread: true },
+    { title: 'p50', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p50, by: 1e3 },
+    { title: 'p99', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99, by: 1e3 },
+    { title: 'p99.9', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99_9, by: 1e3 },
 ];
 
 export class Results {
@@ -82,12 +94,8 @@ export class Results {
             return;
         }
         const { varying, common } = splitFields(rows.map((row) => row.point));
-        const figures = FIGURES.filter((column) => !column.latency || rows.some((row) => row.latency_ns));
+        const figures = columnsFor(rows);
         const shared = sharedFlags(rows);
-        const spread = {
-            range: rows.some((row) => row.runs > 1),
-            interval: rows.some((row) => row.throughput_bytes_per_second?.ci95),
-        };
         fill(
             this.body,
             h('p', { class: 'caption', id: 'results-caption', text: caption(rows, common) }),
@@ -98,11 +106,11 @@ export class Results {
                 h(
                     'table',
                     { 'aria-describedby': 'results-caption' },
-                    h('thead', {}, h('tr', {}, heads(varying, figures, spread))),
+                    h('thead', {}, h('tr', {}, heads(varying, figures))),
                     h(
                         'tbody',
                         {},
-                        rows.slice(0, this.shown).map((row) => tableRow(row, varying, figures, spread, shared)),
+                        rows.slice(0, this.shown).map((row) => tableRow(row, varying, figures, shared)),
                     ),
                 ),
             ),
@@ -127,10 +135,29 @@ export class Results {
     }
 }
 
+/* The columns that the rows call for, with `range` and `interval` where any row has these. */
+function columnsFor(rows) {
+    return FIGURES.filter((column) => column.always || rows.some(column.of)).map((column) => ({
+        ...column,
+        range: column.spread && rows.some((row) => row.runs > 1 && column.of(row)),
+        interval: column.spread && rows.some((row) => column.of(row)?.ci95),
+    }));
+}
+
 function caption(rows, common) {
     const shared = common.map((field) => `${fieldTitle(field)} ${fieldValue(field, rows[0].point[field])}`).join(', ');
     const alike = rows.length === 1 ? 'Measured:' : 'The same for all:';
-    return `${shared ? `${alike} ${shared}. ` : ''}Medians over the runs; 1 MB is 10⁶ bytes.${latencyWords(rows)}`;
+    const figures = 'Medians over the runs; 1 MB is 10⁶ bytes.';
+    return [shared && `${alike} ${shared}.`, figures, costWords(rows), latencyWords(rows)].filter(Boolean).join(' ');
+}
+
+function costWords(rows) {
+    const measured = new Set(rows.filter((row) => row.cost_ns).map((row) => row.point.workload));
+    const words = [
+        measured.has('syscall') && 'of a call',
+        measured.has('context-switch') && "of a context switch, without the pipe's part",
+    ].filter(Boolean);
+    return words.length ? `Cost: ${words.join('; ')}.` : '';
 }
 
 /* A kind goes with a workload, which is told where there is more than one. */
@@ -138,7 +165,7 @@ function latencyWords(rows) {
     const timed = rows.filter((row) => row.latency_ns);
     const kinds = new Map(timed.map((row) => [row.latency_ns.kind, row.point.workload]));
     const words = [...kinds].map(([kind, workload]) => latencyKind(kind) + (kinds.size > 1 ? ` (${workload})` : ''));
-    return words.length ? ` Latency: ${words.join('; ')}.` : '';
+    return words.length ? `Latency: ${words.join('; ')}.` : '';
 }
 
 /* Flags that every row with figures has are told once. */
@@ -151,7 +178,7 @@ function sharedFlags(rows) {
 
 export const flagLabel = (flag) => h('span', { class: 'flag', text: flag });
 
-function heads(varying, figures, spread) {
+function heads(varying, figures) {
     const number = (title, unit) =>
         h('th', { scope: 'col', class: 'number' }, title, h('span', { class: 'unit', text: unit }));
     return [
@@ -161,14 +188,14 @@ function heads(varying, figures, spread) {
         h('th', { scope: 'col', class: 'number', text: 'Runs' }),
         figures.flatMap((column) => [
             number(column.title, column.unit),
-            column.spread && spread.range && number('min – max', column.unit),
-            column.spread && spread.interval && number('95 % interval', column.unit),
+            column.range && number('min – max', column.unit),
+            column.interval && number('95 % interval', column.unit),
         ]),
         h('th', { scope: 'col', text: 'Notes' }),
     ];
 }
 
-function tableRow(row, varying, figures, spread, shared) {
+function tableRow(row, varying, figures, shared) {
     const planned = row.runs_planned ?? row.runs;
     return h(
         'tr',
@@ -181,7 +208,7 @@ function tableRow(row, varying, figures, spread, shared) {
             ),
         ),
         h('td', { class: 'number', text: planned === row.runs ? String(row.runs) : `${row.runs} of ${planned}` }),
-        figures.flatMap((column) => figureCells(row, column, spread)),
+        figures.flatMap((column) => figureCells(row, column)),
         h(
             'td',
             { class: 'wrap' },
@@ -191,7 +218,7 @@ function tableRow(row, varying, figures, spread, shared) {
     );
 }
 
-function figureCells(row, column, spread) {
+function figureCells(row, column) {
     const statistic = column.of(row);
     const scale = (value) => figure(value === null || value === undefined ? null : value / column.by);
     const missing =
@@ -199,15 +226,16 @@ function figureCells(row, column, spread) {
     const cell = (text, why) => h('td', { class: 'number' }, text === DASH ? absent(why) : text);
     return [
         cell(scale(statistic?.median), missing),
-        column.spread &&
-            spread.range &&
+        column.range &&
             cell(
                 statistic && row.runs > 1 ? `${scale(statistic.min)} – ${scale(statistic.max)}` : DASH,
                 statistic ? 'one run has no spread' : missing,
             ),
-        column.spread &&
-            spread.interval &&
-            cell(statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH, TOO_FEW),
+        column.interval &&
+            cell(
+                statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH,
+                statistic ? TOO_FEW : missing,
+            ),
     ];
 }
 

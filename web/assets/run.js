@@ -58,6 +58,7 @@ export function resultFacts(result) {
         ['messages', `${integer(result.messages)} (${integer(result.messages_per_second)} per second)`],
         ['bytes', `${integer(result.bytes)} (${size(result.bytes, true)})`],
         ['window', result.window_ns ? `${figure(result.window_ns / 1e9, 6)} s` : DASH],
+        ...costFacts(result),
         ...(latency
             ? [
                   [
@@ -68,6 +69,17 @@ export function resultFacts(result) {
               ]
             : []),
     ];
+}
+
+/* Of a call, or of a context switch with what it was taken from. */
+function costFacts(result) {
+    const nanos = (value) => `${figure(value)} ns`;
+    const given = (value) => value !== null && value !== undefined;
+    return [
+        given(result.cost_ns) && ['cost', `${nanos(result.cost_ns)} per ${result.cost_of}`],
+        given(result.hop_ns) && ['hop', `${nanos(result.hop_ns)}, pipe included`],
+        given(result.pipe_overhead_ns) && ['pipe overhead', `${nanos(result.pipe_overhead_ns)}, not in the cost`],
+    ].filter(Boolean);
 }
 
 export const factList = (facts) =>
