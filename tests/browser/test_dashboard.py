@@ -117,7 +117,10 @@ def test_post_by_the_form_and_watch_it(page, daemon, picture):
         assert row["Workload"] == result["point"]["workload"]
         median = result["throughput_bytes_per_second"]["median"] / 1e6
         assert number(row["Throughput"]) == pytest.approx(median, rel=2e-3)
-        assert (not row["p50"].startswith("—")) == (result["point"]["workload"] == "pingpong")
+        pingpong = result["point"]["workload"] == "pingpong"
+        assert [row[title].startswith("—") for title in ("Both ways", "p50", "p50 one way")] == [not pingpong] * 3
+        if pingpong:
+            assert number(row["Both ways"]) == pytest.approx(2 * median, rel=2e-3)
     listed = page.find(f"#list a[href='#/experiments/{experiment}']")
     assert "done" in listed.text and "2 runs" in listed.text and listed.get_attribute("aria-current") == "page"
     picture("experiment-light")

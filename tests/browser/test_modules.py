@@ -345,6 +345,44 @@ def test_costs_have_a_column_where_there_are_any(modules):
     assert "Cost" not in caption and "Costns" not in dict(only)
 
 
+def test_round_trips_have_both_ways_and_one_way(modules):
+    trips = [
+        timed("rtt", message_size=size)
+        | {
+            "throughput_bytes_per_second": figure(4e6),
+            "both_ways_bytes_per_second": figure(8e6),
+            "latency_one_way_ns": {"kind": "one_way", "p50": figure(500)},
+        }
+        for size in (64, 4096)
+    ]
+    caption, (first, _) = table(modules, trips)
+    shown = {"ThroughputMB/s": "4.000", "Both waysMB/s": "8.000", "p50µs": "1.000", "p50 one wayµs": "0.5000"}
+    assert shown.items() <= dict(first).items()
+    assert "both ways" in caption
+    script = """const { plotsFor, plotData } = await import('/assets/plots.js');
+        return plotsFor(args[0]).map((plot) => [plot.title, plotData(args[0], plot).series[0].ys])"""
+    assert modules.call(script, trips) == [
+        ["Throughput both ways by message size", [8e6, 8e6]],
+        ["Latency, round trip: median by message size", [1000, 1000]],
+    ]
+    stream = timed("one_way") | {"throughput_bytes_per_second": figure(4e6)}
+    caption, (only,) = table(modules, [stream])
+    assert not {"Both waysMB/s", "p50 one wayµs"} & dict(only).keys() and "both ways" not in caption
+
+
+def test_a_run_tells_both_ways_and_one_way(modules):
+    script = "const { resultFacts } = await import('/assets/run.js'); return resultFacts(args[0])"
+    latency = {"kind": "rtt", "p50": 2000, "p99": 4000, "max": 6000}
+    half = {"kind": "one_way", "p50": 1000, "p99": 2000, "max": 3000}
+    trip = {"both_ways_bytes_per_second": 8e6, "latency_ns": latency, "latency_one_way_ns": half}
+    facts = dict(modules.call(script, trip))
+    assert facts["both ways"] == "8.00 MB/s, there and back together"
+    assert facts["latency"] == "round trip: p50 2.000 µs, p99 4.000 µs, max 6.000 µs"
+    assert facts["half of it"] == "one way: p50 1.000 µs, p99 2.000 µs, max 3.000 µs"
+    facts = dict(modules.call(script, {"both_ways_bytes_per_second": None, "latency_ns": None}))
+    assert not {"both ways", "latency", "half of it"} & facts.keys()
+
+
 @pytest.mark.parametrize(
     ("result", "expected"),
     [

@@ -22,7 +22,13 @@ const THROUGHPUT = {
     title: 'Throughput',
     format: throughput,
     value: (row) => row.throughput_bytes_per_second,
-    rows: (row) => row.point.workload !== 'pingpong',
+    rows: (row) => Boolean(row.throughput_bytes_per_second) && row.point.workload !== 'pingpong',
+};
+const BOTH_WAYS = {
+    title: 'Throughput both ways',
+    format: throughput,
+    value: (row) => row.both_ways_bytes_per_second,
+    rows: (row) => Boolean(row.both_ways_bytes_per_second),
 };
 /* Of each kind there is a plot: a hop's time and a round trip's are no figures to be compared. */
 const latencyOf = (kind) => ({
@@ -35,7 +41,7 @@ const latencyOf = (kind) => ({
 /** The plots that a results table calls for: each figure over each numeric axis with at least two values. */
 export function plotsFor(rows) {
     const kinds = new Set(rows.map((row) => row.latency_ns?.kind).filter(Boolean));
-    return [THROUGHPUT, ...[...kinds].map(latencyOf)].flatMap((figure) => {
+    return [THROUGHPUT, BOTH_WAYS, ...[...kinds].map(latencyOf)].flatMap((figure) => {
         const taking = rows.filter(figure.rows);
         return Object.keys(AXES)
             .filter((axis) => new Set(taking.map((row) => row.point[axis])).size > 1)

@@ -24,6 +24,13 @@ const FIGURES = [
         always: true,
     },
     {
+        title: 'Both ways',
+        unit: 'MB/s',
+        field: 'both_ways_bytes_per_second',
+        of: (row) => row.both_ways_bytes_per_second,
+        by: 1e6,
+    },
+    {
         title: 'Messages',
         unit: '/s',
         field: 'messages_per_second',
@@ -35,6 +42,13 @@ const FIGURES = [
     { title: 'p50', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p50, by: 1e3 },
     { title: 'p99', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99, by: 1e3 },
     { title: 'p99.9', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99_9, by: 1e3 },
+    {
+        title: 'p50 one way',
+        unit: 'µs',
+        field: 'latency_one_way_ns',
+        of: (row) => row.latency_one_way_ns?.p50,
+        by: 1e3,
+    },
 ];
 
 export class Results {
@@ -148,7 +162,9 @@ function caption(rows, common) {
     const shared = common.map((field) => `${fieldTitle(field)} ${fieldValue(field, rows[0].point[field])}`).join(', ');
     const alike = rows.length === 1 ? 'Measured:' : 'The same for all:';
     const figures = 'Medians over the runs; 1 MB is 10⁶ bytes.';
-    return [shared && `${alike} ${shared}.`, figures, costWords(rows), latencyWords(rows)].filter(Boolean).join(' ');
+    return [shared && `${alike} ${shared}.`, figures, costWords(rows), latencyWords(rows), roundTripWords(rows)]
+        .filter(Boolean)
+        .join(' ');
 }
 
 function costWords(rows) {
@@ -166,6 +182,13 @@ function latencyWords(rows) {
     const kinds = new Map(timed.map((row) => [row.latency_ns.kind, row.point.workload]));
     const words = [...kinds].map(([kind, workload]) => latencyKind(kind) + (kinds.size > 1 ? ` (${workload})` : ''));
     return words.length ? `Latency: ${words.join('; ')}.` : '';
+}
+
+/* What a round trip has beside its own time and what one end received. */
+function roundTripWords(rows) {
+    return rows.some((row) => row.latency_one_way_ns)
+        ? 'Of a round trip, both ways is what went there and back, and p50 one way is half of its p50.'
+        : '';
 }
 
 /* Flags that every row with figures has are told once. */

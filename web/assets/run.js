@@ -51,24 +51,25 @@ function runDetails(run) {
 
 /** [term, words] of what a run's result says first. */
 export function resultFacts(result) {
-    const latency = result.latency_ns;
-    const microseconds = (value) => (value === null || value === undefined ? DASH : `${figure(value / 1e3)} µs`);
     return [
         ['throughput', throughput(result.throughput_bytes_per_second)],
+        ...(result.both_ways_bytes_per_second
+            ? [['both ways', `${throughput(result.both_ways_bytes_per_second)}, there and back together`]]
+            : []),
         ['messages', `${integer(result.messages)} (${integer(result.messages_per_second)} per second)`],
         ['bytes', `${integer(result.bytes)} (${size(result.bytes, true)})`],
         ['window', result.window_ns ? `${figure(result.window_ns / 1e9, 6)} s` : DASH],
         ...costFacts(result),
-        ...(latency
-            ? [
-                  [
-                      'latency',
-                      `${latencyKind(latency.kind)}: p50 ${microseconds(latency.p50)}, ` +
-                          `p99 ${microseconds(latency.p99)}, max ${microseconds(latency.max)}`,
-                  ],
-              ]
-            : []),
+        ...latencyFacts('latency', result.latency_ns),
+        ...latencyFacts('half of it', result.latency_one_way_ns),
     ];
+}
+
+function latencyFacts(term, latency) {
+    if (!latency) return [];
+    const microseconds = (value) => (value === null || value === undefined ? DASH : `${figure(value / 1e3)} µs`);
+    const words = ['p50', 'p99', 'max'].map((name) => `${name} ${microseconds(latency[name])}`).join(', ');
+    return [[term, `${latencyKind(latency.kind)}: ${words}`]];
 }
 
 /* Of a call, or of a context switch with what it was taken from. */
