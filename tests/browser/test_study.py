@@ -92,7 +92,7 @@ const row = (copy_mode, message_size, threads, cycles, cpu, fields = copy_mode =
     throughput_bytes_per_second: statistic(1e9), latency_ns: null,
     reasons: { cycles_per_byte: 'none here', llc_misses: 'no LLC' } });
 const { isStudy, costUnit, countedBy, relativeCost, studyPlots } = await import('/assets/study.js');
-const { plotData } = await import('/assets/plots.js');
+const { missing, plotData } = await import('/assets/plots.js');
 """
 
 
@@ -129,6 +129,15 @@ const { plotData } = await import('/assets/plots.js');
             [1, None, None],
         ),
         ("relativeCost([row('two-copy', 1, 1, 0, 8)], 'cycles_per_byte')(row('one-copy', 1, 1, 1, 8))", None),
+        # rows have the cost, and there is none to hold it against; or there is one, which was not measured
+        *(
+            (f"(() => {{ const rows = {rows}; return missing(rows, studyPlots(rows, {{ threads: 1 }})[3]) }})()", words)
+            for rows, words in (
+                ("[row('one-copy', 1, 1, 4, 8), row('zero-copy', 1, 1, 4, 8)]", "No two-copy point to compare with."),
+                ("[row('two-copy', 1, 2, 4, 8), row('one-copy', 1, 1, 4, 8)]", "No two-copy point to compare with."),
+                ("[row('two-copy', 1, 1, null, null), row('one-copy', 1, 1, null, 8)]", "Not measured."),
+            )
+        ),
         # a line per mode: the number of fields makes none of its own
         (
             "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('one-copy', 1, 1, 4, 8),"

@@ -16,7 +16,8 @@ const AXES = {
 /*
  * A plot: `title`; `x`, a numeric field of the points; `value(row)`, a statistic {median, min, max} or null;
  * `format`; `rows(row)`, which rows take part; `ignore`, fields of a point that make no line of their own; `field`, the
- * figure whose reason is told when no row has one; `log: false`, a linear axis; `note`, words below.
+ * figure whose reason is told when no row has one; `lacking`, what is told when rows have it and yet there is no line;
+ * `log: false`, a linear axis; `note`, words below.
  */
 const THROUGHPUT = {
     title: 'Throughput',
@@ -122,9 +123,11 @@ export class Plots {
 
 const more = (count) => `${count} more series are in the table; the plot shows the first ${SERIES_MAX}.`;
 
-/* Why a plot has no line. */
-function missing(rows, plot) {
-    const reason = rows.map((row) => reasonFor(row, plot.field)).find(Boolean);
+/** Why a plot has no line. */
+export function missing(rows, plot) {
+    const taking = rows.filter(plot.rows ?? (() => true));
+    if (plot.lacking && taking.some((row) => row[plot.field])) return plot.lacking;
+    const reason = taking.map((row) => reasonFor(row, plot.field)).find(Boolean);
     return `Not measured${reason ? `: ${reason}` : ''}.`;
 }
 

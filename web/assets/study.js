@@ -97,6 +97,7 @@ export function studyPlots(rows, chosen = {}) {
     const bySize = { x: 'message_size', rows: only('threads'), ignore, note: left };
     const byThreads = { x: 'threads', rows: only('message_size'), ignore, note: left };
     const cost = costUnit(taken);
+    const unmeasured = taken.filter(bySize.rows).some((row) => row.point.copy_mode === BASE && !row[cost.field]);
     return [
         {
             ...bySize,
@@ -126,6 +127,7 @@ export function studyPlots(rows, chosen = {}) {
             format: (value) => figure(value, 3),
             value: relativeCost(taken, cost.field),
             field: cost.field,
+            lacking: unmeasured ? null : `No ${BASE} point to compare with.`,
             log: false,
             note: note(left, cost.why, countedBy(taken)),
         },
