@@ -98,6 +98,8 @@ TCP_LOOPS(packed, packed_mode);
 
 LOOP_INLINE ssize_t send_fields(struct worker *w, size_t sent, int flags) {
         struct fields *f = tcp_fields(w->channel);
+        if (f->n == 1) /* nothing is to be gathered, and the kernel need not read a vector */
+                return engine_send(w, (unsigned char *) f->iov->iov_base + sent, f->iov->iov_len - sent, flags);
         if (LOOP_UNLIKELY(sent > 0)) {
                 struct iovec rest[SPEC_FIELDS_MAX];
                 return engine_sendmsg(w, rest, fields_after(f, sent, rest), flags);

@@ -147,10 +147,12 @@ const char *tcp_send_method(const struct agent *a) {
         static const char *const methods[ENGINE_COUNT][COPY_COUNT] = {
                 [ENGINE_SYSCALL] = {"send", "sendmsg", "sendmsg MSG_ZEROCOPY"},
                 [ENGINE_IO_URING] = {"send", "sendmsg", "sendmsg_zc"}};
+        static const char *const methods_of_one[ENGINE_COUNT][COPY_COUNT] = {
+                [ENGINE_SYSCALL] = {"send", "send", "send MSG_ZEROCOPY"},
+                [ENGINE_IO_URING] = {"send", "send", "send_zc"}};
         const struct point *p = &a->setup.point;
-        if (p->engine == ENGINE_IO_URING && p->copy_mode == COPY_ZERO && (p->fields == 1 || p->message_size == 1))
-                return "send_zc"; /* of one field; no more are there than bytes */
-        return methods[p->engine][p->copy_mode];
+        bool one = p->fields == 1 || p->message_size == 1; /* no more fields are there than bytes */
+        return (one ? methods_of_one : methods)[p->engine][p->copy_mode];
 }
 
 static void put_sending(const struct agent *a, struct json_writer *w) {

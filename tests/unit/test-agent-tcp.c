@@ -429,7 +429,7 @@ static void test_every_verification(void) {
                 }
 }
 
-/* What is in one piece io_uring sends without a message header, from registered memory where it can be had. */
+/* What is in one piece is sent without a message header, by io_uring from registered memory where it can be had. */
 static void test_method_of_sending(void) {
         IN_LANES(lanes_of_locked_pages(), NULL, test_method_of_sending);
         static const struct {
@@ -438,10 +438,10 @@ static void test_method_of_sending(void) {
                 const char *one, *several;
         } cases[] = {
                 {ENGINE_SYSCALL, COPY_TWO, "send", "send"},
-                {ENGINE_SYSCALL, COPY_ONE, "sendmsg", "sendmsg"},
-                {ENGINE_SYSCALL, COPY_ZERO, "sendmsg MSG_ZEROCOPY", "sendmsg MSG_ZEROCOPY"},
+                {ENGINE_SYSCALL, COPY_ONE, "send", "sendmsg"},
+                {ENGINE_SYSCALL, COPY_ZERO, "send MSG_ZEROCOPY", "sendmsg MSG_ZEROCOPY"},
                 {ENGINE_IO_URING, COPY_TWO, "send", "send"},
-                {ENGINE_IO_URING, COPY_ONE, "sendmsg", "sendmsg"},
+                {ENGINE_IO_URING, COPY_ONE, "send", "sendmsg"},
                 {ENGINE_IO_URING, COPY_ZERO, "send_zc", "sendmsg_zc"},
         };
         static const struct {
