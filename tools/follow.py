@@ -15,6 +15,7 @@ import sys
 import time
 
 FINAL = ("done", "failed", "cancelled")
+FIRST_ENDS = ("sender", "initiator", "server")  # of two agents, and the only one where there is one
 QUIET_SECONDS = 5  # between two progress lines when there is no terminal
 
 
@@ -120,6 +121,16 @@ def point_text(point):
     return " ".join(words)
 
 
+def is_counted(point, agent):
+    """Whether the messages that an agent tells are those of the point: who receives them, both ends where both do; of
+    round trips and of what is no message who began them."""
+    direction = point.get("direction", "down")
+    if point.get("workload") == "stream" and direction == "both":
+        return True
+    first = point.get("workload") != "stream" or direction == "up"
+    return (agent in FIRST_ENDS) == first
+
+
 class Progress:
     """The line that tells how far the experiment is, and what the running run does right now."""
 
@@ -148,14 +159,14 @@ class Progress:
             self.threads[data["agent"], data["thread"]] = data
 
     def rate_text(self):
-        receiving = [s for (agent, _), s in self.threads.items() if agent not in ("sender", "responder", "server")]
-        if not receiving:
+        counted = [s for (agent, _), s in self.threads.items() if is_counted(self.run["point"], agent)]
+        if not counted:
             return "starting"
         words = []
         if self.run["point"].get("workload") == "stream":
-            words.append(bytes_text(sum(s["bytes"] * 1e9 / s["interval_ns"] for s in receiving)))
-        words.append(f"{sum(s['messages'] * 1e9 / s['interval_ns'] for s in receiving):,.0f} messages/s")
-        latency = receiving[0].get("latency_ns")
+            words.append(bytes_text(sum(s["bytes"] * 1e9 / s["interval_ns"] for s in counted)))
+        words.append(f"{sum(s['messages'] * 1e9 / s['interval_ns'] for s in counted):,.0f} messages/s")
+        latency = counted[0].get("latency_ns")
         if latency and latency.get("p50") is not None:
             words.append(f"p50 {micros_text(latency['p50'])}")
         return ", ".join(words)

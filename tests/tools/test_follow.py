@@ -63,6 +63,35 @@ def test_line_of_a_pingpong():
     assert progress.line() == "[1/4] pingpong pipe 4 KiB: 2,000 messages/s, p50 12.35 µs"
 
 
+TCP = {**POINT, "transport": "tcp"}
+
+
+@pytest.mark.parametrize(
+    ("point", "told"),
+    [
+        ({**TCP, "direction": "down"}, "8.2 MB/s, 2,000 messages/s"),
+        ({**TCP, "direction": "up"}, "24.6 MB/s, 6,000 messages/s"),
+        ({**TCP, "direction": "both"}, "32.8 MB/s, 8,000 messages/s"),
+        ({**TCP, "workload": "pingpong"}, "6,000 messages/s, p50 9.00 µs"),
+    ],
+)
+def test_line_has_what_came_in(point, told):
+    """Down the client receives, up the server, with both they both do; the server begins round trips."""
+    progress = follow.Progress(experiment())
+    progress.take("run", {**RUN, "point": point})
+    latency = {"p50": 9000} if point["workload"] == "pingpong" else None
+    progress.take("sample", sample("client"))
+    progress.take("sample", sample("server", messages=3000, bytes=12_288_000, latency_ns=latency))
+    assert progress.line() == f"[1/4] {point['workload']} tcp 4 KiB: {told}"
+
+
+def test_line_waits_for_who_receives():
+    progress = follow.Progress(experiment())
+    progress.take("run", {**RUN, "point": {**TCP, "direction": "up"}})
+    progress.take("sample", sample("client"))
+    assert progress.line() == "[1/4] stream tcp 4 KiB: starting"
+
+
 def test_line_in_the_queue():
     progress = follow.Progress(experiment("queued", done=0, queue_position=2))
     assert progress.line() == "[0/4] queued at position 2"
