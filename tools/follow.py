@@ -8,13 +8,19 @@ cost the machine next to nothing. Needs nothing but Python's standard library.
 
 import argparse
 import http.client
+import itertools
 import json
 import os
 import socket
 import sys
 import time
+import typing
 
 FINAL = ("done", "failed", "cancelled")
+LATENCIES = {"rtt": "round trip", "one_way": "one way", "call": "per call", "switch": "per hop"}
+COSTS = {"syscall": "per call", "context-switch": "per switch"}
+RATES = {"syscall": "calls/s", "context-switch": "rounds/s"}
+HOP = "A hop is a switch, and what the pipe and the working set cost without one."
 FIRST_ENDS = ("sender", "initiator", "server")  # of two agents, and the only one where there is one
 QUIET_SECONDS = 5  # between two progress lines when there is no terminal
 
@@ -110,8 +116,13 @@ def bytes_text(rate):
     return f"{rate / 1e6:,.1f} MB/s"
 
 
+def micros_decimals(nanoseconds):
+    """So many that a call of 25 ns is no 0.03 µs, and a round trip of milliseconds not told to ten nanoseconds."""
+    return 3 if nanoseconds < 1e3 else 2 if nanoseconds < 1e5 else 1
+
+
 def micros_text(nanoseconds):
-    return f"{nanoseconds / 1e3:,.2f} µs"
+    return f"{nanoseconds / 1e3:,.{micros_decimals(nanoseconds)}f} µs"
 
 
 def point_text(point):
@@ -224,37 +235,90 @@ def median(value):
     return value.get("median") if isinstance(value, dict) else value
 
 
-def latency_cells(row):
-    latency = row.get("latency_ns") or {}
-    return [median(latency.get(name)) for name in ("p50", "p99")]
+def numbers(values, decimals, divisor=1):
+    return ["–" if value is None else f"{value / divisor:,.{decimals}f}" for value in values]
+
+
+def micros(values):
+    """One column's, all with as many decimals as its shortest needs."""
+    return numbers(values, micros_decimals(min([v for v in values if v is not None], default=0)), 1e3)
+
+
+class Column(typing.NamedTuple):
+    top: str  # of two lines of heading
+    bottom: str
+    cells: list
+    is_word: bool = False
+
+
+def field_text(point, field):
+    value = point.get(field, "")
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def varies(points, field):
+    return len({json.dumps(point.get(field), sort_keys=True) for point in points}) > 1
+
+
+def word_columns(points):
+    """The fields in which the points differ, which not all of them need have."""
+    fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
+    columns = []
+    for field in fields:
+        if field == "message_size":
+            sizes = [size_text(point[field]) if field in point else "" for point in points]
+            columns.append(Column("", "size", sizes))
+        else:
+            columns.append(Column("", field, [field_text(point, field) for point in points], True))
+    return columns
+
+
+def rate_columns(rows, workload):
+    """What moved, where the points move something, and how often."""
+    columns = []
+    if any("transport" in row["point"] for row in rows):
+        columns.append(Column("", "MB/s", numbers([median(r["throughput_bytes_per_second"]) for r in rows], 1, 1e6)))
+    both_ways = [median(row.get("both_ways_bytes_per_second")) for row in rows]
+    if any(value is not None for value in both_ways):
+        columns.append(Column("both ways", "MB/s", numbers(both_ways, 1, 1e6)))
+    messages = [median(row["messages_per_second"]) for row in rows]
+    return [*columns, Column("", RATES.get(workload, "messages/s"), numbers(messages, 0))]
+
+
+def time_columns(rows, workload):
+    columns = []
+    costs = [median(row.get("cost_ns")) for row in rows]
+    if any(value is not None for value in costs):
+        columns.append(Column(COSTS.get(workload, ""), "cost, ns", numbers(costs, 1)))
+    for field, percentiles in (("latency_ns", ("p50", "p99")), ("latency_one_way_ns", ("p50",))):
+        latencies = [row.get(field) or {} for row in rows]
+        kinds = sorted({latency["kind"] for latency in latencies if latency})
+        if kinds:
+            top = "/".join(LATENCIES.get(kind, kind) for kind in kinds)
+            for percentile in percentiles:
+                values = [median(latency.get(percentile)) for latency in latencies]
+                columns.append(Column(top, f"{percentile} µs", micros(values)))
+                top = ""  # said once, above the first
+    return columns
 
 
 def table(rows):
-    """Header and cells of a results table: the fields in which the points differ, then the figures."""
-    fields = [key for key in rows[0]["point"] if len({json.dumps(r["point"].get(key)) for r in rows}) > 1]
-    fields = [f for f in fields if f not in ("workload", "transport", "message_size")]
-    repeated = any(row["runs"] > 1 for row in rows)
-    kinds = {(row.get("latency_ns") or {}).get("kind") for row in rows} - {None}
-    header = ["workload", "transport", "size", *fields, "MB/s", "messages/s"]
-    if kinds:
-        header += [f"p50 µs ({'/'.join(sorted(kinds))})", "p99 µs"]
-    if repeated:
-        header.append("runs")
-    cells = []
-    for row in rows:
-        point = row["point"]
-        line = [point.get("workload", ""), point.get("transport", ""), size_text(point["message_size"])
-                if "message_size" in point else ""]
-        line += [point[f] if isinstance(point.get(f), str) else json.dumps(point.get(f, "")) for f in fields]
-        throughput, messages = median(row["throughput_bytes_per_second"]), median(row["messages_per_second"])
-        line.append("–" if throughput is None else f"{throughput / 1e6:,.1f}")
-        line.append("–" if messages is None else f"{messages:,.0f}")
-        if kinds:
-            line += ["–" if v is None else f"{v / 1e3:,.2f}" for v in latency_cells(row)]
-        if repeated:
-            line.append(str(row["runs"]))
-        cells.append((line, row.get("flags") or []))
-    return header, cells
+    """Of rows of one workload: what all its points have in common, and the columns of what they differ in and of the
+    figures."""
+    points = [row["point"] for row in rows]
+    workload = points[0].get("workload", "")
+    title = [workload]
+    if "transport" in points[0] and not varies(points, "transport"):
+        title.append(points[0]["transport"])
+    if "message_size" in points[0] and not varies(points, "message_size"):
+        title.append(size_text(points[0]["message_size"]))
+    runs = {row["runs"] for row in rows}
+    if len(runs) == 1 and max(runs) > 1:
+        title.append(f"{max(runs)} runs" + (" each" if len(rows) > 1 else ""))
+    columns = [*word_columns(points), *rate_columns(rows, workload), *time_columns(rows, workload)]
+    if len(runs) > 1:
+        columns.append(Column("", "runs", [str(row["runs"]) for row in rows]))
+    return ", ".join(title), columns
 
 
 def sort_key(row):
@@ -263,25 +327,30 @@ def sort_key(row):
             point.get("message_size", 0))
 
 
+def lines_of(columns):
+    """Two lines of heading, the first of which may be blank, and a line per row, all as wide as they need."""
+    lists = [[column.top, column.bottom, *column.cells] for column in columns]
+    widths = [max(len(cell) for cell in cells) for cells in lists]
+    for line in zip(*lists, strict=True):
+        yield "  ".join(cell.ljust(width) if column.is_word else cell.rjust(width)
+                        for column, cell, width in zip(columns, line, widths, strict=True))
+
+
 def show_table(rows):
-    if not rows:
-        return
-    header, cells = table(sorted(rows, key=sort_key))
-    left = header.index("MB/s") - 1  # the words before the figures; sizes are figures too
-    widths = [max(len(header[i]), *(len(line[i]) for line, _ in cells)) for i in range(len(header))]
-
-    def render(line, flags):
-        columns = [
-            cell.ljust(width) if i < 2 or 2 < i <= left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        return "  ".join([*columns, flags]).rstrip()
-
-    common = set.intersection(*(set(flags) for _, flags in cells)) if len(cells) > 1 else set()
-    own = [" ".join(flag for flag in flags if flag not in common) for _, flags in cells]
-    print(render(header, "flags" if any(own) else ""))
-    for (line, _), flags in zip(cells, own, strict=True):
-        print(render(line, flags))
+    """A table per workload: no two of them have the same figures, and all in one would not fit a terminal."""
+    rows = sorted(rows, key=sort_key)
+    flags = [row.get("flags") or [] for row in rows]
+    common = set.intersection(*map(set, flags)) if len(rows) > 1 else set()
+    for number, (_, group) in enumerate(itertools.groupby(rows, key=lambda row: row["point"].get("workload"))):
+        group = list(group)
+        title, columns = table(group)
+        own = [" ".join(flag for flag in row.get("flags") or [] if flag not in common) for row in group]
+        print(("\n" if number else "") + title)
+        for line, told in zip(lines_of(columns), ["", "flags" if any(own) else "", *own], strict=True):
+            if line.strip():
+                print(f"{line}  {told}".rstrip())
+        if any(column.top == LATENCIES["switch"] for column in columns):
+            print(HOP)
     if common:
         print(f"\nFlags of every row: {' '.join(sorted(common))}")
 

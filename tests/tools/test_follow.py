@@ -29,12 +29,31 @@ def sample(agent="receiver", thread=0, **more):
             "bytes": 4_096_000, "latency_ns": None, **more}
 
 
-def row(size=4096, workload="stream", throughput=2.5e9, runs=1, flags=(), **more):
-    figure = None if throughput is None else {"median": throughput, "min": throughput, "max": throughput}
+def figure(value):
+    return None if value is None else {"median": value, "min": value, "max": value}
+
+
+def percentiles(kind, p50, p99):
+    return {"kind": kind, "p50": figure(p50), "p99": figure(p99)}
+
+
+def row(size=4096, workload="stream", throughput=2.5e9, runs=1, flags=(), rtt=(1500, 2500), **more):
+    there_and_back = workload == "pingpong" and throughput is not None
     return {"point": {"workload": workload, "transport": "pipe", "message_size": size, **more}, "runs": runs,
-            "throughput_bytes_per_second": figure, "messages_per_second": figure and {"median": throughput / size},
-            "latency_ns": {"kind": "rtt", "p50": {"median": 1500}, "p99": {"median": 2500}}
-            if workload == "pingpong" else None, "flags": list(flags)}
+            "throughput_bytes_per_second": figure(throughput),
+            "messages_per_second": figure(throughput and throughput / size),
+            "both_ways_bytes_per_second": figure(2 * throughput if there_and_back else None), "cost_ns": None,
+            "latency_ns": percentiles("rtt", *rtt) if there_and_back else None,
+            "latency_one_way_ns": percentiles("one_way", *(v / 2 for v in rtt)) if there_and_back else None,
+            "flags": list(flags)}
+
+
+def cost_row(kind, cost, p50, p99, runs=1, **point):
+    """Of a workload that moves nothing."""
+    return {"point": point, "runs": runs,
+            "throughput_bytes_per_second": None, "messages_per_second": figure(1e9 / cost),
+            "both_ways_bytes_per_second": None, "cost_ns": figure(cost), "latency_ns": percentiles(kind, p50, p99),
+            "latency_one_way_ns": None, "flags": []}
 
 
 class Clock:
@@ -92,6 +111,14 @@ def test_line_waits_for_who_receives():
     assert progress.line() == "[1/4] stream tcp 4 KiB: starting"
 
 
+def test_line_of_calls():
+    """There is one agent, and its calls take less than the hundredth of a microsecond that others are told to."""
+    progress = follow.Progress(experiment())
+    progress.take("run", {**RUN, "point": {"workload": "syscall", "call": "getpid"}})
+    progress.take("sample", sample("initiator", bytes=0, latency_ns={"p50": 25}))
+    assert progress.line() == "[1/4] syscall: 2,000 messages/s, p50 0.025 µs"
+
+
 def test_line_in_the_queue():
     progress = follow.Progress(experiment("queued", done=0, queue_position=2))
     assert progress.line() == "[0/4] queued at position 2"
@@ -119,27 +146,102 @@ def test_a_failed_run_is_told(capsys):
 
 def shown(rows, capsys):
     follow.show_table(rows)
-    return [line.split() for line in capsys.readouterr().out.splitlines()]
+    return capsys.readouterr().out.splitlines()
 
 
 def test_table(capsys):
-    lines = shown([row(64, "pingpong"), row(4096), row(1024, throughput=None)], capsys)
-    assert lines == [
-        ["workload", "transport", "size", "MB/s", "messages/s", "p50", "µs", "(rtt)", "p99", "µs"],
-        ["stream", "pipe", "1", "KiB", "–", "–", "–", "–"],
-        ["stream", "pipe", "4", "KiB", "2,500.0", "610,352", "–", "–"],
-        ["pingpong", "pipe", "64", "B", "2,500.0", "39,062,500", "1.50", "2.50"],
+    """A table per workload. What all of its points have is in its title."""
+    assert shown([row(64, "pingpong"), row(4096), row(1024, throughput=None)], capsys) == [
+        "stream, pipe",
+        " size     MB/s  messages/s",
+        "1 KiB        –           –",
+        "4 KiB  2,500.0     610,352",
+        "",
+        "pingpong, pipe, 64 B",
+        "         both ways              round trip          one way",
+        "   MB/s       MB/s  messages/s      p50 µs  p99 µs   p50 µs",
+        "2,500.0    5,000.0  39,062,500        1.50    2.50    0.750",
     ]
 
 
 def test_table_has_the_fields_that_vary_and_the_flags(capsys):
     rows = [row(threads=1, engine="syscall", runs=2, flags=["noisy:steal", "slow"]),
             row(threads=2, engine="syscall", runs=3, flags=["noisy:steal"])]
+    assert shown(rows, capsys) == [
+        "stream, pipe, 4 KiB",
+        "threads     MB/s  messages/s  runs  flags",
+        "1        2,500.0     610,352     2  slow",
+        "2        2,500.0     610,352     3",
+        "",
+        "Flags of every row: noisy:steal",
+    ]
+
+
+def test_table_of_costs(capsys):
+    """A switch is not the hop that its percentiles are of, and a call of 25 ns is not one of 0.03 µs."""
+    rows = [
+        cost_row("switch", 1200.5, 1700, 2900, workload="context-switch", processes=2, working_set=0),
+        cost_row("switch", 2310, 2800, 104_000, workload="context-switch", processes=8, working_set=65536),
+        cost_row("call", 25.4, 25, 31, workload="syscall", call="clock-gettime-vdso"),
+        cost_row("call", 1080, 1100, 1900, workload="syscall", call="getpid"),
+    ]
+    assert shown(rows, capsys) == [
+        "context-switch",
+        "                                  per switch  per hop",
+        "processes  working_set  rounds/s    cost, ns   p50 µs  p99 µs",
+        "2          0             832,986     1,200.5     1.70    2.90",
+        "8          65536         432,900     2,310.0     2.80  104.00",
+        "A hop is a switch, and what the pipe and the working set cost without one.",
+        "",
+        "syscall",
+        "                                per call  per call",
+        "call                   calls/s  cost, ns    p50 µs  p99 µs",
+        "clock-gettime-vdso  39,370,079      25.4     0.025   0.031",
+        "getpid                 925,926   1,080.0     1.100   1.900",
+    ]
+
+
+def test_table_has_fields_that_the_first_point_has_not(capsys):
+    lines = shown([row(transport="pipe"), row(transport="tcp", copy_mode="two-copy"),
+                   row(transport="tcp", copy_mode="zero-copy")], capsys)
+    assert [line.split()[:2] for line in lines] == [
+        ["stream,", "4"], ["transport", "copy_mode"], ["pipe", "2,500.0"], ["tcp", "two-copy"], ["tcp", "zero-copy"]]
+
+
+def test_table_names_the_latency_of_a_stream(capsys):
+    stream = {**row(transport="tcp"), "latency_ns": percentiles("one_way", 250_000, 1_250_000)}
+    assert shown([stream], capsys) == [
+        "stream, tcp, 4 KiB",
+        "                     one way",
+        "   MB/s  messages/s   p50 µs   p99 µs",
+        "2,500.0     610,352    250.0  1,250.0",
+    ]
+
+
+SIX_MEDIA = ("mmap-file", "mmap-anonymous", "shm-sysv", "file", "fifo", "msgq-sysv")
+CALLS = ("getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall", "read-zero")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [row(size, workload, throughput=1.2e9, transport=transport) for workload in ("stream", "pingpong")
+         for transport in ("pipe", "fifo") for size in (64, 1024, 4096, 65536)],
+        [row(4 << 20, "pingpong", throughput=4.4e9, runs=5, transport=transport, rtt=(2_700_000, 23_000_000))
+         for transport in SIX_MEDIA],
+        [*(cost_row("call", 250, 310, 12_345_678, runs=3, workload="syscall", call=call) for call in CALLS),
+         *(cost_row("switch", 12_345.6, 12_345, 12_345_678, runs=3, workload="context-switch", processes=processes,
+                    working_set=working_set) for processes in (2, 8) for working_set in (0, 65536))],
+        [{**row(size, transport="tcp", threads=threads, copy_mode=mode, throughput=4e10),
+          "latency_ns": percentiles("one_way", 1_234_567, 12_345_678)}
+         for size in (16384, 1 << 20) for threads in (1, 8) for mode in ("two-copy", "zero-copy")],
+    ],
+    ids=["quick", "ipc-4mib", "syscall-and-switch", "tcp-copy-modes"],
+)
+def test_tables_of_presets_fit_a_terminal(capsys, rows):
     lines = shown(rows, capsys)
-    assert lines[0] == ["workload", "transport", "size", "threads", "MB/s", "messages/s", "runs", "flags"]
-    assert lines[1] == ["stream", "pipe", "4", "KiB", "1", "2,500.0", "610,352", "2", "slow"]
-    assert lines[2] == ["stream", "pipe", "4", "KiB", "2", "2,500.0", "610,352", "3"]
-    assert lines[4] == ["Flags", "of", "every", "row:", "noisy:steal"]
+    assert len(lines) > len(rows)
+    assert max(map(len, lines)) <= 80, "\n".join(lines)
 
 
 def test_a_queue_that_moves_is_told_without_an_event(monkeypatch, capsys):
