@@ -106,10 +106,13 @@ static void put_limit(struct json_writer *w, const char *key, const char *name, 
 }
 
 /* "limit" is the host's: what largest_message ends at, unless the spec itself ends that sooner: then "message_limit"
- * says so, and "limit" ends largest_transfer alone. "at_start" is what a run finds before it is raised for longer
- * messages. */
+ * says so, and "limit" ends largest_transfer alone; where memory ends the message, it ends nothing else. "at_start" is
+ * what a run finds before it is raised for longer messages. */
 static void put_limits(struct json_writer *w, const struct capacity *c) {
-        if (c->reach) {
+        if (c->by_memory) {
+                put_limit(w, "limit", CAPACITY_MEMORY, c->memory, CAPACITY_MEMORY_RAISE);
+                json_member_null(w, "at_start");
+        } else if (c->reach) {
                 put_limit(w, "limit", c->reach_limit, c->reach_value, c->reach_raise);
                 put_limit(w, "at_start", c->limit, c->value, c->raise);
         } else {

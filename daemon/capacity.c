@@ -14,8 +14,10 @@
 #include "schema/util.h"
 
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 #define KIB UINT64_C(1024)
 
@@ -216,13 +218,18 @@ static int read_msgq_posix(const struct reading *g, struct capacity *c) {
 }
 
 /* A file system's free space. Captured trees hold files and no file systems. */
-static int read_space(struct hostfs *h, const char *folder, const char *limit, const char *raise, struct capacity *c) {
+static int read_space(const struct reading *g, const char *folder, const char *limit, const char *raise,
+                      struct capacity *c) {
         struct statvfs fs;
+        if (g->q->space) {
+                decide(c, g->q->space->free_bytes, limit, g->q->space->free_bytes, raise);
+                return 0;
+        }
         if (!folder) {
                 (void) snprintf(c->reason, sizeof(c->reason), "the runtime directory is not told");
                 return 0;
         }
-        if (h->root_fd >= 0) {
+        if (g->h->root_fd >= 0) {
                 (void) snprintf(c->reason, sizeof(c->reason), "a captured tree does not tell the free space of %s",
                                 folder);
                 return 0;
@@ -237,11 +244,11 @@ static int read_space(struct hostfs *h, const char *folder, const char *limit, c
 }
 
 static int read_shm_posix(const struct reading *g, struct capacity *c) {
-        return read_space(g->h, "/dev/shm", "free space of /dev/shm", "mount -o remount,size=BYTES /dev/shm", c);
+        return read_space(g, "/dev/shm", "free space of /dev/shm", "mount -o remount,size=BYTES /dev/shm", c);
 }
 
 static int read_file(const struct reading *g, struct capacity *c) {
-        return read_space(g->h, g->q->runtime_dir, "free space of the runtime directory",
+        return read_space(g, g->q->runtime_dir, "free space of the runtime directory",
                           "remove files, or --runtime-dir on another file system", c);
 }
 
@@ -272,17 +279,23 @@ static uint64_t slots_of(enum transport t, uint64_t message) {
         return ring_layout_applies(t) ? ring_layout_of(&p, &none, page).area_bytes : file_layout_of(&p, page).bytes;
 }
 
-/* `copies`: buffers of the ends that lie there, too, each with a thread's own. */
-static bool fits(enum transport t, uint64_t message, uint64_t bytes, unsigned copies) {
-        return slots_of(t, message) + copies * (message + CAPACITY_THREAD_BYTES) <= bytes;
+/* What of a message has to fit: its slots, the buffers of the ends, each with a thread's own, or both. */
+struct share {
+        bool slots;
+        unsigned buffers;
+};
+
+static bool fits(enum transport t, uint64_t message, uint64_t bytes, const struct share *share) {
+        uint64_t slots = share->slots ? slots_of(t, message) : 0;
+        return slots + share->buffers * (message + CAPACITY_THREAD_BYTES) <= bytes;
 }
 
-static uint64_t largest_that_fits(enum transport t, uint64_t bytes, unsigned copies) {
+static uint64_t largest_that_fits(enum transport t, uint64_t bytes, const struct share *share) {
         uint64_t least = TWO_SLOTS_FROM, most = SPEC_MESSAGE_SIZE_MAX;
-        if (fits(t, most, bytes, copies))
+        if (fits(t, most, bytes, share))
                 return most;
         /* short messages have the more slots: one may fit where a shorter one does not */
-        while (least > 0 && !fits(t, least, bytes, copies))
+        while (least > 0 && !fits(t, least, bytes, share))
                 least -= STEP;
         if (least < TWO_SLOTS_FROM)
                 most = least + STEP;
@@ -290,7 +303,7 @@ static uint64_t largest_that_fits(enum transport t, uint64_t bytes, unsigned cop
                 return 0;
         while (most - least > 1) { /* the one fits, the other does not */
                 uint64_t middle = least + (most - least) / 2;
-                if (fits(t, middle, bytes, copies))
+                if (fits(t, middle, bytes, share))
                         least = middle;
                 else
                         most = middle;
@@ -299,29 +312,55 @@ static uint64_t largest_that_fits(enum transport t, uint64_t bytes, unsigned cop
 }
 
 uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes) {
-        return largest_that_fits(t, bytes, 0);
+        return largest_that_fits(t, bytes, &(const struct share){.slots = true});
 }
 
-/* Here the buffers of both ends lie in what the ring lies in. */
-static int read_anonymous(const struct reading *g, struct capacity *c) {
+/* "MemAvailable:   23764084 kB" of /proc/meminfo. */
+static int read_memory(struct hostfs *h, uint64_t *ret) {
         _cleanup_free_ char *text = NULL;
         char line[64], *end = line;
-        uint64_t address_space = 0;
-
-        int r = hostfs_text(g->h, &text, "/proc/meminfo");
+        int r = hostfs_text(h, &text, "/proc/meminfo");
         if (r == 0)
                 r = hostfs_field(text, "MemAvailable", line, sizeof(line));
-        uint64_t bytes = r == 0 ? strtoull(line, &end, 10) * KIB : 0;
-        if (r < 0 || end == line)
-                return unknown(c, g->h, r < 0 ? r : -EBADMSG);
-        decide(c, bytes, "memory available", bytes, "free memory, or add some");
-        c->largest_message = largest_that_fits(TRANSPORT_MMAP_ANONYMOUS, bytes, END_COUNT);
-        if (read_address_space(g->h, &address_space) < 0 || address_space >= bytes)
+        if (r < 0)
+                return r;
+        *ret = strtoull(line, &end, 10) * KIB;
+        return end == line ? -EBADMSG : 0;
+}
+
+static int read_anonymous(const struct reading *g, struct capacity *c) {
+        uint64_t bytes = 0, address_space = 0;
+        int r = read_memory(g->h, &bytes);
+        if (r < 0)
+                return unknown(c, g->h, r);
+        decide(c, bytes, CAPACITY_MEMORY, bytes, CAPACITY_MEMORY_RAISE);
+        if (read_address_space(g->h, &address_space) == 0 && address_space < bytes)
+                decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
+        return 0;
+}
+
+static bool file_is_in_memory(const struct capacity_question *q) {
+        struct statfs fs;
+        if (q->space)
+                return q->space->in_memory;
+        return statfs(q->runtime_dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+/* Buffers of both ends lie in memory, and so do slots: admission.c counts those of a mapped file wherever it is, as its
+ * pages are in use. Those of a plain file do so in a tmpfs. Memory that is not known ends nothing, there as here. */
+static int end_by_memory(const struct reading *g, struct capacity *c) {
+        const enum transport t = g->q->transport;
+        struct share share = {.slots = t != TRANSPORT_FILE || file_is_in_memory(g->q), .buffers = END_COUNT};
+        uint64_t bytes = 0;
+        int r = read_memory(g->h, &bytes);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        uint64_t most = largest_that_fits(t, bytes, &share);
+        if (most >= c->largest_message)
                 return 0;
-        decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
-        uint64_t most = capacity_largest_in_slots(TRANSPORT_MMAP_ANONYMOUS, address_space);
-        if (most < c->largest_message)
-                c->largest_message = most;
+        c->largest_message = most;
+        c->by_memory = true;
+        c->memory = bytes;
         return 0;
 }
 
@@ -331,7 +370,6 @@ static const struct {
                 WHOLE,     /* a message is one transfer */
                 IN_PIECES, /* it may take many */
                 IN_SLOTS,  /* a transfer is all slots, each of which holds a message */
-                READ,      /* the reader says how long it may be */
         } message;
 } rows[TRANSPORT_COUNT] = {
         [TRANSPORT_PIPE] = {read_pipe, IN_PIECES},
@@ -343,15 +381,16 @@ static const struct {
         [TRANSPORT_SHM_POSIX] = {read_shm_posix, IN_SLOTS},
         [TRANSPORT_SHM_SYSV] = {read_shm_sysv, IN_SLOTS},
         [TRANSPORT_MMAP_FILE] = {read_file, IN_SLOTS},
-        [TRANSPORT_MMAP_ANONYMOUS] = {read_anonymous, READ},
+        [TRANSPORT_MMAP_ANONYMOUS] = {read_anonymous, IN_SLOTS},
         [TRANSPORT_FILE] = {read_file, IN_SLOTS},
         [TRANSPORT_MSGQ_SYSV] = {read_msgq_sysv, WHOLE},
         [TRANSPORT_MSGQ_POSIX] = {read_msgq_posix, WHOLE},
 };
 
 int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret) {
+        const struct reading g = {h, q};
         struct capacity c = {.known = false};
-        int r = rows[q->transport].read(&(struct reading){h, q}, &c);
+        int r = rows[q->transport].read(&g, &c);
         if (r < 0)
                 return r;
         uint64_t most = c.reach ? c.reach : c.largest_transfer;
@@ -361,8 +400,11 @@ int capacity_read(struct hostfs *h, const struct capacity_question *q, struct ca
                 c.largest_message = SPEC_MESSAGE_SIZE_MAX;
         else if (c.known && rows[q->transport].message == WHOLE)
                 c.largest_message = most < SPEC_MESSAGE_SIZE_MAX ? most : SPEC_MESSAGE_SIZE_MAX;
-        *ret = c;
-        return 0;
+        if (c.known && rows[q->transport].message == IN_SLOTS)
+                r = end_by_memory(&g, &c);
+        if (r == 0)
+                *ret = c;
+        return r;
 }
 
 const char *capacity_unavailable(const struct capacity_question *q) {

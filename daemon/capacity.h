@@ -24,6 +24,9 @@
 /* Beside the buffers a thread costs its stack's touched pages, its histogram and its samples. */
 #define CAPACITY_THREAD_BYTES (UINT64_C(256) * 1024)
 
+#define CAPACITY_MEMORY "memory available"
+#define CAPACITY_MEMORY_RAISE "free memory, or add some"
+
 struct capacity {
         bool known;
         char reason[160];                           /* why not known */
@@ -35,6 +38,15 @@ struct capacity {
         uint64_t reach_value;    /* what ends that */
         const char *reach_raise; /* how a person raises that; static */
         const char *raise;       /* how a person raises it; static */
+        /* What ends largest_message is none of these but CAPACITY_MEMORY, of which there are so many bytes. */
+        bool by_memory;
+        uint64_t memory;
+};
+
+/* A file system. */
+struct capacity_space {
+        uint64_t free_bytes;
+        bool in_memory; /* a tmpfs */
 };
 
 struct capacity_question {
@@ -42,6 +54,8 @@ struct capacity_question {
         const struct transport_options *options; /* NULL: none; "sndbuf" decides how long a datagram is */
         const char *runtime_dir;                 /* where runs have their files; NULL: not told */
         const struct queue_host *queues;         /* what runs can have of queues; NULL: what the host has */
+        const struct capacity_space *space;      /* that it lies in; NULL: the host is asked, which a captured tree is
+                                                  * not */
 };
 
 /* 0; -errno only when nothing could be looked at (memory). */

@@ -82,6 +82,64 @@ static void settings_decide(void) {
         }
 }
 
+#define MEMORY(kib) "MemAvailable: " #kib " kB\n"
+#define MEMINFO "/proc/meminfo"
+#define ADDRESS_SPACE(bytes) "Limit  Soft Limit  Hard Limit  Units\nMax address space  " #bytes "  unlimited  bytes\n"
+
+/* Two slots and both buffers take four times what a message has, where one lies in memory; the buffers alone do where
+ * a disk has the slots. What it lies in, and not memory, still ends it where that is less. */
+static void memory_ends_what_lies_in_it(void) {
+        static const struct capacity_space wide = {.free_bytes = 64 * GIB, .in_memory = true},
+                                           narrow = {.free_bytes = 64 << 20, .in_memory = true},
+                                           disk = {.free_bytes = 64 * GIB};
+        static const struct {
+                enum transport transport;
+                const struct capacity_space *space;
+                const char *file, *content;
+                uint64_t memory, least, most; /* 0: not memory; what largest_message is between */
+                const char *carrier;          /* of largest_transfer */
+        } cases[] = {
+                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024, "kernel.shmmax"},
+                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(1048576), GIB, 255 << 20, 256 << 20, "kernel.shmmax"},
+                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(8388608), 0, GIB, GIB, "kernel.shmmax"},
+                {TRANSPORT_SHM_POSIX, &wide, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024, "free space of /dev/shm"},
+                {TRANSPORT_SHM_POSIX, &narrow, NULL, NULL, 0, 31 << 20, 32 << 20, "free space of /dev/shm"},
+                {TRANSPORT_MMAP_FILE, &wide, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024,
+                 "free space of the runtime directory"},
+                {TRANSPORT_MMAP_FILE, &disk, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024,
+                 "free space of the runtime directory"},
+                {TRANSPORT_FILE, &wide, MEMINFO, MEMORY(1048576), GIB, 255 << 20, 256 << 20,
+                 "free space of the runtime directory"},
+                {TRANSPORT_FILE, &disk, MEMINFO, MEMORY(1048576), GIB, (512 << 20) - (256 << 10),
+                 (512 << 20) - (256 << 10), "free space of the runtime directory"},
+                {TRANSPORT_FILE, &disk, MEMINFO, MEMORY(8388608), 0, GIB, GIB, "free space of the runtime directory"},
+                {TRANSPORT_FILE, &disk, MEMINFO, "", 0, GIB, GIB, "free space of the runtime directory"},
+                {TRANSPORT_MMAP_ANONYMOUS, NULL, "/proc/self/limits", ADDRESS_SPACE(67108864), 0, 31 << 20, 32 << 20,
+                 "RLIMIT_AS"},
+        };
+        if (sysconf(_SC_PAGESIZE) != 4096)
+                SKIP("the expected figures are for pages of 4096 bytes, here they have %ld", sysconf(_SC_PAGESIZE));
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct capacity_question q = {.transport = cases[i].transport, .space = cases[i].space};
+                char tree[64];
+                struct hostfs h;
+                struct capacity c = {.known = false};
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                if (cases[i].file)
+                        CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                CHECK_INT(capacity_read(&h, &q, &c), 0);
+                hostfs_deinit(&h);
+                host_tree_remove(tree);
+                if (!c.known || c.by_memory != (cases[i].memory != 0) || c.memory != cases[i].memory ||
+                    c.largest_message < cases[i].least || c.largest_message > cases[i].most ||
+                    strcmp(c.limit, cases[i].carrier) != 0)
+                        CHECK_FAIL("case %zu, %s: %s, memory %" PRIu64 ", message %" PRIu64, i,
+                                   transport_name(cases[i].transport), c.known ? c.limit : c.reason, c.memory,
+                                   c.largest_message);
+        }
+}
+
 static void messages_above_a_limit_are_refused_by_its_name(void) {
         char tree[64];
         struct hostfs h;
@@ -115,35 +173,43 @@ static void the_largest_message_is_admitted_and_no_larger_one(void) {
                 .settable = true,
                 .rlimit_msgqueue = 819200,
                 .fresh = {[QUEUE_MSGMAX] = 8192, [QUEUE_MSGMNB] = 16384, [QUEUE_MSGSIZE_MAX] = 8192}};
+        static const struct capacity_space wide = {.free_bytes = 64 * GIB, .in_memory = true},
+                                           disk = {.free_bytes = 64 * GIB};
         static const struct {
                 enum transport transport;
                 const char *file, *content;
                 const struct queue_host *queues;
+                const struct capacity_space *space;
         } cases[] = {
-                {TRANSPORT_PIPE, NULL, NULL, NULL},
-                {TRANSPORT_FIFO, NULL, NULL, NULL},
-                {TRANSPORT_UNIX_STREAM, NULL, NULL, NULL},
-                {TRANSPORT_TCP, NULL, NULL, NULL},
-                {TRANSPORT_UNIX_DGRAM, NULL, NULL, NULL},
-                {TRANSPORT_UNIX_SEQPACKET, SYS "net/core/wmem_max", "212992\n", NULL},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "67108864\n", NULL},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "200000\n", NULL},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "1000\n", NULL},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "2147483648\n", NULL},
-                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 1024 kB\n", NULL},
-                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 65537 kB\n", NULL},
-                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 4000000 kB\n", NULL},
-                {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits",
-                 "Limit  Soft Limit  Hard Limit  Units\nMax address space         67108864             unlimited    "
-                 "bytes\n",
-                 NULL},
-                {TRANSPORT_MSGQ_SYSV, NULL, NULL, NULL},
-                {TRANSPORT_MSGQ_SYSV, NULL, NULL, &queues},
-                {TRANSPORT_MSGQ_POSIX, NULL, NULL, NULL},
-                {TRANSPORT_MSGQ_POSIX, NULL, NULL, &queues},
+                {TRANSPORT_PIPE, NULL, NULL, NULL, NULL},
+                {TRANSPORT_FIFO, NULL, NULL, NULL, NULL},
+                {TRANSPORT_UNIX_STREAM, NULL, NULL, NULL, NULL},
+                {TRANSPORT_TCP, NULL, NULL, NULL, NULL},
+                {TRANSPORT_UNIX_DGRAM, NULL, NULL, NULL, NULL},
+                {TRANSPORT_UNIX_SEQPACKET, SYS "net/core/wmem_max", "212992\n", NULL, NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "67108864\n", NULL, NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "200000\n", NULL, NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "1000\n", NULL, NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "2147483648\n", NULL, NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, MEMINFO, MEMORY(1024), NULL, NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, MEMINFO, MEMORY(65537), NULL, NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, MEMINFO, MEMORY(4000000), NULL, NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits", ADDRESS_SPACE(67108864), NULL, NULL},
+                {TRANSPORT_MSGQ_SYSV, NULL, NULL, NULL, NULL},
+                {TRANSPORT_MSGQ_SYSV, NULL, NULL, &queues, NULL},
+                {TRANSPORT_MSGQ_POSIX, NULL, NULL, NULL, NULL},
+                {TRANSPORT_MSGQ_POSIX, NULL, NULL, &queues, NULL},
+                {TRANSPORT_SHM_SYSV, MEMINFO, MEMORY(1024), NULL, NULL},
+                {TRANSPORT_SHM_SYSV, MEMINFO, MEMORY(65537), NULL, NULL},
+                {TRANSPORT_SHM_SYSV, MEMINFO, MEMORY(4000000), NULL, NULL},
+                {TRANSPORT_SHM_POSIX, MEMINFO, MEMORY(65537), NULL, &wide},
+                {TRANSPORT_MMAP_FILE, MEMINFO, MEMORY(65537), NULL, &wide},
+                {TRANSPORT_MMAP_FILE, MEMINFO, MEMORY(4000000), NULL, &disk},
+                {TRANSPORT_FILE, MEMINFO, MEMORY(65537), NULL, &disk},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                const struct capacity_question q = {.transport = cases[i].transport, .queues = cases[i].queues};
+                const struct capacity_question q = {
+                        .transport = cases[i].transport, .queues = cases[i].queues, .space = cases[i].space};
                 const struct spec spec = {.repetitions = 1};
                 struct point p = {.transport = cases[i].transport, .threads = 1};
                 struct capacity c = {.known = false};
@@ -457,6 +523,61 @@ static void json_names_the_limit_that_limits(void) {
         host_tree_remove(tree);
 }
 
+/* largest_transfer goes on being what it is made in. */
+static void json_names_memory_where_it_ends_the_message(void) {
+        static const struct {
+                const char *transport, *file, *content, *capacity;
+        } cases[] = {
+#define BY_MEMORY(bytes)                                                                                               \
+        "\"limit\":{\"name\":\"memory available\",\"value\":" #bytes ",\"raise\":\"free memory, or add some\"},"       \
+        "\"at_start\":null,\"message_limit\":null,\"reason\":null}"
+                {"shm-sysv", MEMINFO, MEMORY(1024),
+                 "{\"largest_message\":129024,\"largest_transfer\":\"18446744073692774399\"," BY_MEMORY(1048576)},
+                {"mmap-anonymous", MEMINFO, MEMORY(1024),
+                 "{\"largest_message\":129024,\"largest_transfer\":1048576," BY_MEMORY(1048576)},
+                {"mmap-anonymous", "/proc/self/limits", ADDRESS_SPACE(65536),
+                 "{\"largest_message\":0,\"largest_transfer\":65536,\"limit\":{\"name\":\"RLIMIT_AS\",\"value\":65536,"
+                 "\"raise\":\"LimitAS= in the unit, or ulimit -v\"},\"at_start\":null,\"message_limit\":null,"
+                 "\"reason\":null}"},
+        };
+        if (sysconf(_SC_PAGESIZE) != 4096)
+                SKIP("the expected figures are for pages of 4096 bytes, here they have %ld", sysconf(_SC_PAGESIZE));
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64], *text = NULL;
+                struct json *root = NULL;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
+                CHECK_INT(capacity_to_json(&(struct admission_host){.root = tree}, &text), 0);
+                host_tree_remove(tree);
+                CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+                free(text);
+                _cleanup_free_ char *row = json_print(json_get(row_of(root, cases[i].transport), "capacity"));
+                json_free(root);
+                if (strcmp(row, cases[i].capacity) != 0)
+                        CHECK_FAIL("case %zu: %s", i, row);
+        }
+#undef BY_MEMORY
+}
+
+/* The address space has room for the slots, and memory for less than the buffers beside them. */
+static void memory_is_named_below_the_address_space(void) {
+        struct capacity c = {.known = false};
+        struct hostfs h;
+        char tree[64];
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/self/limits", ADDRESS_SPACE(3221225472)), 0);
+        CHECK_INT(host_tree_write(tree, MEMINFO, MEMORY(3670016)), 0);
+        CHECK_INT(hostfs_init(&h, tree), 0);
+        CHECK_INT(capacity_read(&h, &(struct capacity_question){.transport = TRANSPORT_MMAP_ANONYMOUS}, &c), 0);
+        hostfs_deinit(&h);
+        host_tree_remove(tree);
+        CHECK(c.known && c.by_memory);
+        CHECK_UINT(c.memory, UINT64_C(3670016) * 1024);
+        CHECK_STRING(c.limit, "RLIMIT_AS"); /* of a transfer */
+        CHECK_UINT(c.largest_transfer, 3 * GIB);
+        CHECK(c.largest_message < c.memory / 4);
+}
+
 /* A byte stream carries any message in pieces, and shmmax as it comes is near 2^64: there the spec ends it. */
 static void the_spec_is_named_where_it_ends_the_message(void) {
         static const struct {
@@ -506,6 +627,8 @@ static void this_machine_has_its_file_systems(void) {
 
 int main(void) {
         RUN(settings_decide);
+        RUN(memory_ends_what_lies_in_it);
+        RUN(memory_is_named_below_the_address_space);
         RUN(messages_above_a_limit_are_refused_by_its_name);
         RUN(the_largest_message_is_admitted_and_no_larger_one);
         RUN(a_message_leaves_room_for_the_slots_that_come);
@@ -516,6 +639,7 @@ int main(void) {
         RUN(io_uring_names_the_setting);
         RUN(json_has_a_row_for_every_transport);
         RUN(json_names_the_limit_that_limits);
+        RUN(json_names_memory_where_it_ends_the_message);
         RUN(the_spec_is_named_where_it_ends_the_message);
         RUN(this_machine_has_its_file_systems);
         return check_end();
