@@ -399,6 +399,8 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 add_flag(v, "zerocopy:enobufs");
         if (has_counted(r, "multiplexed"))
                 add_flag(v, "counters:multiplexed");
+        if (r->latency && histogram_is_at_limit(r->latency))
+                add_flag(v, "latency_above_limit");
         if (!series_is_steady(r->series.rates, r->series.n, STEADY_WITHIN))
                 add_flag(v, "no_steady_state");
 }

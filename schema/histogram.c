@@ -65,6 +65,13 @@ static uint64_t value_at(const struct histogram *h, uint64_t total, double q) {
         return 0;
 }
 
+bool histogram_is_at_limit(const struct histogram *h) {
+        for (uint32_t i = histogram_index(HISTOGRAM_HIGHEST_NS); i < HISTOGRAM_COUNTS; i++)
+                if (h->counts[i] > 0)
+                        return true;
+        return false;
+}
+
 uint64_t histogram_quantile(const struct histogram *h, double q) {
         uint64_t total = histogram_total(h);
         return total == 0 ? 0 : value_at(h, total, q);

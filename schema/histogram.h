@@ -11,6 +11,7 @@
  * Source: HdrHistogram's documented bucket layout and V2 encoding (ZigZag LEB128 counts, negative = run of zeros).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,7 +29,8 @@ struct histogram {
         uint64_t sum_ns; /* exact, for the mean */
 };
 
-/* Bucket of a value; values above the highest go to the highest's bucket. Hot: inline. */
+/* Bucket of a value; values above the highest go to the highest's bucket, and histogram_is_at_limit() tells of them.
+ * Hot: inline. */
 static inline uint32_t histogram_index(uint64_t ns) {
         if (ns > HISTOGRAM_HIGHEST_NS)
                 ns = HISTOGRAM_HIGHEST_NS;
@@ -54,6 +56,9 @@ void histogram_add(struct histogram *into, const struct histogram *h);
 /* dst = later - earlier; both from the same live histogram. */
 void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier);
 uint64_t histogram_total(const struct histogram *h);
+/* Whether it has values in the bucket of the highest (from 99.86 s on), where all that is above it went, too: the
+ * percentiles and the maximum that lie there are too small, by how much is not known. The sum is exact all the same. */
+bool histogram_is_at_limit(const struct histogram *h);
 
 struct latency_summary {
         uint64_t count, min, p50, p90, p99, p99_9, max; /* ns; percentiles are bucket middles */

@@ -39,6 +39,33 @@ static void buckets_cover_every_value(void) {
         CHECK_UINT(histogram_index(257), 256);
 }
 
+/* What was longer than the highest value stands in its bucket: the histogram has to own up to it. */
+static void the_limit_is_told(void) {
+        static const struct {
+                uint64_t ns;
+                bool at_limit;
+        } rows[] = {
+                {0, false},
+                {NSEC_PER_SEC, false},
+                {99 * NSEC_PER_SEC, false},
+                {HISTOGRAM_HIGHEST_NS, true},
+                {HISTOGRAM_HIGHEST_NS + 1, true},
+                {300 * NSEC_PER_SEC, true},
+                {UINT64_MAX, true},
+        };
+        struct histogram *h = empty();
+        CHECK(!histogram_is_at_limit(h));
+        free(h);
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                h = empty();
+                histogram_record(h, 1000);
+                histogram_record(h, rows[i].ns);
+                if (histogram_is_at_limit(h) != rows[i].at_limit)
+                        CHECK_FAIL("%llu ns", (unsigned long long) rows[i].ns);
+                free(h);
+        }
+}
+
 static void quantiles(void) {
         struct histogram *h = empty();
         struct latency_summary s;
@@ -296,6 +323,7 @@ static void base64_vectors(void) {
 
 int main(void) {
         RUN(buckets_cover_every_value);
+        RUN(the_limit_is_told);
         RUN(quantiles);
         RUN(summary_is_ordered);
         RUN(adding_and_subtracting);

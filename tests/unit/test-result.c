@@ -225,6 +225,35 @@ static void test_flags_of_counters(void) {
         }
 }
 
+/* What took longer than a histogram holds is in its last bucket, in which nobody would look for it. */
+static void test_latency_above_the_limit(void) {
+        static struct histogram within, beyond;
+        static const struct {
+                struct histogram *of_a_second;
+                bool flagged;
+        } rows[] = {{NULL, false}, {&within, false}, {&beyond, true}};
+        histogram_record(&within, 99 * NSEC_PER_SEC);
+        histogram_record(&beyond, 1000);
+        histogram_record(&beyond, 300 * NSEC_PER_SEC);
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = WORKLOAD_PINGPONG, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report a = {.window_ns = NSEC_PER_SEC, .messages = 100, .bytes = 1000};
+                struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}};
+                struct run_verdict v = {.n_flags = 0};
+                struct message_sample sample = {.interval_ns = NSEC_PER_SEC, .messages = 100};
+                sample.latency = rows[i].of_a_second;
+                CHECK_INT(result_add_sample(&r, END_FIRST, &sample), 0);
+                sample.latency = &within;
+                CHECK_INT(result_add_sample(&r, END_FIRST, &sample), 0);
+                result_flags(&r, &v);
+                if (has_flag(&v, "latency_above_limit") != rows[i].flagged)
+                        CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");
+                result_deinit(&r);
+        }
+}
+
 /* A thread that was asked for and moved nothing was not used. */
 static void test_threads_in_use(void) {
         struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
@@ -365,6 +394,7 @@ int main(void) {
         RUN(test_the_sender_is_counted);
         RUN(test_pipes_that_differ);
         RUN(test_flags_of_counters);
+        RUN(test_latency_above_the_limit);
         RUN(test_cost_of_both_ways);
         return check_end();
 }
