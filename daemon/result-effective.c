@@ -13,6 +13,7 @@
 
 /* Known to the daemon, not said by an end. */
 #define ROUND_TRIP "round_trip"
+#define RATE "rate"
 #define THREADS "threads"
 
 enum teller { SENDER, RECEIVER, DAEMON };
@@ -52,6 +53,7 @@ static const struct {
         {"slots", SENDER, NULL},
         {"direct_alignment_bytes", SENDER, NULL},
         {ROUND_TRIP, DAEMON, NULL},
+        {RATE, DAEMON, NULL},
         {THREADS, DAEMON, NULL},
 };
 _Static_assert(ELEMENTS(settings) == EFFECTIVE_COUNT, "one list of values per setting");
@@ -93,7 +95,7 @@ static int put_setting(struct json_writer *w, size_t i, struct json *const ends[
 }
 
 int result_effective_to_json(const struct message_report *const reports[END_COUNT], enum end sender,
-                             const char *round_trip, const char *threads_json, struct json_writer *w) {
+                             const char *round_trip, double rate, const char *threads_json, struct json_writer *w) {
         struct json *ends[END_COUNT] = {NULL};
         int r = 0;
         for (int end = 0; r == 0 && end < END_COUNT; end++)
@@ -106,6 +108,8 @@ int result_effective_to_json(const struct message_report *const reports[END_COUN
                         r = put_setting(w, i, ends, sender);
         if (round_trip)
                 json_member_string(w, ROUND_TRIP, round_trip);
+        if (rate > 0)
+                json_member_double(w, RATE, rate);
         if (threads_json)
                 json_member_raw(w, THREADS, threads_json);
         json_object_end(w);

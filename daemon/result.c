@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define ENDS_DIFFER 0.03   /* throughput of the two ends */
+#define RATE_REACHED 0.97  /* of the one that was asked for */
 #define STEADY_WITHIN 0.10 /* first against last third of the window */
 
 static bool streams(const struct result *r, enum data_direction direction) {
@@ -320,7 +321,8 @@ int result_to_json(const struct result *r, char **ret) {
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         if (e == 0)
-                e = result_effective_to_json(r->reports, sender(r), round_trip(r->order), threads, &w);
+                e = result_effective_to_json(r->reports, sender(r), round_trip(r->order),
+                                             spec_point_rate(spec, r->order->point), threads, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);
@@ -384,6 +386,19 @@ static bool is_above_copy_ceiling(const struct result *r) {
         return false;
 }
 
+/* A rate is of all threads of an end together; of two streams at once, of each. A window may begin just after a message
+ * and end just before one: a message of it belongs to neither side. */
+static bool has_reached_rate(const struct result *r) {
+        double rate = spec_point_rate(r->order->spec, r->order->point);
+        for (int end = 0; end < END_COUNT; end++) {
+                const struct message_report *m = r->reports[end];
+                if (is_measured(r, (enum end) end) &&
+                    (double) m->messages + 1 < RATE_REACHED * rate * (double) m->window_ns / 1e9)
+                        return false;
+        }
+        return true;
+}
+
 void result_flags(const struct result *r, struct run_verdict *v) {
         const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
         if (r->roles[END_SECOND] && !streams(r, DIRECTION_BOTH)) { /* two streams need not be alike */
@@ -391,6 +406,8 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 if (fabs(first - second) > ENDS_DIFFER * second)
                         add_flag(v, "ends_differ");
         }
+        if (!has_reached_rate(r))
+                add_flag(v, "rate_not_reached");
         if (is_above_copy_ceiling(r))
                 add_flag(v, "above_memcpy_ceiling");
         if (has_unlike_pipes(r))

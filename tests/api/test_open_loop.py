@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Experiments with a rate over TCP: what is admitted runs, keeps to the schedule and says so."""
 
+import csv
+import io
+
 import pytest
 
 RATE = 400
@@ -47,5 +50,21 @@ def test_rate_is_of_messages(unix):
     assert loops == {"stream": "open", "syscall": "closed"}
     rows = {row["point"]["workload"]: row for row in unix.get(f"/experiments/{experiment['id']}/results")["items"]}
     assert {workload: row["loop"] for workload, row in rows.items()} == loops
+    assert [rows[name]["effective"].get("rate") for name in ("stream", "syscall")] == [1000, None]
     assert [rows[name]["verify"] for name in ("stream", "syscall")] == ["touch", None]
     assert "verify" in rows["syscall"]["reasons"] and "verify" not in rows["stream"]["reasons"]
+
+
+def test_rate_out_of_reach(unix):
+    """A billion messages a second is more than anything moves: the figures say what was asked for."""
+    spec = {"rate": 1e9, "messages": 1000, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    path = f"/experiments/{experiment['id']}"
+    (run,) = unix.items(f"{path}/runs")
+    (row,) = unix.get(f"{path}/results")["items"]
+    assert "rate_not_reached" in run["flags"] and "rate_not_reached" in row["flags"]
+    assert run["result"]["effective"]["rate"] == row["effective"]["rate"] == 1e9
+    table = unix.request("GET", f"{path}/results", headers={"Accept": "text/csv"})
+    (line,) = csv.DictReader(io.StringIO(table.body.decode(), newline=""))
+    assert float(line["effective_rate"]) == 1e9

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* NULL: refused */
-static char *effective_of(const char *first, const char *second, enum end sender, const char *round_trip,
+static char *effective_of(const char *first, const char *second, enum end sender, const char *round_trip, double rate,
                           const char *threads) {
         char a[300], b[300];
         (void) snprintf(a, sizeof(a), "%s", first);
@@ -22,7 +22,7 @@ static char *effective_of(const char *first, const char *second, enum end sender
         char *text = NULL;
         json_writer_init(&w);
         json_object_begin(&w);
-        int r = result_effective_to_json(of, sender, round_trip, threads, &w);
+        int r = result_effective_to_json(of, sender, round_trip, rate, threads, &w);
         json_object_end(&w);
         if (r == 0)
                 (void) json_writer_steal(&w, &text, NULL);
@@ -48,7 +48,7 @@ static void test_of_a_run(void) {
                 {"{}", "no object", NULL},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second, END_FIRST, NULL, NULL);
+                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second, END_FIRST, NULL, 0, NULL);
                 if (!text || !cases[i].effective ? text != cases[i].effective : strcmp(text, cases[i].effective) != 0)
                         CHECK_FAIL("case %zu: %s", i, text ? text : "refused");
         }
@@ -60,8 +60,8 @@ static void test_either_end_sends(void) {
                                     "\"congestion\":\"reno\",\"segment_bytes\":4}";
         static const char second[] = "{\"sndbuf_bytes\":5,\"rcvbuf_bytes\":6,\"busy_poll_us\":7,\"nodelay\":false,"
                                      "\"congestion\":\"cubic\",\"segment_bytes\":8}";
-        _cleanup_free_ char *down = effective_of(first, second, END_FIRST, NULL, NULL);
-        _cleanup_free_ char *up = effective_of(first, second, END_SECOND, NULL, NULL);
+        _cleanup_free_ char *down = effective_of(first, second, END_FIRST, NULL, 0, NULL);
+        _cleanup_free_ char *up = effective_of(first, second, END_SECOND, NULL, 0, NULL);
         CHECK_STRING(down, "{\"effective\":{\"sndbuf_bytes\":1,\"rcvbuf_bytes\":6,\"busy_poll_us\":7,"
                            "\"nodelay\":true,\"congestion\":\"reno\",\"segment_bytes\":4}}");
         CHECK_STRING(up, "{\"effective\":{\"sndbuf_bytes\":5,\"rcvbuf_bytes\":2,\"busy_poll_us\":3,"
@@ -73,19 +73,19 @@ static void test_largest_sizes(void) {
         static const char uneven[] = "{\"sndbuf_bytes\":1,\"sndbuf_bytes_max\":2,\"rcvbuf_bytes\":3,"
                                      "\"rcvbuf_bytes_max\":4,\"pipe_size\":5,\"pipe_size_max\":6}";
         static const char even[] = "{\"sndbuf_bytes\":7,\"rcvbuf_bytes\":8,\"pipe_size\":9}";
-        _cleanup_free_ char *sent = effective_of(uneven, even, END_FIRST, NULL, NULL);
-        _cleanup_free_ char *received = effective_of(uneven, even, END_SECOND, NULL, NULL);
+        _cleanup_free_ char *sent = effective_of(uneven, even, END_FIRST, NULL, 0, NULL);
+        _cleanup_free_ char *received = effective_of(uneven, even, END_SECOND, NULL, 0, NULL);
         CHECK_STRING(sent, "{\"effective\":{\"pipe_size\":5,\"pipe_size_max\":6,\"sndbuf_bytes\":1,"
                            "\"sndbuf_bytes_max\":2,\"rcvbuf_bytes\":8}}");
         CHECK_STRING(received, "{\"effective\":{\"pipe_size\":9,\"sndbuf_bytes\":7,\"rcvbuf_bytes\":3,"
                                "\"rcvbuf_bytes_max\":4}}");
 }
 
-/* What a round trip is timed from, and how many threads moved anything, the daemon knows by itself. */
+/* What a round trip is timed from, the rate, and how many threads moved anything, the daemon knows by itself. */
 static void test_of_the_daemon(void) {
-        _cleanup_free_ char *text = effective_of("{\"slots\":2,\"threads\":99,\"round_trip\":\"mine\"}", "{}",
-                                                 END_FIRST, "due", "{\"server\":3,\"client\":4}");
-        CHECK_STRING(text, "{\"effective\":{\"slots\":2,\"round_trip\":\"due\","
+        _cleanup_free_ char *text = effective_of("{\"slots\":2,\"threads\":99,\"round_trip\":\"mine\",\"rate\":7}",
+                                                 "{}", END_FIRST, "due", 2500.5, "{\"server\":3,\"client\":4}");
+        CHECK_STRING(text, "{\"effective\":{\"slots\":2,\"round_trip\":\"due\",\"rate\":2500.5,"
                            "\"threads\":{\"server\":3,\"client\":4}}}");
 }
 
@@ -94,7 +94,7 @@ static void test_of_a_point(void) {
                 "{\"effective\":{\"chunk_bytes\":8192,\"rcvbuf_bytes\":1}}",
                 "{\"effective\":{\"chunk_bytes\":8192,\"rcvbuf_bytes\":2}}",
                 "{\"effective\":{\"chunk_bytes\":8192,\"rcvbuf_bytes\":1,\"huge_pages\":true}}",
-                "{\"effective\":{\"threads\":{\"server\":4}}}",
+                "{\"effective\":{\"rate\":1000,\"threads\":{\"server\":4}}}",
                 "{\"effective\":{\"threads\":{\"server\":3}}}",
                 "{\"effective\":{\"threads\":{\"server\":4}}}",
                 "{\"effective\":null}",
@@ -110,7 +110,7 @@ static void test_of_a_point(void) {
                 json_free(result);
         }
         CHECK_INT(effective_values_print(&v, &text), 0);
-        CHECK_STRING(text, "{\"chunk_bytes\":8192,\"rcvbuf_bytes\":[1,2],\"huge_pages\":true,"
+        CHECK_STRING(text, "{\"chunk_bytes\":8192,\"rcvbuf_bytes\":[1,2],\"huge_pages\":true,\"rate\":1000,"
                            "\"threads\":[{\"server\":4},{\"server\":3}]}");
         effective_values_deinit(&v);
 }

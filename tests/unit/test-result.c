@@ -146,9 +146,9 @@ static void test_round_trips_say_their_kind(void) {
                 {WORKLOAD_PINGPONG, 0, VERIFY_NONE, "\"effective\":{\"round_trip\":\"handed-over\"}"},
                 {WORKLOAD_PINGPONG, 0, VERIFY_TOUCH, "\"effective\":{\"round_trip\":\"handed-over\"}"},
                 {WORKLOAD_PINGPONG, 0, VERIFY_CHECKSUM, "\"effective\":{\"round_trip\":\"before-sending\"}"},
-                {WORKLOAD_PINGPONG, 1000, VERIFY_TOUCH, "\"effective\":{\"round_trip\":\"due\"}"},
-                {WORKLOAD_PINGPONG, 1000, VERIFY_CHECKSUM, "\"effective\":{\"round_trip\":\"due\"}"},
-                {WORKLOAD_STREAM, 1000, VERIFY_CHECKSUM, "\"effective\":{}"},
+                {WORKLOAD_PINGPONG, 1000, VERIFY_TOUCH, "\"effective\":{\"round_trip\":\"due\",\"rate\":1000}"},
+                {WORKLOAD_PINGPONG, 1000, VERIFY_CHECKSUM, "\"effective\":{\"round_trip\":\"due\",\"rate\":1000}"},
+                {WORKLOAD_STREAM, 1000, VERIFY_CHECKSUM, "\"effective\":{\"rate\":1000}"},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 _cleanup_free_ char *text = result_of_ends(rows[i].workload, rows[i].rate, rows[i].verify);
@@ -251,6 +251,51 @@ static void test_latency_above_the_limit(void) {
                 if (has_flag(&v, "latency_above_limit") != rows[i].flagged)
                         CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");
                 result_deinit(&r);
+        }
+}
+
+/* What was received is held against the rate: of all threads together, and of each end where both receive. */
+static void test_rate_that_is_not_reached(void) {
+        static const struct {
+                enum workload workload;
+                enum data_direction direction;
+                double rate;
+                uint64_t window_ns, messages[END_COUNT];
+                bool flagged;
+        } rows[] = {
+                {WORKLOAD_STREAM, DIRECTION_DOWN, 0, NSEC_PER_SEC, {1, 1}, false},
+                {WORKLOAD_STREAM, DIRECTION_DOWN, 1000, NSEC_PER_SEC, {1000, 1000}, false},
+                {WORKLOAD_STREAM, DIRECTION_DOWN, 1000, NSEC_PER_SEC, {969, 969}, false}, /* and the one between */
+                {WORKLOAD_STREAM, DIRECTION_DOWN, 1000, NSEC_PER_SEC, {968, 968}, true},
+                {WORKLOAD_STREAM, DIRECTION_DOWN, 1000, 2 * NSEC_PER_SEC, {1000, 1000}, true},
+                {WORKLOAD_STREAM, DIRECTION_DOWN, 1000, NSEC_PER_SEC, {1000, 900}, true}, /* sent, but not received */
+                {WORKLOAD_STREAM, DIRECTION_UP, 1000, NSEC_PER_SEC, {900, 1000}, true},
+                {WORKLOAD_STREAM, DIRECTION_UP, 1000, NSEC_PER_SEC, {1000, 900}, false},
+                {WORKLOAD_STREAM, DIRECTION_BOTH, 1000, NSEC_PER_SEC, {1000, 1000}, false}, /* 2000 in all */
+                {WORKLOAD_STREAM, DIRECTION_BOTH, 1000, NSEC_PER_SEC, {1500, 500}, true},
+                {WORKLOAD_PINGPONG, DIRECTION_DOWN, 1000, NSEC_PER_SEC, {500, 500}, true},
+                {WORKLOAD_PINGPONG, DIRECTION_DOWN, 1, NSEC_PER_SEC / 2, {1, 1}, false},
+                {WORKLOAD_PINGPONG, DIRECTION_DOWN, 2, NSEC_PER_SEC, {1, 1}, false}, /* two to three were due */
+                {WORKLOAD_SYSCALL, DIRECTION_DOWN, 1e9, NSEC_PER_SEC, {1, 1}, false},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = rows[i].workload,
+                                      .transport = TRANSPORT_TCP,
+                                      .direction = rows[i].direction,
+                                      .message_size = 1,
+                                      .threads = 4};
+                struct spec spec = {.rate = rows[i].rate};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report a = {.window_ns = rows[i].window_ns, .messages = rows[i].messages[END_FIRST]};
+                struct message_report b = {.window_ns = rows[i].window_ns, .messages = rows[i].messages[END_SECOND]};
+                bool alone = workload_agents(point.workload) == 1;
+                struct result r = {.order = &order,
+                                   .roles = {"first", alone ? NULL : "second"},
+                                   .reports = {&a, alone ? NULL : &b}};
+                struct run_verdict v = {.n_flags = 0};
+                result_flags(&r, &v);
+                if (has_flag(&v, "rate_not_reached") != rows[i].flagged)
+                        CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");
         }
 }
 
@@ -394,6 +439,7 @@ int main(void) {
         RUN(test_the_sender_is_counted);
         RUN(test_pipes_that_differ);
         RUN(test_flags_of_counters);
+        RUN(test_rate_that_is_not_reached);
         RUN(test_latency_above_the_limit);
         RUN(test_cost_of_both_ways);
         return check_end();
