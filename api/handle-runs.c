@@ -244,7 +244,7 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
                 csv_statistic(t->text, statistic_of_column(row, &one_way_columns[i]));
         for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
                 csv_scaled(t->text, row, &scaled_columns[i]);
-        const char *const words[] = {row->loop, row->verify, row->counted_by};
+        const char *const words[] = {row->loop, row->steady, row->verify, row->counted_by};
         for (size_t i = 0; i < ELEMENTS(words); i++)
                 text_printf(t->text, ",%s", words[i] ? words[i] : "");
         for (size_t i = 0; i < n_counter_columns; i++)
@@ -289,7 +289,7 @@ static void csv_header(struct table *t) {
         csv_latency_header(t->text, "latency_one_way_ns", one_way_columns, n_one_way_columns);
         for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
                 csv_statistic_header(t->text, scaled_columns[i].column.name);
-        text_puts(t->text, ",loop,verify,counted_by");
+        text_puts(t->text, ",loop,steady,verify,counted_by");
         for (size_t i = 0; i < n_counter_columns; i++)
                 csv_statistic_header(t->text, counter_columns[i].name);
         for (size_t i = 0; i < t->effective.n; i++)

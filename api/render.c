@@ -244,6 +244,7 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         member_latencies(w, "latency_one_way_ns", row->one_way_p50.n > 0 ? "one_way" : NULL, row, one_way_columns,
                          n_one_way_columns);
         json_member_string(w, "loop", row->loop);
+        json_member_raw(w, "steady", row->steady);
         json_member_string(w, "verify", row->verify);
         json_member_string(w, "counted_by", row->counted_by);
         for (size_t i = 0; i < n_counter_columns; i++)

@@ -84,9 +84,10 @@ struct result_record {
         struct statistic latency_min, latency_p50, latency_p90, latency_p99, latency_p99_9, latency_max, latency_mean;
         /* pingpong: half of the round trips' */
         struct statistic one_way_min, one_way_p50, one_way_p90, one_way_p99, one_way_p99_9, one_way_max, one_way_mean;
-        char *loop;       /* "open" or "closed", as the runs say; NULL where none does */
-        char *verify;     /* "none", "touch" or "checksum", likewise */
-        char *counted_by; /* role of the agent that the following are of, from the runs' results; NULL without runs */
+        char *loop;         /* "open" or "closed", as the runs say; NULL where none does */
+        const char *steady; /* "true", "false" (of one run at least), or NULL: of one it is not known; static */
+        char *verify;       /* "none", "touch" or "checksum", likewise */
+        char *counted_by;   /* role of the agent that the following are of, from the runs' results; NULL without runs */
         /* n = 0 where there is no such counter */
         struct statistic cycles, instructions, l1d_read_misses, llc_misses, dtlb_misses, branch_misses;
         struct statistic context_switches;

@@ -184,6 +184,24 @@ static void put_throughput(struct json_writer *w, uint64_t bytes, uint64_t windo
         json_member_string(w, "throughput_bytes_per_second_reason", "no data was moved this way");
 }
 
+static enum series_verdict judge(const struct result *r) {
+        return series_judge(r->series.rates, r->series.n, STEADY_WITHIN);
+}
+
+/* Not to be flagged as unsteady is not to be steady: a short series cannot always be judged. */
+static void put_steady(const struct result *r, struct json_writer *w) {
+        enum series_verdict verdict = judge(r);
+        if (verdict == SERIES_STEADY || verdict == SERIES_UNSTEADY) {
+                json_member_bool(w, "steady", verdict == SERIES_STEADY);
+                return;
+        }
+        json_member_null(w, "steady");
+        json_member_string(w, "steady_reason",
+                           verdict == SERIES_TOO_SHORT
+                                   ? "not judged: the window has fewer than " UTIL_TEXT(SERIES_JUDGED_FROM) " seconds"
+                                   : "not judged: the few seconds of the window scatter too much; of 6 it can be told");
+}
+
 static void put_report(struct json_writer *w, const char *role, const struct message_report *m,
                        const struct result_derived *d) {
         json_put_key(w, role);
@@ -313,6 +331,7 @@ int result_to_json(const struct result *r, char **ret) {
         put_latencies(r, &w);
         json_member_string(&w, "loop", spec_point_rate(spec, r->order->point) > 0 ? "open" : "closed");
         put_verify(r, &w);
+        put_steady(r, &w);
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end])
                         put_report(&w, r->roles[end], r->reports[end], &derived[end]);
@@ -418,7 +437,7 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 add_flag(v, "counters:multiplexed");
         if (r->latency && histogram_is_at_limit(r->latency))
                 add_flag(v, "latency_above_limit");
-        if (!series_is_steady(r->series.rates, r->series.n, STEADY_WITHIN))
+        if (judge(r) == SERIES_UNSTEADY)
                 add_flag(v, "no_steady_state");
 }
 

@@ -60,12 +60,13 @@ static const struct figure {
 };
 
 /* What runs say in words. The last that says one is believed: what is asked of a point is the same for all of them. */
-enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, COUNTED_BY, WORD_COUNT };
+enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, STEADY_REASON, COUNTED_BY, WORD_COUNT };
 static const char *const words[WORD_COUNT] = {
         [LOOP] = "loop",
         [VERIFY] = "verify",
         [VERIFY_REASON] = "verify_reason",
         [LATENCY_REASON] = "latency_reason",
+        [STEADY_REASON] = "steady_reason",
         [COUNTED_BY] = "counted_by",
 };
 
@@ -73,7 +74,7 @@ static const char *const words[WORD_COUNT] = {
 struct columns {
         double *values[ELEMENTS(figures)];
         size_t n[ELEMENTS(figures)];
-        size_t n_runs;
+        size_t n_runs, n_steady, n_unsteady;
         char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
         char *words[WORD_COUNT];          /* NULL: no run says it */
         struct effective_values effective;
@@ -161,6 +162,24 @@ static int collect_figure(const struct json *result, size_t i, struct columns *c
         return reason ? keep(&c->reasons[i], reason) : 0;
 }
 
+static void collect_steady(const struct json *result, struct columns *c) {
+        const struct json *member = object_member(result, "steady");
+        bool steady;
+        if (!member || json_as_bool(member, &steady) < 0)
+                return;
+        if (steady)
+                c->n_steady++;
+        else
+                c->n_unsteady++;
+}
+
+/* One that is not is enough, and one that nobody can tell is too many. */
+static const char *steady_of(const struct columns *c) {
+        if (c->n_unsteady > 0)
+                return "false";
+        return c->n_runs > 0 && c->n_steady == c->n_runs ? "true" : NULL;
+}
+
 static int collect_run(const char *result_json, struct columns *c, const char **latency_kind) {
         struct json *result;
         struct json_error error;
@@ -171,6 +190,7 @@ static int collect_run(const char *result_json, struct columns *c, const char **
                 return r == -ENOMEM ? r : -EBADMSG;
         }
         c->n_runs++;
+        collect_steady(result, c);
         for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
                 r = collect_figure(result, i, c);
         for (size_t i = 0; r == 0 && i < WORD_COUNT; i++) {
@@ -277,6 +297,8 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
                 json_member_string(&w, "latency_ns", c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : UNTOLD);
         if (c->n_runs > 0 && row->one_way_p50.n == 0)
                 json_member_string(&w, "latency_one_way_ns", RESULT_BOTH_WAYS_REASON);
+        if (c->n_runs > 0 && !row->steady)
+                json_member_string(&w, "steady", c->words[STEADY_REASON] ? c->words[STEADY_REASON] : UNTOLD);
         if (!c->words[VERIFY] && c->words[VERIFY_REASON])
                 json_member_string(&w, "verify", c->words[VERIFY_REASON]);
         json_object_end(&w);
@@ -293,6 +315,7 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                         r = collect_run(p->runs[i].result_json, &c, &row->latency_kind);
         for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
                 r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
+        row->steady = steady_of(&c);
         if (r == 0)
                 r = print_reasons(&c, row, &row->reasons_json);
         if (r == 0)

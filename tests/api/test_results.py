@@ -78,6 +78,7 @@ def test_results_as_csv_are_the_same(client, done):
             assert float(line["latency_ns_p99_9_max"]) == row["latency_ns"]["p99_9"]["max"]
         for word in ("loop", "verify", "counted_by"):
             assert line[word] == row[word]
+        assert line["steady"] == {True: "true", False: "false", None: ""}[row["steady"]]
         assert line["flags"].split() == row["flags"]
 
 

@@ -175,6 +175,7 @@ static void a_bare_result_has_every_key(void) {
                 "latency_ns",
                 "latency_one_way_ns",
                 "loop",
+                "steady",
                 "verify",
                 "counted_by",
                 "error",

@@ -299,6 +299,53 @@ static void test_rate_that_is_not_reached(void) {
         }
 }
 
+/* No flag is not a verdict: a window of few seconds says whether it was judged. */
+static void test_steady_is_told(void) {
+        static const struct {
+                unsigned seconds;
+                uint64_t messages[6];
+                const char *wanted;
+                bool flagged;
+        } rows[] = {
+                {0,
+                 {0},
+                 "\"steady\":null,\"steady_reason\":\"not judged: the window has fewer than 3 seconds\",",
+                 false},
+                {2, {1, 100}, "\"steady\":null,\"steady_reason\":\"not judged: the window has fewer", false},
+                {5, {100, 101, 99, 100, 102}, "\"steady\":true,", false},
+                {5, {50, 101, 99, 100, 102}, "\"steady\":false,", true},
+                {5, {100, 190, 400, 150, 120}, "\"steady\":null,\"steady_reason\":\"not judged: the few", false},
+                {6, {100, 101, 99, 100, 102, 100}, "\"steady\":true,", false},
+                {6, {10, 20, 90, 100, 102, 100}, "\"steady\":false,", true},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char object[] = "{}";
+                struct message_report a = {.window_ns = NSEC_PER_SEC,
+                                           .messages = 100,
+                                           .bytes = 1000,
+                                           .effective = object,
+                                           .counters = object};
+                struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
+                struct run_verdict v = {.n_flags = 0};
+                _cleanup_free_ char *text = NULL;
+                for (unsigned s = 0; s < rows[i].seconds; s++) {
+                        const struct message_sample sample = {
+                                .second = s, .interval_ns = NSEC_PER_SEC, .messages = rows[i].messages[s]};
+                        CHECK_INT(result_add_sample(&r, END_SECOND, &sample), 0);
+                }
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text);
+                result_flags(&r, &v);
+                if (has_flag(&v, "no_steady_state") != rows[i].flagged)
+                        CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");
+                result_deinit(&r);
+        }
+}
+
 /* A thread that was asked for and moved nothing was not used. */
 static void test_threads_in_use(void) {
         struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
@@ -441,6 +488,7 @@ int main(void) {
         RUN(test_flags_of_counters);
         RUN(test_rate_that_is_not_reached);
         RUN(test_latency_above_the_limit);
+        RUN(test_steady_is_told);
         RUN(test_cost_of_both_ways);
         return check_end();
 }

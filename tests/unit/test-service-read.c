@@ -215,22 +215,59 @@ static void test_results_of_counters(void) {
         CHECK_STRING(row.loop, "open");
         CHECK(!row.verify);
         CHECK_STRING(row.effective_json, "{\"chunk_bytes\":8192}");
-        CHECK_STRING(row.reasons_json, "{\"messages_per_second\":\"the runs do not tell it\","
-                                       "\"both_ways_bytes_per_second\":\"of pingpong only\","
-                                       "\"cost_ns\":\"of syscall and context-switch only\","
-                                       "\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
-                                       "\"branch_misses\":\"gone\","
-                                       "\"cpu_ns_per_gigabyte\":\"the runs do not tell it\","
-                                       "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\","
-                                       "\"latency_one_way_ns\":\"of pingpong only\",\"verify\":\"no bytes came\"}");
+        CHECK_STRING(row.reasons_json,
+                     "{\"messages_per_second\":\"the runs do not tell it\","
+                     "\"both_ways_bytes_per_second\":\"of pingpong only\","
+                     "\"cost_ns\":\"of syscall and context-switch only\","
+                     "\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
+                     "\"branch_misses\":\"gone\","
+                     "\"cpu_ns_per_gigabyte\":\"the runs do not tell it\","
+                     "\"cycles_per_byte\":\"no bytes\",\"latency_ns\":\"no clock\","
+                     "\"latency_one_way_ns\":\"of pingpong only\",\"steady\":\"the runs do not tell it\","
+                     "\"verify\":\"no bytes came\"}");
         result_record_deinit(&row);
+}
+
+/* A row is steady when each of its runs is known to be, and is not when one is not. */
+static void test_results_of_steadiness(void) {
+        static const struct {
+                const char *runs[2];
+                const char *steady, *reasons; /* NULL: not known; not looked for */
+        } rows[] = {
+                {{"{\"steady\": true}", "{\"steady\": true}"}, "true", NULL},
+                {{"{\"steady\": false}", "{\"steady\": true}"}, "false", NULL},
+                {{"{\"steady\": false}", "{\"steady\": null, \"steady_reason\": \"too short\"}"}, "false", NULL},
+                {{"{\"steady\": null, \"steady_reason\": \"too short\"}", "{\"steady\": true}"},
+                 NULL,
+                 "\"steady\":\"too short\""},
+                {{"{\"steady\": true}", "{}"}, NULL, "\"steady\":\"the runs do not tell it\""},
+        };
+        HOUSE h;
+        house_start(&h);
+        struct refusal r = {0};
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                bool created;
+                int64_t id;
+                CHECK_INT(SUBMIT(&h, "{\"repetitions\": 2}", NULL, &id, &created, &r), 0);
+                for (size_t k = 0; k < ELEMENTS(rows[i].runs); k++)
+                        CHECK_INT(run_next(&h, STATE_DONE, rows[i].runs[k], "[]", NULL), 0);
+                struct result_record row = {0}, *p = &row;
+                CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+                bool told = strstr(row.reasons_json, "\"steady\"");
+                if ((row.steady != NULL) != (rows[i].steady != NULL) ||
+                    (row.steady && strcmp(row.steady, rows[i].steady) != 0))
+                        CHECK_FAIL("case %zu: %s", i, row.steady ? row.steady : "not known");
+                if (told != (rows[i].reasons != NULL) || (told && !strstr(row.reasons_json, rows[i].reasons)))
+                        CHECK_FAIL("case %zu: %s", i, row.reasons_json);
+                result_record_deinit(&row);
+        }
 }
 
 static int count_row(void *userdata, const struct result_record *row) {
         unsigned *n = userdata;
         (*n)++;
         return row->runs == 0 && row->throughput_bytes_per_second.n == 0 && !row->latency_kind && !row->counted_by &&
-                               !row->loop && !row->verify && strcmp(row->flags_json, "[]") == 0 &&
+                               !row->loop && !row->steady && !row->verify && strcmp(row->flags_json, "[]") == 0 &&
                                strcmp(row->reasons_json, "{}") == 0
                        ? 0
                        : -EILSEQ;
@@ -257,6 +294,7 @@ int main(void) {
         RUN(test_runs_samples_changes);
         RUN(test_results);
         RUN(test_results_of_counters);
+        RUN(test_results_of_steadiness);
         RUN(test_results_before_the_first_run);
         return check_end();
 }
