@@ -12,6 +12,7 @@
 #include "schema/perf-pass.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -81,6 +82,9 @@ void counters_add(struct counters_totals *into, const struct counters_reading *l
         struct perf_totals perf;
         usage_add(&into->usage, &later->usage, &earlier->usage);
         perf_subtract(&later->perf, &earlier->perf, &perf);
+        /* CPU time is of the ring's threads, too: a count of the rest would pass for one of the whole */
+        if (later->usage.ring_ns != earlier->usage.ring_ns)
+                perf_totals_discard(&perf, -ECHILD);
         perf_totals_add(&into->perf, &perf);
 }
 

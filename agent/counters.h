@@ -37,7 +37,7 @@ void counters_free(struct counters *c); /* NULL-safe */
 struct perf_source counters_source(struct agent *a);
 
 int counters_read(struct counters *c, uint32_t thread, struct counters_reading *ret); /* as counters_new() */
-/* *into += later - earlier */
+/* *into += later - earlier. The hardware's are unknown where the kernel's threads for the rings worked meanwhile. */
 void counters_add(struct counters_totals *into, const struct counters_reading *later,
                   const struct counters_reading *earlier);
 /* The "counters" object of a sample or a report; malloc()ed. 0; -ENOMEM. */

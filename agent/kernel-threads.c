@@ -16,7 +16,7 @@
 
 #define NAME "iou-wrk-"
 #define FIRST_NAMESPACE "pid:[4026531836]" /* its number is part of the kernel's interface (PROC_PID_INIT_INO) */
-#define NOBODY UINT32_MAX
+#define NOBODY KERNEL_THREAD_OF_NOBODY
 
 struct kernel_thread {
         pid_t tid;
@@ -27,6 +27,8 @@ struct kernel_thread {
 
 struct kernel_threads {
         uint32_t n_workers;
+        uint64_t cpu_ns;          /* of all, for all workers */
+        bool any_of_nobody;       /* ever seen */
         struct usage *gone, *sum; /* per worker: of those that ended; of all */
         struct kernel_thread *threads;
         size_t n, room;
@@ -97,6 +99,10 @@ static bool is_another(const struct kernel_thread *t, uint32_t worker, const str
 
 int kernel_threads_note(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct usage *now) {
         struct kernel_thread *t = find(k, tid);
+        if (worker == NOBODY) {
+                k->any_of_nobody = true;
+                worker = 0;
+        }
         if (t && is_another(t, worker, now))
                 add(&k->gone[t->worker], &t->usage);
         else if (!t)
@@ -118,10 +124,18 @@ void kernel_threads_end(struct kernel_threads *k) {
         memcpy(k->sum, k->gone, k->n_workers * sizeof *k->sum);
         for (size_t i = 0; i < k->n; i++)
                 add(&k->sum[k->threads[i].worker], &k->threads[i].usage);
+        k->cpu_ns = 0;
+        for (uint32_t i = 0; i < k->n_workers; i++)
+                k->cpu_ns += k->sum[i].cpu_ns;
 }
 
 struct usage kernel_threads_usage(const struct agent *a, uint32_t worker) {
-        return a->kernel_threads ? a->kernel_threads->sum[worker] : (struct usage){.cpu_ns = 0};
+        const struct kernel_threads *k = a->kernel_threads;
+        if (!k)
+                return (struct usage){.cpu_ns = 0};
+        struct usage u = k->sum[worker];
+        u.ring_ns = k->any_of_nobody ? k->cpu_ns : u.cpu_ns;
+        return u;
 }
 
 static uint32_t worker_of(const struct agent *a, struct kernel_threads *k, pid_t tid) {
@@ -157,7 +171,7 @@ static int take(struct agent *a, struct kernel_threads *k, pid_t tid, const char
                 return r == -EINVAL ? -ESRCH : r; /* what clock_gettime() says of a thread that is no more */
         if (master != NOBODY)
                 cpumask_add(&a->workers[master].proof.looked, (unsigned) cpu);
-        return kernel_threads_note(k, tid, master == NOBODY ? 0 : master, &now);
+        return kernel_threads_note(k, tid, master, &now);
 }
 
 static int look_at(struct agent *a, struct kernel_threads *k, pid_t tid) {

@@ -26,6 +26,7 @@ struct usage {
         uint64_t cpu_ns;                   /* exact */
         uint64_t user_ticks, system_ticks; /* how the kernel divides it, in clock ticks */
         uint64_t migrations;
+        uint64_t ring_ns;     /* in the kernel's threads for its rings, or for anybody's where that cannot be told */
         int migrations_error; /* errno; 0 = known */
         bool zerocopy;        /* the mode is such that the kernel notifies */
         bool parts_unseen;    /* the engine completes a message by itself, and does not tell in how many parts */

@@ -162,6 +162,13 @@ void perf_totals_add(struct perf_totals *into, const struct perf_totals *t) {
                 }
 }
 
+void perf_totals_discard(struct perf_totals *t, int error) {
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        if (t->counts[event][mode].known)
+                                t->counts[event][mode] = (struct perf_count){.error = error};
+}
+
 static const char *reason_of(int error) {
         switch (-error) {
         case ENOENT:
@@ -187,6 +194,9 @@ static const char *reason_of(int error) {
         case ECANCELED:
                 return "not counted: the kernel stores and loads the counters at each context switch, and these are "
                        "what is measured here";
+        case ECHILD:
+                return "not counted: the kernel did a part of the work in threads of its own (iou-wrk), which the "
+                       "counters of a thread do not see";
         case EBUSY:
                 return "the counters are held by another user";
         default:

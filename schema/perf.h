@@ -8,7 +8,8 @@
  * give stays null with the reason beside it. An event that the kernel multiplexed is scaled by enabled/running time,
  * and the fraction is told. Where CPUs have cores of several types, a generic event is of one of them: a thread that
  * stayed on the others has none, one that was on both has what was counted on the first, scaled. What the kernel does
- * for a thread in threads of its own (io_uring's workers, softirqs that hit another CPU) is not counted.
+ * for a thread in threads of its own (io_uring's workers, softirqs that hit another CPU) is not counted; whoever learns
+ * of such work discards the rest of it, too.
  *
  * Opening takes a privilege that a process under measurement does not have, reading takes none: the daemon opens, by
  * what it may itself, and the agent reads the descriptors that it is given (perf-pass.h).
@@ -100,6 +101,8 @@ struct perf_totals {
 void perf_subtract(const struct perf_snapshot *later, const struct perf_snapshot *earlier, struct perf_totals *ret);
 /* Adds a thread's totals; a count that is unknown in either is unknown in the sum. */
 void perf_totals_add(struct perf_totals *into, const struct perf_totals *t);
+/* Makes unknown what is known, for this reason: a negative errno. */
+void perf_totals_discard(struct perf_totals *t, int error);
 
 /* Whether nothing at all is known, for one and the same reason. */
 bool perf_totals_are_none(const struct perf_totals *t);

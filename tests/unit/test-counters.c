@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "agent/counters.h"
+#include "agent/kernel-threads.h"
 #include "check.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -165,6 +166,67 @@ static void test_short_of_descriptors(void) {
         CHECK_UINT(r.closed, r.opened);
 }
 
+static void note_ring(struct fixture *f, uint32_t worker, uint64_t cpu_ns) {
+        const struct usage usage = {.cpu_ns = cpu_ns};
+        kernel_threads_begin(f->agent.kernel_threads);
+        CHECK_INT(kernel_threads_note(f->agent.kernel_threads, 1, worker, &usage), 0);
+        kernel_threads_end(f->agent.kernel_threads);
+}
+
+static void check_ring(const struct counters_totals *t, int64_t cycles) {
+        _cleanup_free_ char *text = NULL;
+        struct json *counters = NULL;
+        const char *reason = "";
+        CHECK(counters_to_json(t, &text) == 0);
+        CHECK(text && json_parse(text, strlen(text), &counters, NULL) == 0);
+        CHECK_INT(number(counters, "cycles"), cycles);
+        CHECK(number(counters, "cpu_ns") > 0);
+        const struct json *reasons = json_get(counters, "reasons");
+        CHECK((cycles < 0) == (reasons && json_as_string(json_get(reasons, "hardware"), &reason) == 0));
+        CHECK((cycles < 0) == (strstr(reason, "iou-wrk") != NULL));
+        json_free(counters);
+}
+
+/* What the kernel's threads for a ring did is in the CPU time and not in the hardware's counts: these are not told as
+ * if they were of the same. They are of threads for which none worked, and nobody knows where it cannot be told. */
+static void test_work_in_the_kernels_threads(void) {
+        static const struct {
+                uint32_t worker;
+                uint64_t before_ns, after_ns;
+                int64_t cycles[THREADS], sum; /* -1: null */
+        } rows[] = {
+                {0, 1000, 1000, {200, 400}, 600},
+                {0, 1000, 1001, {-1, 400}, -1},
+                {1, 0, 5000, {200, -1}, -1},
+                {KERNEL_THREAD_OF_NOBODY, 1000, 1000, {200, 400}, 600},
+                {KERNEL_THREAD_OF_NOBODY, 1000, 1001, {-1, -1}, -1},
+        };
+        for (size_t row = 0; row < ELEMENTS(rows); row++) {
+                struct recording r = {.first_without = THREADS};
+                struct perf_source source = {recorded_open, recorded_read, recorded_close, &r};
+                struct counters_reading before[THREADS], after[THREADS];
+                struct counters_totals together = {};
+                static struct fixture f;
+                fixture_init(&f, &source);
+                f.agent.kernel_threads = kernel_threads_new(THREADS);
+                CHECK(f.agent.kernel_threads);
+                note_ring(&f, rows[row].worker, rows[row].before_ns);
+                for (uint32_t i = 0; i < THREADS; i++)
+                        CHECK(counters_read(f.counters, i, &before[i]) == 0);
+                note_ring(&f, rows[row].worker, rows[row].after_ns);
+                for (uint32_t i = 0; i < THREADS; i++) {
+                        struct counters_totals own = {};
+                        CHECK(counters_read(f.counters, i, &after[i]) == 0);
+                        counters_add(&own, &after[i], &before[i]);
+                        counters_add(&together, &after[i], &before[i]);
+                        check_ring(&own, rows[row].cycles[i]);
+                }
+                check_ring(&together, rows[row].sum);
+                f.agent.kernel_threads = kernel_threads_free(f.agent.kernel_threads);
+                fixture_deinit(&f);
+        }
+}
+
 static void dup_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         (void) tid;
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
@@ -271,6 +333,7 @@ int main(void) {
         RUN(test_recorded);
         RUN(test_accounts);
         RUN(test_short_of_descriptors);
+        RUN(test_work_in_the_kernels_threads);
         RUN(test_descriptors_left);
         RUN(test_zerocopy_without_a_send);
         RUN(test_who_is_notified);
