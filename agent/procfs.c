@@ -102,3 +102,10 @@ long procfs_setting(const char *path) {
         long value = strtol(line, &end, 10);
         return errno || end == line || (*end != '\n' && *end != '\0') ? -1 : value;
 }
+
+int procfs_setting_word(const char *path, char *buffer, size_t size) {
+        int r = read_file(path, buffer, size);
+        if (r == 0)
+                buffer[strcspn(buffer, "\n")] = '\0';
+        return r;
+}

@@ -26,5 +26,7 @@ int procfs_line_number(const char *text, const char *name, uint64_t *ret);
 uint64_t procfs_huge_page_bytes(void);
 /* A setting of the kernel's that is one number, by its whole path; -1 when it cannot be read. */
 long procfs_setting(const char *path);
+/* One that is a word: its first line, cut at size - 1 bytes. 0 or negative errno. */
+int procfs_setting_word(const char *path, char *buffer, size_t size);
 
 #endif

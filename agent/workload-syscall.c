@@ -10,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "agent/phases.h"
+#include "agent/procfs.h"
 #include "schema/histogram.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -101,8 +102,24 @@ static int syscall_prepare(struct worker *w) {
         return worker_make_histogram(w);
 }
 
+/* What the time comes from: the vDSO asks some of them (tsc, and a hypervisor's page) by itself; with the others
+ * (hpet, acpi_pm, xen) it calls the kernel, and its row is that of the system call. */
+static void put_clocksource(struct json_writer *w) {
+        char name[64];
+        int r = procfs_setting_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+                                    sizeof name);
+        if (r == 0) {
+                json_member_string(w, "clocksource", name);
+                return;
+        }
+        json_member_null(w, "clocksource");
+        json_member_string(w, "clocksource_reason", strerrordesc_np(-r));
+}
+
 static void syscall_effective(const struct agent *a, struct json_writer *w) {
-        (void) a;
+        enum system_call call = a->setup.point.call;
+        if (call == SYSTEM_CALL_CLOCK_GETTIME_VDSO || call == SYSTEM_CALL_CLOCK_GETTIME_SYSCALL)
+                put_clocksource(w);
         json_member_u64(w, "batch_calls", BATCH_CALLS);
         json_member_string(w, "glibc", gnu_get_libc_version());
 }

@@ -52,6 +52,7 @@ static const struct {
         {"file_bytes", SENDER, NULL},
         {"slots", SENDER, NULL},
         {"direct_alignment_bytes", SENDER, NULL},
+        {"clocksource", SENDER, NULL},
         {ROUND_TRIP, DAEMON, NULL},
         {RATE, DAEMON, NULL},
         {THREADS, DAEMON, NULL},

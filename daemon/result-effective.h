@@ -13,7 +13,7 @@ struct json;
 struct json_writer;
 
 /* Settings that the table of results knows, in the order in which it shows them. */
-#define EFFECTIVE_COUNT 31
+#define EFFECTIVE_COUNT 32
 
 /* Member "effective" of an object under construction, from the reports of a run's agents (NULL where there is no such
  * end) of which `sender` sends, and its members "round_trip" (what round trips are timed from; NULL where there are

@@ -51,6 +51,9 @@ def test_system_calls(unix):
         assert "message_size" not in run["point"] and "transport" not in run["point"]
     rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
     assert [row["point"]["call"] for row in rows] == CALLS
+    clocksource = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
+    told = [row["effective"].get("clocksource") for row in rows]
+    assert told == [clocksource if call.startswith("clock") else None for call in CALLS]
     assert all(row["cost_ns"]["median"] > 0 and row["throughput_bytes_per_second"] is None for row in rows)
 
 

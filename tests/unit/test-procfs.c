@@ -6,9 +6,12 @@
 #include "agent/procfs.h"
 #include "check.h"
 #include "schema/json.h"
+#include "schema/util.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -94,11 +97,30 @@ static void test_cpumask(void) {
         free(text);
 }
 
+static void test_setting_words(void) {
+        static const struct {
+                const char *content, *word;
+        } rows[] = {{"tsc\n", "tsc"}, {"hpet", "hpet"}, {"", ""}, {"hyperv_clocksource\nmore", "hyperv_"}};
+        char path[32], word[8] = "";
+        int fd = memfd_create("setting", MFD_CLOEXEC);
+        CHECK(fd >= 0);
+        (void) snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                ssize_t length = (ssize_t) strlen(rows[i].content);
+                CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, rows[i].content, (size_t) length, 0) == length);
+                CHECK_INT(procfs_setting_word(path, word, sizeof word), 0);
+                CHECK_STRING(word, rows[i].word);
+        }
+        util_close(fd);
+        CHECK_INT(procfs_setting_word(path, word, sizeof word), -ENOENT);
+}
+
 int main(void) {
         RUN(test_stat_numbers);
         RUN(test_broken_stat);
         RUN(test_lines);
         RUN(test_this_thread);
         RUN(test_cpumask);
+        RUN(test_setting_words);
         return check_end();
 }

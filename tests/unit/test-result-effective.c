@@ -44,6 +44,7 @@ static void test_of_a_run(void) {
                  "{\"effective\":{\"huge_pages\":false,\"file_sync\":\"direct\"}}"},
                 {"{\"pipe_size\":null,\"pipe_size_reason\":\"why\"}", "{}",
                  "{\"effective\":{\"pipe_size\":null,\"pipe_size_reason\":\"why\"}}"},
+                {"{\"clocksource\":\"hpet\",\"glibc\":\"2.36\"}", NULL, "{\"effective\":{\"clocksource\":\"hpet\"}}"},
                 {"[]", "{}", NULL},
                 {"{}", "no object", NULL},
         };
