@@ -257,11 +257,12 @@ def field_text(point, field):
 
 
 def varies(points, field):
-    return len({json.dumps(point.get(field), sort_keys=True) for point in points}) > 1
+    """Among those that have it: which ones do, their workload and transport tell."""
+    return len({json.dumps(point[field], sort_keys=True) for point in points if field in point}) > 1
 
 
 def word_columns(points):
-    """The fields in which the points differ, which not all of them need have."""
+    """The fields in which the points differ."""
     fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
     columns = []
     for field in fields:
