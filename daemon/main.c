@@ -30,6 +30,7 @@
 #include <systemd/sd-daemon.h>
 
 #define STOP_WITHIN_US (4 * UINT64_C(1000000))
+#define EXIT_USAGE 2 /* bad options or settings alone: the unit does not start the service again after it */
 
 struct daemon {
         struct config config;
@@ -375,11 +376,14 @@ int main(int argc, char **argv) {
         struct config_error error = {""};
         enum config_action action = CONFIG_RUN;
         int e = open_standard();
-        if (e >= 0)
-                e = config_load(argc, argv, &d.config, &action, &error);
+        if (e < 0) {
+                fprintf(stderr, "ipclabd: cannot open /dev/null: %s\n", strerrordesc_np(-e));
+                return EXIT_FAILURE;
+        }
+        e = config_load(argc, argv, &d.config, &action, &error);
         if (e < 0) {
                 fprintf(stderr, "ipclabd: %s\n", error.detail[0] ? error.detail : strerrordesc_np(-e));
-                return 2;
+                return e == -ENOMEM ? EXIT_FAILURE : EXIT_USAGE;
         }
         if (action == CONFIG_HELP)
                 config_print_help(stdout);

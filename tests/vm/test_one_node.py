@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One node of eight CPUs: the daemon and the agents' leaders keep off those that are measured."""
 
+import shlex
+
 from judge import agree, check_named_placement, sysfs_nodes
 from lab import BRIEF, STUDY, Lab
 
@@ -72,6 +74,37 @@ def test_the_daemon_may_count_what_its_agents_may_not(lab: Lab):
     for reasons in counter_reasons(lab):
         assert "hardware" not in reasons, "user and kernel mode have the same reason"
     lab.sh(f"rm -r {dropin}; echo 3 >{level}; {again}")
+
+
+# Leaves a process behind that listens where the service does, and prints its number.
+TAKE_PORT = """
+$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 8620, Listen => 1, ReuseAddr => 1) or die $@;
+$pid = fork // die $!;
+if ($pid) { print $pid } else { close STDOUT; close STDERR; sleep }
+"""
+
+
+def test_a_service_that_cannot_start(lab: Lab):
+    """What may pass is tried again for as long as it lasts, past the five starts in ten seconds after which systemd
+    would give up; a bad setting, which a person has to mend, is not."""
+    dropin = "/run/systemd/system/ipclabd.service.d"
+    lab.sh(f"""
+        systemctl stop ipclabd
+        mkdir -p {dropin}; printf '[Service]\\nRestartSec=100ms\\n' >{dropin}/soon.conf; systemctl daemon-reload
+        taker=$(perl -MIO::Socket::INET -e {shlex.quote(TAKE_PORT)}) || exit 3
+        systemctl start ipclabd
+        until [ $(systemctl show ipclabd -P NRestarts) -gt 6 ]; do
+            [ $(systemctl is-active ipclabd) != failed ] || {{ systemctl status ipclabd; exit 3; }}
+            sleep 0.5
+        done
+        kill $taker
+        until [ $(systemctl is-active ipclabd) = active ]; do sleep 0.5; done""")
+    assert lab.get("/health")["status"]
+
+    lab.sh("mkdir -p /etc/ipclab; echo listen = nowhere >/etc/ipclab/ipclabd.conf; ! systemctl restart ipclabd")
+    shown = lab.sh("systemctl show ipclabd -p ActiveState,ExecMainStatus,NRestarts")
+    assert shown.split() == ["NRestarts=0", "ExecMainStatus=2", "ActiveState=failed"], shown
+    lab.sh(f"rm -r {dropin} /etc/ipclab/ipclabd.conf; systemctl daemon-reload; systemctl start ipclabd")
 
 
 def test_upgrade_and_removal(lab: Lab):
