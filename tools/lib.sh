@@ -19,7 +19,7 @@ packages_test=(python3-venv clang=clang libclang-rt-14-dev llvm-symbolizer=llvm 
 # shellcheck disable=SC2034 # what TCP is compared with
 packages_bench_tcp=(iperf3=iperf3 sockperf=sockperf)
 # shellcheck disable=SC2034
-packages_vm=(qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio mke2fs=e2fsprogs)
+packages_vm=(qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio e2fsprogs)
 # shellcheck disable=SC2034
 packages_lint=(python3-venv clang=clang clang-format=clang-format clang-tidy=clang-tidy shellcheck=shellcheck)
 

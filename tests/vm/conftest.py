@@ -88,7 +88,9 @@ def pytest_runtest_protocol(item):
 
 def guest_root() -> Path:
     with timed("building the guests' root"):
-        build("make-root", str(ROOT / "tests/vm/make-root"), str(CACHE / "root"))
+        build("make-root", *vm.AS_ROOT, str(ROOT / "tests/vm/make-root"), str(CACHE / "root"))
+        if vm.AS_ROOT:
+            build("make-root-owner", *vm.AS_ROOT, "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(CACHE / "root"))
     return CACHE / "root"
 
 
