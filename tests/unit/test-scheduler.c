@@ -306,15 +306,15 @@ static void machine_is_looked_at_before_a_run(void) {
 }
 
 /* A machine whose CPU 1 comes and goes, as scheduler and service have it. */
-struct lab {
+static struct {
         char tree[64];
         struct service *service;
-};
+} lab;
 
-static int give_cpu_1(const struct lab *l, bool there) {
+static int give_cpu_1(bool there) {
         const char *list = there ? "0-1\n" : "0\n";
-        int r = host_tree_write(l->tree, "/sys/devices/system/cpu/online", list);
-        return r < 0 ? r : host_tree_write(l->tree, "/sys/devices/system/node/node0/cpulist", list);
+        int r = host_tree_write(lab.tree, "/sys/devices/system/cpu/online", list);
+        return r < 0 ? r : host_tree_write(lab.tree, "/sys/devices/system/node/node0/cpulist", list);
 }
 
 static int on_look(void *userdata) {
@@ -322,11 +322,11 @@ static int on_look(void *userdata) {
         return scheduler_look_at_machine(scheduler);
 }
 
-static int lab_begin(struct lab *l) {
-        int r = host_tree_unpack("busy-lab", l->tree);
-        root = l->tree;
+static int lab_begin(void) {
+        int r = host_tree_unpack("busy-lab", lab.tree);
+        root = lab.tree;
         if (r == 0)
-                r = give_cpu_1(l, false);
+                r = give_cpu_1(false);
         if (r == 0)
                 r = topology_read(root, &host.topology);
         if (r == 0)
@@ -334,79 +334,77 @@ static int lab_begin(struct lab *l) {
         const struct service_hooks hooks = {
                 .look_at_machine = on_look, .topology = host.topology, .root = root, .runtime_dir = base};
         if (r == 0)
-                r = service_new(&l->service, host.event, store, &hooks);
+                r = service_new(&lab.service, host.event, store, &hooks);
         if (r == 0)
-                scheduler_set_service(scheduler, l->service);
+                scheduler_set_service(scheduler, lab.service);
         return r;
 }
 
-static void lab_end(struct lab *l) {
+static void lab_end(void) {
         scheduler_set_service(scheduler, NULL);
-        service_free(l->service);
+        service_free(lab.service);
         end();
         topology_free(host.topology);
         host.topology = topology;
-        host_tree_remove(l->tree);
+        host_tree_remove(lab.tree);
         root = "";
 }
 
 /* Whether CPU 1 is taken, and *r with words if not. What is taken is cancelled: nothing is left to the next case. */
-static bool takes_cpu_1(const struct lab *l, struct refusal *r) {
+static bool takes_cpu_1(struct refusal *r) {
         static const char spec[] = SPEC ",\"placement\":{\"initiator\":{\"cpu\":1},\"responder\":{\"cpu\":0}}}";
         int64_t id;
         bool created;
         *r = (struct refusal){0};
-        return service_submit(l->service, spec, strlen(spec), NULL, &id, &created, r) == 0 &&
-               service_cancel(l->service, id, r) == 0;
+        return service_submit(lab.service, spec, strlen(spec), NULL, &id, &created, r) == 0 &&
+               service_cancel(lab.service, id, r) == 0;
 }
 
 /* Whether GET /topology is answered with this in it. */
-static bool shows(const struct lab *l, const char *text, struct refusal *r) {
+static bool shows(const char *text, struct refusal *r) {
         _cleanup_free_ char *json = NULL;
         *r = (struct refusal){0};
-        return service_topology_json(l->service, &json, r) == 0 && strstr(json, text);
+        return service_topology_json(lab.service, &json, r) == 0 && strstr(json, text);
 }
 
 static void who_asks_gets_the_machine_as_it_is(void) {
-        struct lab l = {0};
         struct refusal r;
-        CHECK_INT(lab_begin(&l), 0);
-        CHECK(shows(&l, "\"id\":1,\"online\":false", &r));
-        CHECK(!takes_cpu_1(&l, &r));
+        CHECK_INT(lab_begin(), 0);
+        CHECK(shows("\"id\":1,\"online\":false", &r));
+        CHECK(!takes_cpu_1(&r));
         CHECK_INT(r.status, 422);
         CHECK(strstr(r.detail, "offline") != NULL);
-        CHECK_INT(give_cpu_1(&l, true), 0);
-        CHECK(takes_cpu_1(&l, &r)); /* and nobody has asked for the topology in between */
-        CHECK_INT(give_cpu_1(&l, false), 0);
-        CHECK(shows(&l, "\"id\":1,\"online\":false", &r));
-        CHECK_INT(give_cpu_1(&l, true), 0);
-        CHECK(shows(&l, "\"id\":1,\"online\":true", &r));
+        CHECK_INT(give_cpu_1(true), 0);
+        CHECK(takes_cpu_1(&r)); /* and nobody has asked for the topology in between */
+        CHECK_INT(give_cpu_1(false), 0);
+        CHECK(shows("\"id\":1,\"online\":false", &r));
+        CHECK_INT(give_cpu_1(true), 0);
+        CHECK(shows("\"id\":1,\"online\":true", &r));
 
-        CHECK_INT(host_tree_write(l.tree, "/proc/self/status", NULL), 0);
-        CHECK(!takes_cpu_1(&l, &r));
+        CHECK_INT(host_tree_write(lab.tree, "/proc/self/status", NULL), 0);
+        CHECK(!takes_cpu_1(&r));
         CHECK_INT(r.status, 500);
         CHECK(strstr(r.detail, "cannot be read again: No such file") != NULL);
-        CHECK(!shows(&l, "", &r));
+        CHECK(!shows("", &r));
         CHECK_INT(r.status, 500);
-        lab_end(&l);
+        lab_end();
 }
 
 static void the_machine_of_a_run_stays_as_it_was_when_it_began(void) {
-        struct lab l = {0};
         struct refusal r;
         int64_t id, running = 0;
-        CHECK_INT(lab_begin(&l), 0);
+        CHECK_INT(lab_begin(), 0);
         CHECK_INT(submit("{\"duration_seconds\":50}", &id), 0);
         CHECK(wait_state(id, STATE_RUNNING));
-        CHECK_INT(give_cpu_1(&l, true), 0);
-        CHECK(shows(&l, "\"id\":1,\"online\":false", &r));
-        CHECK(!takes_cpu_1(&l, &r));
+        CHECK_INT(give_cpu_1(true), 0);
+        CHECK(shows("\"id\":1,\"online\":false", &r));
+        CHECK(!takes_cpu_1(&r));
         CHECK_INT(store_cancel_experiment(store, id, &running), 0);
         scheduler_cancel_run(scheduler, running);
         CHECK(wait_state(id, STATE_CANCELLED));
-        CHECK(takes_cpu_1(&l, &r));
-        CHECK(shows(&l, "\"id\":1,\"online\":true", &r));
-        lab_end(&l);
+        CHECK(takes_cpu_1(&r));
+        CHECK(shows("\"id\":1,\"online\":true", &r));
+        lab_end();
 }
 
 /* Until there are agents, or none any more; false when that never comes. */
