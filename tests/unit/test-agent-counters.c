@@ -6,23 +6,16 @@
  */
 
 #include "check.h"
+#include "pairs.h"
 #include "schema/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
 #include <linux/perf_event.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 
 #define THREADS 3u
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static int open_clock(pid_t tid) {
         struct perf_event_attr attr = {

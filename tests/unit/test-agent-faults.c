@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "lanes.h"
+#include "pairs.h"
 #include "schema/json.h"
 #include "schema/util.h"
 #include "strike.h"
@@ -20,13 +21,6 @@
 #define STALL_NS (300 * NSEC_PER_MSEC)
 
 static const char *isolation_trouble; /* NULL: what is left is this program's own */
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static struct driver_spec fault_spec(enum transport t, enum workload k) {
         struct driver_spec s = driver_spec_default(agent_path());

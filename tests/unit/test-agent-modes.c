@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "lanes.h"
+#include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
 #include "strike.h"
@@ -89,13 +90,6 @@ static void test_no_mode_is_left_out(void) {
 }
 
 static const char *isolation_trouble; /* NULL: what is left is this program's own */
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static struct driver_spec spec_of(const struct mode *m, enum workload k) {
         struct driver_spec s = driver_spec_default(agent_path());

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "daemon/placement.h"
+#include "pairs.h"
 #include "schema/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
@@ -15,27 +16,8 @@
 #include <linux/mempolicy.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
-
-static int allowed_cpus(int cpus[2]) {
-        cpu_set_t set;
-        int n = 0;
-        if (sched_getaffinity(0, sizeof set, &set) < 0)
-                return 0;
-        for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
-                if (CPU_ISSET(i, &set))
-                        cpus[n++] = i;
-        return n;
-}
 
 static bool bound;    /* this process, and so the agents, to memory of… */
 static unsigned node; /* …the first node that there is */

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "lanes.h"
+#include "pairs.h"
 #include "rings.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -18,7 +19,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/shm.h>
@@ -31,13 +31,6 @@ static const enum transport transports[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_
                                             TRANSPORT_UNIX_SEQPACKET};
 static const enum transport queues[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_POSIX};
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static int64_t read_number(const char *path) {
         int64_t v = -1;

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "lanes.h"
+#include "pairs.h"
 #include "schema/json.h"
 #include "schema/ring-layout.h"
 #include "schema/util.h"
@@ -14,7 +15,6 @@
 
 #include <dirent.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +28,6 @@ static const enum wait_mode sleeping_waits[] = {WAIT_BLOCK, WAIT_HYBRID};
 
 static const char *isolation_trouble; /* NULL: what is left is this program's own */
 
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
-
 static struct driver_spec shm_spec(enum transport t, enum workload k, enum wait_mode wait) {
         struct driver_spec s = driver_spec_default(agent_path());
         s.point.transport = t;
@@ -47,17 +40,6 @@ static struct driver_spec shm_spec(enum transport t, enum workload k, enum wait_
         s.interval_ns = 20 * NSEC_PER_MSEC;
         s.verify = VERIFY_CHECKSUM;
         return s;
-}
-
-static int allowed_cpus(int cpus[2]) {
-        cpu_set_t set;
-        int n = 0;
-        if (sched_getaffinity(0, sizeof set, &set) < 0)
-                return 0;
-        for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
-                if (CPU_ISSET(i, &set))
-                        cpus[n++] = i;
-        return n;
 }
 
 static struct driver_spec counted(struct driver_spec s, uint64_t messages) {

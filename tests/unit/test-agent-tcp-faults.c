@@ -10,6 +10,7 @@
 #include "check.h"
 #include "figure.h"
 #include "lanes.h"
+#include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
 #include "strike.h"
@@ -42,13 +43,6 @@ static const char *no_rings; /* why the last of them is left out; NULL: it is no
 static const enum data_direction directions[] = {DIRECTION_DOWN, DIRECTION_BOTH}; /* which have loops of their own */
 
 static const char *isolation_trouble; /* NULL: what is left is this program's own */
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static struct driver_spec fault_spec(enum engine engine, enum copy_mode mode) {
         struct driver_spec s = driver_spec_default(agent_path());

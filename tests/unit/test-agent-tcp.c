@@ -9,20 +9,13 @@
 #include "check.h"
 #include "figure.h"
 #include "lanes.h"
+#include "pairs.h"
 #include "rings.h"
 #include "schema/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
-#include <stdlib.h>
 #include <unistd.h>
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static const enum engine engines[] = {ENGINE_SYSCALL, ENGINE_IO_URING};
 static size_t n_engines = ELEMENTS(engines);

@@ -7,24 +7,17 @@
  */
 
 #include "check.h"
+#include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
 #include <linux/capability.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #define MEMLOCK_PAGES 256u
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 /* The limit is for all but the privileged, which agents then are not. */
 static bool lower_memlock(void) {

@@ -6,6 +6,7 @@
  */
 
 #include "check.h"
+#include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
@@ -13,15 +14,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static int first_cpu(void) {
         cpu_set_t set;

@@ -6,20 +6,12 @@
  */
 
 #include "check.h"
+#include "pairs.h"
 #include "schema/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
-#include <sched.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-
-static const char *agent_path(void) {
-        static char path[512];
-        const char *root = getenv("IPCLAB_BUILD_ROOT");
-        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
-        return path;
-}
 
 static const enum transport tried_transports[] = {TRANSPORT_PIPE, TRANSPORT_FIFO, TRANSPORT_UNIX_STREAM,
                                                   TRANSPORT_UNIX_DGRAM, TRANSPORT_UNIX_SEQPACKET};
@@ -302,17 +294,6 @@ static void test_totals_per_thread(void) {
                 }
                 driver_deinit(&d);
         }
-}
-
-static int allowed_cpus(int cpus[2]) {
-        cpu_set_t set;
-        int n = 0;
-        if (sched_getaffinity(0, sizeof set, &set) < 0)
-                return 0;
-        for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
-                if (CPU_ISSET(i, &set))
-                        cpus[n++] = i;
-        return n;
 }
 
 static bool list_is(const struct json *list, int64_t only) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_TESTS_PAIRS_H
+#define IPCLAB_TESTS_PAIRS_H
+
+/*
+ * What the tests of real pairs of agents have in common: the program that they start, and the CPUs that it may be
+ * given. How a run is judged is each test's own.
+ */
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of the build under test; static. */
+static inline const char *agent_path(void) {
+        static char path[512];
+        const char *root = getenv("IPCLAB_BUILD_ROOT");
+        (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
+        return path;
+}
+
+/* The first that this process may run on, at most two, and how many these are; 0: they cannot be asked for. */
+static inline int allowed_cpus(int cpus[2]) {
+        cpu_set_t set;
+        int n = 0;
+        if (sched_getaffinity(0, sizeof set, &set) < 0)
+                return 0;
+        for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+                if (CPU_ISSET(i, &set))
+                        cpus[n++] = i;
+        return n;
+}
+
+#endif
