@@ -3,9 +3,12 @@
 #define IPCLAB_TESTS_PAIRS_H
 
 /*
- * What the tests of real pairs of agents have in common: the program that they start, and the CPUs that it may be
- * given. How a run is judged is each test's own.
+ * What the tests of real pairs of agents have in common: the program that they start, the CPUs that it may be given,
+ * and a window that is long enough. How a run is judged is each test's own.
  */
+
+#include "schema/util.h"
+#include "tests/bench/driver.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -29,6 +32,20 @@ static inline int allowed_cpus(int cpus[2]) {
                 if (CPU_ISSET(i, &set))
                         cpus[n++] = i;
         return n;
+}
+
+/* Runs until something has reached the second end. A machine that stands still may let a short window pass before, and
+ * so may busy ends, spinning ones above all: then the next one is longer. False as soon as run_well(), the test's own
+ * run, says so; *d is for driver_deinit() in any case. */
+static inline bool something_arrives(struct driver *d, struct driver_spec *s,
+                                     bool (*run_well)(struct driver *d, const struct driver_spec *s)) {
+        for (;; s->duration_ns *= 4) {
+                if (!run_well(d, s))
+                        return false;
+                if (d->ends[END_SECOND].report.messages > 0 || s->duration_ns > 5 * NSEC_PER_SEC)
+                        return d->ends[END_SECOND].report.messages > 0;
+                driver_deinit(d);
+        }
 }
 
 #endif

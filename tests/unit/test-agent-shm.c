@@ -89,17 +89,6 @@ static const char *member(const char *text, const char *key) {
         return value;
 }
 
-/* Until something has passed: busy ends, and spinning ones above all, may not meet in so short a window. */
-static bool moves_something(struct driver *d, struct driver_spec *s) {
-        for (;; s->duration_ns *= 4) {
-                if (!run_well(d, s))
-                        return false;
-                if (d->ends[END_SECOND].report.messages > 0 || s->duration_ns > 5 * NSEC_PER_SEC)
-                        return d->ends[END_SECOND].report.messages > 0;
-                driver_deinit(d);
-        }
-}
-
 static void test_every_combination_by_time(void) {
         IN_LANES(LANES, NULL, test_every_combination_by_time);
         for (size_t t = 0; t < ELEMENTS(carriers); t++)
@@ -112,7 +101,7 @@ static void test_every_combination_by_time(void) {
                                         s.point.threads = v == VERIFY_CHECKSUM ? 3 : 1;
                                         if (!lanes_my_turn())
                                                 continue;
-                                        CHECK(moves_something(&d, &s));
+                                        CHECK(something_arrives(&d, &s, run_well));
                                         driver_deinit(&d);
                                 }
 }
@@ -129,7 +118,7 @@ static void test_every_spinner_by_time(void) {
                                 struct driver_spec s = shm_spec(carriers[t], workloads[k], WAIT_SPIN);
                                 (void) allowed_cpus(s.cpus);
                                 s.verify = v;
-                                CHECK(moves_something(&d, &s));
+                                CHECK(something_arrives(&d, &s, run_well));
                                 driver_deinit(&d);
                         }
 }
