@@ -317,8 +317,9 @@ class Lab:
         return {int(run): parse_look(part) for part, run in zip(parts[::2], parts[1::2], strict=True)}
 
     def journal_end(self) -> str:
-        """What said() continues from."""
-        last = self.sh("journalctl --sync; journalctl -q -n 1 -o cat --show-cursor")
+        """What said() continues from: an entry of the service's own. journalctl takes the first that its filter leaves
+        for the cursor's, and passes over it; it was the awaited one where the cursor was of somebody else."""
+        last = self.sh("journalctl --sync; journalctl -u ipclabd -q -n 1 -o cat --show-cursor")
         return last.splitlines()[-1].removeprefix("-- cursor: ")
 
     def said(self, after: str, words: str) -> None:
