@@ -20,6 +20,27 @@
 #define SYS "/proc/sys/"
 #define GIB (UINT64_C(1) << 30)
 
+/* Of a recorded host, one of whose files (NULL: none) has this content instead (NULL: is missing). */
+static int read_at_busy_lab(const char *file, const char *content, const struct capacity_question *q,
+                            struct capacity *ret) {
+        char tree[64];
+        struct hostfs h;
+        *ret = (struct capacity){.known = false};
+        int r = host_tree_unpack("busy-lab", tree);
+        if (r < 0)
+                return r;
+        if (file)
+                r = host_tree_write(tree, file, content);
+        if (r == 0)
+                r = hostfs_init(&h, tree);
+        if (r == 0) {
+                r = capacity_read(&h, q, ret);
+                hostfs_deinit(&h);
+        }
+        host_tree_remove(tree);
+        return r;
+}
+
 static void settings_decide(void) {
         static const struct {
                 enum transport transport;
@@ -62,16 +83,9 @@ static void settings_decide(void) {
         if (sysconf(_SC_PAGESIZE) != 4096)
                 SKIP("the expected figures are for pages of 4096 bytes, here they have %ld", sysconf(_SC_PAGESIZE));
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                char tree[64];
-                struct hostfs h;
-                struct capacity c = {.known = false};
-                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
-                if (cases[i].file)
-                        CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
-                CHECK_INT(hostfs_init(&h, tree), 0);
-                CHECK_INT(capacity_read(&h, &(struct capacity_question){.transport = cases[i].transport}, &c), 0);
-                hostfs_deinit(&h);
-                host_tree_remove(tree);
+                const struct capacity_question q = {.transport = cases[i].transport};
+                struct capacity c;
+                CHECK_INT(read_at_busy_lab(cases[i].file, cases[i].content, &q, &c), 0);
                 if (c.known != (cases[i].limit != NULL) || c.known == (c.reason[0] != '\0') ||
                     (c.known &&
                      (strcmp(c.limit, cases[i].limit) != 0 || c.value != cases[i].value ||
@@ -121,16 +135,8 @@ static void memory_ends_what_lies_in_it(void) {
                 SKIP("the expected figures are for pages of 4096 bytes, here they have %ld", sysconf(_SC_PAGESIZE));
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 const struct capacity_question q = {.transport = cases[i].transport, .space = cases[i].space};
-                char tree[64];
-                struct hostfs h;
-                struct capacity c = {.known = false};
-                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
-                if (cases[i].file)
-                        CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].content), 0);
-                CHECK_INT(hostfs_init(&h, tree), 0);
-                CHECK_INT(capacity_read(&h, &q, &c), 0);
-                hostfs_deinit(&h);
-                host_tree_remove(tree);
+                struct capacity c;
+                CHECK_INT(read_at_busy_lab(cases[i].file, cases[i].content, &q, &c), 0);
                 if (!c.known || c.by_memory != (cases[i].memory != 0) || c.memory != cases[i].memory ||
                     c.largest_message < cases[i].least || c.largest_message > cases[i].most ||
                     strcmp(c.limit, cases[i].carrier) != 0)
