@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define ANSWER_WITHIN_NS (10 * NSEC_PER_SEC) /* systemd starts one for each question, in a sandbox */
+#define ANSWER_WITHIN_NS (5 * NSEC_PER_SEC)
 #define AGAIN_AFTER_US 200000
 
 static const struct setting {
