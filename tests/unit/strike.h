@@ -28,6 +28,17 @@
 #define STRIKE_STALL_NS (200 * NSEC_PER_MSEC)  /* is to be longer: in the window no thread is to be called stalled */
 #define STRIKE_PATIENCE_NS (60 * NSEC_PER_SEC)
 
+/* Either end is struck under each verification: the cases in which the rest is the same, from 0 and round again. */
+#define STRIKE_CASES ((unsigned) VERIFY_COUNT * (unsigned) END_COUNT)
+
+static inline enum verify strike_verify(unsigned n) {
+        return (enum verify)(n / END_COUNT % VERIFY_COUNT);
+}
+
+static inline enum end strike_victim(unsigned n) {
+        return (enum end)(n % END_COUNT);
+}
+
 /* For check.h: NULL, or what strike() or strike_litter() say. */
 #define CHECK_NO_FAULT(fault)                                                                                          \
         do {                                                                                                           \

@@ -46,14 +46,14 @@ static void test_killed_peer(void) {
                 SKIP("%s", isolation_trouble);
         IN_LANES(LANES, strike_isolate, test_killed_peer);
         for (size_t i = 0; i < ELEMENTS(combinations); i++)
-                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                for (unsigned n = 0; n < STRIKE_CASES; n++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
                         s.duration_ns = STRIKE_NEVER_NS;
-                        s.verify = (enum verify)((i + victim) % VERIFY_COUNT);
-                        CHECK_NO_FAULT(strike(&d, &s, victim, SIGKILL));
+                        s.verify = strike_verify(n);
+                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGKILL));
                         driver_deinit(&d);
                 }
 }
@@ -64,7 +64,7 @@ static void test_stopped_peer(void) {
                 SKIP("%s", isolation_trouble);
         IN_LANES(LANES, strike_isolate, test_stopped_peer);
         for (size_t i = 0; i < ELEMENTS(combinations); i++)
-                for (enum end victim = END_FIRST; victim < END_COUNT; victim++)
+                for (unsigned n = 0; n < STRIKE_CASES; n++)
                         for (unsigned counted = 0; counted < 2; counted++) {
                                 if (!lanes_my_turn())
                                         continue;
@@ -74,8 +74,8 @@ static void test_stopped_peer(void) {
                                 s.messages = counted ? UINT64_C(1) << 40 : 0;
                                 /* by count, a busy machine may hold a thread up before the blow falls */
                                 s.stall_ns = counted ? NSEC_PER_SEC : STRIKE_STALL_NS;
-                                s.verify = (enum verify)((i + victim + counted) % VERIFY_COUNT);
-                                CHECK_NO_FAULT(strike(&d, &s, victim, SIGSTOP));
+                                s.verify = strike_verify(n);
+                                CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGSTOP));
                                 driver_deinit(&d);
                         }
 }

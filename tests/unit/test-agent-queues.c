@@ -267,7 +267,7 @@ static void test_litter_is_seen(void) {
 /* The end that is left removes what both had, and the next run goes well. */
 static void strike_ends(int signal) {
         for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads); i++)
-                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                for (unsigned n = 0; n < 2 * STRIKE_CASES; n++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
@@ -276,8 +276,9 @@ static void strike_ends(int signal) {
                         s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
                         s.stall_ns = STRIKE_STALL_NS;
                         s.point.threads = 2;
-                        s.chunk_bytes = i % 2 ? 1000 : 0;
-                        CHECK_NO_FAULT(strike(&d, &s, victim, signal));
+                        s.chunk_bytes = n < STRIKE_CASES ? 0 : 1000;
+                        s.verify = strike_verify(n);
+                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), signal));
                         driver_deinit(&d);
                 }
 }

@@ -357,20 +357,18 @@ static void test_huge_pages(void) {
 static void strike_ends(int signal) {
         for (size_t t = 0; t < ELEMENTS(carriers); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
-                        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
-                                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
-                                        if (!lanes_my_turn())
-                                                continue;
-                                        struct driver d;
-                                        struct driver_spec s = shm_spec(carriers[t], workloads[k], wait);
-                                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
-                                        s.stall_ns = STRIKE_STALL_NS;
-                                        s.verify = (enum verify)(
-                                                (t + k + wait + victim + (signal == SIGSTOP ? END_COUNT : 0)) %
-                                                VERIFY_COUNT);
-                                        CHECK_NO_FAULT(strike(&d, &s, victim, signal));
-                                        driver_deinit(&d);
-                                }
+                        for (unsigned i = 0; i < WAIT_COUNT * STRIKE_CASES; i++) {
+                                if (!lanes_my_turn())
+                                        continue;
+                                struct driver d;
+                                struct driver_spec s =
+                                        shm_spec(carriers[t], workloads[k], (enum wait_mode)(i / STRIKE_CASES));
+                                s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
+                                s.stall_ns = STRIKE_STALL_NS;
+                                s.verify = strike_verify(i);
+                                CHECK_NO_FAULT(strike(&d, &s, strike_victim(i), signal));
+                                driver_deinit(&d);
+                        }
 }
 
 static void test_killed_end(void) {

@@ -89,12 +89,13 @@ static void test_killed_end(void) {
                 SKIP("%s", isolation_trouble);
         IN_LANES(lanes_of_locked_pages(), strike_isolate, test_killed_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
-                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                for (unsigned n = 0; n < STRIKE_CASES; n++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = job_spec(k);
-                        CHECK_NO_FAULT(strike(&d, &s, victim, SIGKILL));
+                        s.verify = strike_verify(n);
+                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGKILL));
                         driver_deinit(&d);
                 }
 }
@@ -128,15 +129,16 @@ static void test_stopped_end(void) {
                 SKIP("%s", isolation_trouble);
         IN_LANES(lanes_of_locked_pages(), strike_isolate, test_stopped_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
-                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                for (unsigned n = 0; n < STRIKE_CASES; n++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = job_spec(k);
+                        s.verify = strike_verify(n);
                         s.duration_ns = 0;
                         s.messages = SPEC_COUNT_MAX / s.point.threads;
                         s.stall_ns = STALL_NS;
-                        CHECK_NO_FAULT(strike(&d, &s, victim, SIGSTOP));
+                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGSTOP));
                         driver_deinit(&d);
                 }
 }
