@@ -209,7 +209,7 @@ static void print_row(const struct bench_row *row, const struct match *m, const 
         if (j->also_of == NOWHERE)
                 printf("%7s", "");
         else
-                printf("%7.3f", series_median(&m->series[j->also_of]) / series_median(&m->series[j->also_to]));
+                printf("%7.3f", series_ratio(&m->series[j->also_of], &m->series[j->also_to]).value);
 }
 
 /* A line for the summary: what the row is, and its ratio. */
@@ -283,8 +283,9 @@ static void print_opening(const struct bench *b) {
         const struct bench_options *o = &b->options;
         printf("%u rows; messages per second, medians of at least %u rounds of %.2f s after a warm-up of the same "
                "length for all, turn about (0.5 s at least for streams of small messages between two CPUs);\n"
-               "low, high: 95 %% interval of the ratio of the medians (bootstrap). A row ends when that is +-%g, after "
-               "%u rounds or %g s;\n",
+               "ratio: the median of the rounds' own ratios; low, high: its 95 %% interval. A row ends when that is "
+               "+-%g, "
+               "after %u rounds or %g s;\n",
                b->n_rows, o->rounds, o->seconds, o->width, o->rounds_max, o->row_seconds);
         if (o->minutes > 0)
                 printf("sooner where the whole would take more than %g minutes. ", o->minutes);

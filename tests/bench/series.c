@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Medians and the bootstrap; see series.h. */
+/* Medians and the sign test; see series.h. */
 
 #include "tests/bench/series.h"
 
-#include <stdint.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define RESAMPLES 2000u
-#define TAIL (RESAMPLES / 40) /* 2.5 % */
-#define SEED UINT64_C(20260117)
 
 static int by_value(const void *a, const void *b) {
         double x = *(const double *) a, y = *(const double *) b;
@@ -43,36 +39,29 @@ double series_max(const struct series *s) {
         return v;
 }
 
-/* SplitMix64 (Steele, Lea and Flood, 2014). */
-static uint64_t draw(uint64_t *state) {
-        uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        return z ^ (z >> 31);
-}
-
-static double resampled_ratio(const struct series *of, const struct series *to, uint64_t *state) {
-        double a[SERIES_MAX], b[SERIES_MAX];
-        for (unsigned i = 0; i < of->n; i++) {
-                unsigned at = (unsigned) ((draw(state) >> 32) * of->n >> 32);
-                a[i] = of->values[at];
-                b[i] = to->values[at];
+/* How many of n ratios, in order, lie up to either end of the interval: as many as there can be while at most 2.5 % of
+ * all series have no more than that many, less one, below their median. 0: n is too few. */
+static unsigned ends_at(unsigned n) {
+        double exactly = ldexp(1, -(int) n), at_most = exactly; /* k of n below the median: binomial, of one half */
+        unsigned k = 0;
+        for (; 2 * at_most <= 0.05; k++) {
+                exactly *= (double) (n - k) / (k + 1);
+                at_most += exactly;
         }
-        return median_of(a, of->n) / median_of(b, of->n);
+        return k;
 }
 
 struct ratio series_ratio(const struct series *of, const struct series *to) {
-        struct ratio r = {.value = series_median(of) / series_median(to)};
-        double ratios[RESAMPLES];
-        uint64_t state = SEED;
-        if (of->n < RATIO_INTERVAL_FROM)
+        double ratios[SERIES_MAX];
+        for (unsigned i = 0; i < of->n; i++)
+                ratios[i] = to->values[i] > 0 ? of->values[i] / to->values[i] : INFINITY;
+        struct ratio r = {.value = median_of(ratios, of->n)}; /* which has sorted them */
+        unsigned end = ends_at(of->n);
+        if (end == 0)
                 return r;
-        for (unsigned i = 0; i < RESAMPLES; i++)
-                ratios[i] = resampled_ratio(of, to, &state);
-        qsort(ratios, RESAMPLES, sizeof ratios[0], by_value);
         r.has_interval = true;
-        r.low = ratios[TAIL];
-        r.high = ratios[RESAMPLES - 1 - TAIL];
+        r.low = ratios[end - 1];
+        r.high = ratios[of->n - end];
         return r;
 }
 

@@ -3,8 +3,8 @@
 #define IPCLAB_TESTS_SERIES_H
 
 /*
- * What rounds amount to: medians, the ratio of two with its interval, and what may be said of it beside a limit. Pure
- * arithmetic; the bench measures, this judges.
+ * What rounds amount to: medians, the ratio of two contenders with its interval, and what may be said of it beside a
+ * limit. Pure arithmetic; the bench measures, this judges.
  */
 
 #include <stdbool.h>
@@ -36,9 +36,12 @@ double series_median(const struct series *s);
 double series_min(const struct series *s);
 double series_max(const struct series *s);
 
-/* median(of) / median(to), the two being as long: values at the same place were measured side by side. The interval is
- * a percentile bootstrap that draws such pairs, so that what disturbed both is in both; from a fixed seed, so that the
- * same series always say the same. Source: Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13. */
+/* The two are as long, and values at the same place were measured one right after the other: each such round has a
+ * ratio of its own, and the value is their median. What changes the machine for longer than a round changes both sides
+ * of it: under a hypervisor that moves them, two virtual CPUs are at one time a core's own siblings and at another a
+ * fourteenth as fast to hand a cache line over, for seconds each. The interval is the distribution-free one of a
+ * median, between two of the ratios, as in verdict.py. Source: the sign test turned round; Conover, Practical
+ * Nonparametric Statistics, section 3.2. */
 struct ratio series_ratio(const struct series *of, const struct series *to);
 
 /* The rule of verdict.py, too. */

@@ -5,6 +5,8 @@
 #include "tests/bench/series.h"
 #include "tests/unit/check.h"
 
+#include <math.h>
+
 #define TRIALS 300u
 
 static uint64_t noise_state;
@@ -65,6 +67,55 @@ static void test_common_disturbance_cancels(void) {
         CHECK(r.value > 0.9799 && r.value < 0.9801);
 }
 
+/* Two CPUs that are near and far from each other by turns, for many rounds each: whoever has one near round more would
+ * have another median by far. */
+static void test_a_machine_of_two_speeds(void) {
+        static struct series a, b;
+        noise_state = 3;
+        fill(&b, 31, 100, 0.01);
+        fill(&a, 31, 98, 0.01);
+        for (unsigned i = 0; i < a.n; i++) {
+                a.values[i] *= i < 15 ? 1 : 14;
+                b.values[i] *= i < 16 ? 1 : 14; /* the speed changed between the two */
+        }
+        CHECK(series_median(&a) / series_median(&b) > 10);
+        struct ratio r = series_ratio(&a, &b);
+        CHECK(r.value > 0.97 && r.value < 0.99);
+        CHECK(r.low > 0.96 && r.high < 1);
+}
+
+/* The interval is between two of the ratios: which, tables of the binomial distribution say. */
+static void test_ends(void) {
+        static const struct {
+                unsigned n;
+                double low, high;
+        } cases[] = {{6, 1, 6}, {8, 1, 8}, {9, 2, 8}, {15, 4, 12}, {20, 6, 15}, {100, 40, 61}};
+        static struct series a, b;
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+                a.n = b.n = cases[i].n;
+                for (unsigned k = 0; k < a.n; k++) {
+                        a.values[k] = k + 1;
+                        b.values[k] = 1;
+                }
+                struct ratio r = series_ratio(&a, &b);
+                CHECK(r.low == cases[i].low && r.high == cases[i].high);
+        }
+        for (a.n = b.n = 1; a.n <= SERIES_MAX; a.n = ++b.n)
+                a.values[a.n - 1] = b.values[a.n - 1] = 1;
+        a.n = b.n = SERIES_MAX;
+        CHECK(series_ratio(&a, &b).has_interval);
+}
+
+/* A round in which the other moved nothing says nothing against who moved something. */
+static void test_nothing_to_compare_with(void) {
+        static struct series a, b;
+        fill(&a, 7, 1, 0);
+        fill(&b, 7, 1, 0);
+        b.values[3] = 0;
+        struct ratio r = series_ratio(&a, &b);
+        CHECK(r.value == 1 && r.low == 1 && isinf(r.high));
+}
+
 static void test_verdicts(void) {
         static const struct {
                 struct ratio r;
@@ -119,6 +170,9 @@ int main(void) {
         RUN(test_few_rounds_have_no_interval);
         RUN(test_the_same_twice);
         RUN(test_common_disturbance_cancels);
+        RUN(test_a_machine_of_two_speeds);
+        RUN(test_ends);
+        RUN(test_nothing_to_compare_with);
         RUN(test_verdicts);
         RUN(test_coverage);
         RUN(test_false_alarms_and_misses);
