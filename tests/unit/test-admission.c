@@ -191,10 +191,10 @@ static const struct option_case {
         {"busy-lab", "/proc/sys/kernel/shmmax", "1048576\n", STREAM(SHM_SYSV, 4096, 1), SENT(.ring_bytes = 1 << 20),
          false, "limit-exceeded", "/transport_options/ring_bytes", "kernel.shmmax", "1048576", "1052672"},
         {"busy-lab", "/proc/sys/kernel/shmmax", "1048576\n", STREAM(SHM_SYSV, 1 << 20, 1), SENT(0), false,
-         "limit-exceeded", "/message_size", "kernel.shmmax", "1048576", "2105344"},
-        {"busy-lab", "/proc/meminfo", HUGE("1", "0"), STREAM(SHM_SYSV, 4096, 1), SENT(.huge_pages = TOGGLE_ON), false,
-         "limit-exceeded", "/transport_options/huge_pages", "huge pages free", "1", "2"},
-        {"busy-lab", "/proc/meminfo", HUGE("2", "0"), STREAM(SHM_SYSV, 4096, 1), SENT(.huge_pages = TOGGLE_ON),
+         "limit-exceeded", "/message_size", "kernel.shmmax", "1048576", "3153920"},
+        {"busy-lab", "/proc/meminfo", HUGE("2", "0"), STREAM(SHM_SYSV, 4096, 1), SENT(.huge_pages = TOGGLE_ON), false,
+         "limit-exceeded", "/transport_options/huge_pages", "huge pages free", "2", "3"},
+        {"busy-lab", "/proc/meminfo", HUGE("3", "0"), STREAM(SHM_SYSV, 4096, 1), SENT(.huge_pages = TOGGLE_ON),
          .code = NULL},
         {"busy-lab", "/proc/meminfo", "MemAvailable: 1000000 kB\n", STREAM(SHM_POSIX, 4096, 1),
          SENT(.huge_pages = TOGGLE_ON), false, "not-available", "/transport_options/huge_pages", "", "", ""},
@@ -292,7 +292,7 @@ static void messages_go_in_pieces(void) {
         }
 }
 
-/* An end on CPU 0, its memory or its buffer bound: node 0 has plenty, node 1 has 1 MiB. */
+/* An end on CPU 0, its memory or its buffer bound: node 0 has plenty, node 1 has 8 MiB. */
 static void bound_pages_fit_into_their_nodes(void) {
         enum { KIB = 1024, NONE = -1 };
         static const struct {
@@ -305,23 +305,23 @@ static void bound_pages_fit_into_their_nodes(void) {
                 const char *need; /* NULL: admitted */
         } rows[] = {
                 /* where the buffer is counts, not where its owner's memory is */
-                {TRANSPORT_PIPE, DIRECTION_DOWN, 16384 * KIB, {{1, 0}, {NONE, NONE}}, NULL},
-                {TRANSPORT_PIPE, DIRECTION_DOWN, 2048 * KIB, {{0, 1}, {NONE, NONE}}, "2097152"},
-                {TRANSPORT_PIPE, DIRECTION_DOWN, 2048 * KIB, {{NONE, 1}, {NONE, NONE}}, "2097152"},
-                {TRANSPORT_PIPE, DIRECTION_DOWN, 1024 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
-                {TRANSPORT_PIPE, DIRECTION_DOWN, 1024 * KIB, {{1, NONE}, {NONE, NONE}}, "1310720"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 131072 * KIB, {{1, 0}, {NONE, NONE}}, NULL},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 16384 * KIB, {{0, 1}, {NONE, NONE}}, "16777216"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 16384 * KIB, {{NONE, 1}, {NONE, NONE}}, "16777216"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 8192 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 8192 * KIB, {{1, NONE}, {NONE, NONE}}, "8650752"},
                 /* both ends on one node */
-                {TRANSPORT_PIPE, DIRECTION_DOWN, 300 * KIB, {{1, NONE}, {1, NONE}}, "1138688"},
-                {TRANSPORT_PIPE, DIRECTION_DOWN, 600 * KIB, {{NONE, 1}, {NONE, 1}}, "1228800"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 4000 * KIB, {{1, NONE}, {1, NONE}}, "8716288"},
+                {TRANSPORT_PIPE, DIRECTION_DOWN, 4200 * KIB, {{NONE, 1}, {NONE, 1}}, "8601600"},
                 /* the ring is its reader's: two messages, each with a line, behind two lines, in whole pages */
-                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 256 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
-                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 512 * KIB, {{NONE, NONE}, {NONE, 1}}, "1576960"},
-                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 512 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
+                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 2048 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
+                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 4096 * KIB, {{NONE, NONE}, {NONE, 1}}, "12587008"},
+                {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 4096 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
                 /* the fields are their sender's, each in pages of its own */
-                {TRANSPORT_TCP, DIRECTION_DOWN, 600 * KIB, {{NONE, 1}, {NONE, NONE}}, "1236992"},
-                {TRANSPORT_TCP, DIRECTION_DOWN, 600 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
-                {TRANSPORT_TCP, DIRECTION_UP, 600 * KIB, {{NONE, NONE}, {NONE, 1}}, "1236992"},
-                {TRANSPORT_TCP, DIRECTION_UP, 600 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
+                {TRANSPORT_TCP, DIRECTION_DOWN, 4800 * KIB, {{NONE, 1}, {NONE, NONE}}, "9863168"},
+                {TRANSPORT_TCP, DIRECTION_DOWN, 4800 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
+                {TRANSPORT_TCP, DIRECTION_UP, 4800 * KIB, {{NONE, NONE}, {NONE, 1}}, "9863168"},
+                {TRANSPORT_TCP, DIRECTION_UP, 4800 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 char tree[64];
@@ -346,14 +346,14 @@ static void bound_pages_fit_into_their_nodes(void) {
                 }
                 CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
                 CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node1/meminfo",
-                                          "Node 1 MemTotal: 1024 kB\nNode 1 MemFree: 1024 kB\n"),
+                                          "Node 1 MemTotal: 8192 kB\nNode 1 MemFree: 8192 kB\n"),
                           0);
                 CHECK_INT(topology_read(tree, &t), 0);
                 int x = admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r);
                 topology_free(t);
                 host_tree_remove(tree);
                 if (rows[i].need ? x != -EINVAL || strcmp(r.limit, "memory of the bound nodes") != 0 ||
-                                           strcmp(r.limit_value, "1048576") != 0 || strcmp(r.value, rows[i].need) != 0
+                                           strcmp(r.limit_value, "8388608") != 0 || strcmp(r.value, rows[i].need) != 0
                                  : x != 0)
                         CHECK_FAIL("row %zu gave %d %s: %s [%s = %s, asked %s]", i, x, r.pointer, r.detail, r.limit,
                                    r.limit_value, r.value);
@@ -420,7 +420,7 @@ static void a_smaller_ring_is_told_of_where_it_helps(void) {
         } rows[] = {
                 {1 << 20, 1, WORKLOAD_STREAM, 0,
                  "the rings of all threads, in bytes, do not fit (to have more: sysctl kernel.shmmax=BYTES; or "
-                 "transport_options.ring_bytes of 2097152, which holds one message): 2105344 needed, kernel.shmmax is "
+                 "transport_options.ring_bytes of 2097152, which holds one message): 3153920 needed, kernel.shmmax is "
                  "2000000"},
                 {1 << 20, 1, WORKLOAD_STREAM, 2097152, NULL},
                 {1 << 20, 1, WORKLOAD_PINGPONG, 0,
@@ -620,7 +620,7 @@ static void huge_segments_have_a_group_and_a_size(void) {
         } rows[] = {
                 {"0\n", TRANSPORT_SHM_SYSV, NOBODY, MUCH, "vm.hugetlb_shm_group", "0", "65534"},
                 {"65534\n", TRANSPORT_SHM_SYSV, NOBODY, MUCH, .limit = NULL},
-                {"65534\n", TRANSPORT_SHM_SYSV, NOBODY, "2097152\n", "kernel.shmmax", "2097152", "4194304"},
+                {"65534\n", TRANSPORT_SHM_SYSV, NOBODY, "2097152\n", "kernel.shmmax", "2097152", "6291456"},
                 {"0\n", TRANSPORT_SHM_SYSV, {.uid = 0, .gid = 0}, MUCH, .limit = NULL},
                 {"0\n", TRANSPORT_SHM_POSIX, NOBODY, "2097152\n", .limit = NULL},
                 {NULL, TRANSPORT_SHM_SYSV, NOBODY, MUCH, .limit = NULL},
@@ -632,7 +632,7 @@ static void huge_segments_have_a_group_and_a_size(void) {
                 struct topology *t = NULL;
                 char tree[64];
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
-                CHECK_INT(host_tree_write(tree, "/proc/meminfo", HUGE("2", "0")), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/meminfo", HUGE("3", "0")), 0);
                 if (rows[i].group) /* the recorded kernel tells none */
                         CHECK_INT(host_tree_write(tree, "/proc/sys/vm/hugetlb_shm_group", rows[i].group), 0);
                 CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/shmmax", rows[i].shmmax), 0);

@@ -175,9 +175,9 @@ static void test_odd_sizes_and_rings(void) {
                 uint64_t size, ring_bytes, slots;
                 uint32_t threads, messages; /* of the longest so many that their rings are gone round several times */
         } cases[] = {
-                {1, 0, 0, 1, 40},       {7, 4096, 64, 3, 40},         {56, 4096, 64, 2, 40},     {57, 4096, 32, 1, 40},
-                {4109, 0, 0, 4, 40},    {4109, 8192, 1, 1, 40},       {65537, 262144, 3, 2, 40}, {300001, 0, 2, 1, 40},
-                {4u << 20, 0, 2, 1, 9}, {4u << 20, 8u << 20, 1, 1, 9}};
+                {1, 0, 0, 1, 40},      {7, 4096, 64, 3, 40},         {56, 4096, 64, 2, 40},     {57, 4096, 32, 1, 40},
+                {4109, 0, 0, 4, 40},   {4109, 8192, 1, 1, 40},       {65537, 262144, 3, 2, 40}, {300001, 0, 13, 1, 40},
+                {5000001, 0, 2, 1, 9}, {4u << 20, 8u << 20, 1, 1, 9}};
         for (size_t i = 0; i < ELEMENTS(cases); i++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++) {
@@ -274,11 +274,9 @@ static void test_who_gathers(void) {
                 uint64_t size, ring_bytes;
                 double rate;
                 const char *there, *back; /* what the first and the second end say */
-        } cases[] = {{WORKLOAD_STREAM, 64, 0, 0, "", "2000"},
-                     {WORKLOAD_STREAM, 64, 32768, 0, "", "0"},
-                     {WORKLOAD_STREAM, 4096, 0, 0, "", "0"},
-                     {WORKLOAD_STREAM, 64, 0, 1000, "", "0"},
-                     {WORKLOAD_PINGPONG, 64, 1 << 20, 0, "0", "0"}};
+        } cases[] = {{WORKLOAD_STREAM, 64, 0, 0, "", "2000"},   {WORKLOAD_STREAM, 64, 32768, 0, "", "0"},
+                     {WORKLOAD_STREAM, 4096, 0, 0, "", "2000"}, {WORKLOAD_STREAM, 16384, 0, 0, "", "0"},
+                     {WORKLOAD_STREAM, 64, 0, 1000, "", "0"},   {WORKLOAD_PINGPONG, 64, 1 << 20, 0, "0", "0"}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct driver d;
                 struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, cases[i].workload, WAIT_BLOCK), 40);

@@ -70,8 +70,8 @@ static void settings_decide(void) {
                 {TRANSPORT_MSGQ_POSIX, NULL, NULL, "fs.mqueue.msgsize_max", 8192, 8192, 8192},
                 {TRANSPORT_MSGQ_POSIX, SYS "fs/mqueue/msgsize_max", "16777216\n", "fs.mqueue.msgsize_max", 16777216,
                  16777216, 16777216},
-                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 1024 kB\n", "memory available", 1048576,
-                 1048576, 129024},
+                {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 16384 kB\n", "memory available", 16777216,
+                 16777216, 4061184},
                 {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits",
                  "Limit  Soft Limit  Hard Limit  Units\nMax address space         65536                unlimited    "
                  "bytes\n",
@@ -113,14 +113,15 @@ static void memory_ends_what_lies_in_it(void) {
                 uint64_t memory, least, most; /* 0: not memory; what largest_message is between */
                 const char *carrier;          /* of largest_transfer */
         } cases[] = {
-                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024, "kernel.shmmax"},
+                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184, "kernel.shmmax"},
                 {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(1048576), GIB, 255 << 20, 256 << 20, "kernel.shmmax"},
                 {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(8388608), 0, GIB, GIB, "kernel.shmmax"},
-                {TRANSPORT_SHM_POSIX, &wide, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024, "free space of /dev/shm"},
+                {TRANSPORT_SHM_POSIX, &wide, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184,
+                 "free space of /dev/shm"},
                 {TRANSPORT_SHM_POSIX, &narrow, NULL, NULL, 0, 31 << 20, 32 << 20, "free space of /dev/shm"},
-                {TRANSPORT_MMAP_FILE, &wide, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024,
+                {TRANSPORT_MMAP_FILE, &wide, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184,
                  "free space of the runtime directory"},
-                {TRANSPORT_MMAP_FILE, &disk, MEMINFO, MEMORY(1024), 1 << 20, 129024, 129024,
+                {TRANSPORT_MMAP_FILE, &disk, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184,
                  "free space of the runtime directory"},
                 {TRANSPORT_FILE, &wide, MEMINFO, MEMORY(1048576), GIB, 255 << 20, 256 << 20,
                  "free space of the runtime directory"},
@@ -194,10 +195,10 @@ static void the_largest_message_is_admitted_and_no_larger_one(void) {
                 {TRANSPORT_UNIX_DGRAM, NULL, NULL, NULL, NULL},
                 {TRANSPORT_UNIX_SEQPACKET, SYS "net/core/wmem_max", "212992\n", NULL, NULL},
                 {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "67108864\n", NULL, NULL},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "200000\n", NULL, NULL},
-                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "1000\n", NULL, NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "6000000\n", NULL, NULL},
+                {TRANSPORT_SHM_SYSV, SYS "kernel/shmall", "2000\n", NULL, NULL},
                 {TRANSPORT_SHM_SYSV, SYS "kernel/shmmax", "2147483648\n", NULL, NULL},
-                {TRANSPORT_MMAP_ANONYMOUS, MEMINFO, MEMORY(1024), NULL, NULL},
+                {TRANSPORT_MMAP_ANONYMOUS, MEMINFO, MEMORY(16384), NULL, NULL},
                 {TRANSPORT_MMAP_ANONYMOUS, MEMINFO, MEMORY(65537), NULL, NULL},
                 {TRANSPORT_MMAP_ANONYMOUS, MEMINFO, MEMORY(4000000), NULL, NULL},
                 {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits", ADDRESS_SPACE(67108864), NULL, NULL},
@@ -205,7 +206,7 @@ static void the_largest_message_is_admitted_and_no_larger_one(void) {
                 {TRANSPORT_MSGQ_SYSV, NULL, NULL, &queues, NULL},
                 {TRANSPORT_MSGQ_POSIX, NULL, NULL, NULL, NULL},
                 {TRANSPORT_MSGQ_POSIX, NULL, NULL, &queues, NULL},
-                {TRANSPORT_SHM_SYSV, MEMINFO, MEMORY(1024), NULL, NULL},
+                {TRANSPORT_SHM_SYSV, MEMINFO, MEMORY(16384), NULL, NULL},
                 {TRANSPORT_SHM_SYSV, MEMINFO, MEMORY(65537), NULL, NULL},
                 {TRANSPORT_SHM_SYSV, MEMINFO, MEMORY(4000000), NULL, NULL},
                 {TRANSPORT_SHM_POSIX, MEMINFO, MEMORY(65537), NULL, &wide},
@@ -537,10 +538,10 @@ static void json_names_memory_where_it_ends_the_message(void) {
 #define BY_MEMORY(bytes)                                                                                               \
         "\"limit\":{\"name\":\"memory available\",\"value\":" #bytes ",\"raise\":\"free memory, or add some\"},"       \
         "\"at_start\":null,\"message_limit\":null,\"reason\":null}"
-                {"shm-sysv", MEMINFO, MEMORY(1024),
-                 "{\"largest_message\":129024,\"largest_transfer\":\"18446744073692774399\"," BY_MEMORY(1048576)},
-                {"mmap-anonymous", MEMINFO, MEMORY(1024),
-                 "{\"largest_message\":129024,\"largest_transfer\":1048576," BY_MEMORY(1048576)},
+                {"shm-sysv", MEMINFO, MEMORY(16384),
+                 "{\"largest_message\":4061184,\"largest_transfer\":\"18446744073692774399\"," BY_MEMORY(16777216)},
+                {"mmap-anonymous", MEMINFO, MEMORY(16384),
+                 "{\"largest_message\":4061184,\"largest_transfer\":16777216," BY_MEMORY(16777216)},
                 {"mmap-anonymous", "/proc/self/limits", ADDRESS_SPACE(65536),
                  "{\"largest_message\":0,\"largest_transfer\":65536,\"limit\":{\"name\":\"RLIMIT_AS\",\"value\":65536,"
                  "\"raise\":\"LimitAS= in the unit, or ulimit -v\"},\"at_start\":null,\"message_limit\":null,"

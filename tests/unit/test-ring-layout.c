@@ -38,11 +38,12 @@ static void slots_by_default(void) {
                 uint64_t size;
                 uint32_t threads, slots;
         } cases[] = {
-                {WORKLOAD_STREAM, 1, 1, 4096},                                     /* 256 KiB */
-                {WORKLOAD_STREAM, 4096, 1, 63},  {WORKLOAD_STREAM, 1 << 20, 1, 2}, /* never fewer than two */
-                {WORKLOAD_PINGPONG, 1, 1, 64},                                     /* 4 KiB */
-                {WORKLOAD_PINGPONG, 4096, 1, 2}, {WORKLOAD_STREAM, 1, 128, 4096},  /* 32 MiB for all: just */
-                {WORKLOAD_STREAM, 1, 129, 4064},                                   /* … and no more */
+                {WORKLOAD_STREAM, 1, 1, 65536}, /* 4 MiB */
+                {WORKLOAD_STREAM, 56, 1, 65536},   {WORKLOAD_STREAM, 57, 1, 32768},
+                {WORKLOAD_STREAM, 4096, 1, 1008},  {WORKLOAD_STREAM, 4u << 20, 1, 2}, /* never fewer than two */
+                {WORKLOAD_STREAM, 1u << 30, 1, 2}, {WORKLOAD_PINGPONG, 1, 1, 64},     /* 4 KiB */
+                {WORKLOAD_PINGPONG, 4096, 1, 2},   {WORKLOAD_STREAM, 1, 8, 65536},    /* 32 MiB for all: just */
+                {WORKLOAD_STREAM, 1, 9, 58254},                                       /* … and no more */
                 {WORKLOAD_STREAM, 1, 1024, 512},
         };
         const struct transport_options none = {0};

@@ -216,37 +216,7 @@ static void test_kick(void) {
         free(w);
 }
 
-static const struct {
-        uint64_t size, ring_bytes;
-        uint32_t threads, slots;
-        uint64_t slot_bytes;
-        bool pingpong;
-} layouts[] = {
-        {1, 0, 1, 4096, 64, false},      {56, 0, 1, 4096, 64, false},
-        {57, 0, 1, 2048, 128, false},    {1, 0, 1, 64, 64, true},
-        {4096, 0, 1, 63, 4160, false},   {4096, 0, 1, 2, 4160, true},
-        {4096, 4096, 1, 0, 4160, false}, {4096, 8192, 1, 1, 4160, false},
-        {1, 0, 1024, 512, 64, false},    {1u << 30, 0, 1, 2, (1u << 30) + 64, false},
-};
-
-static void test_layout(void) {
-        for (size_t i = 0; i < ELEMENTS(layouts); i++) {
-                struct point p = {.message_size = layouts[i].size,
-                                  .threads = layouts[i].threads,
-                                  .workload = layouts[i].pingpong ? WORKLOAD_PINGPONG : WORKLOAD_STREAM};
-                struct transport_options o = {.ring_bytes = layouts[i].ring_bytes};
-                struct ring_layout l = ring_layout_of(&p, &o, 4096);
-                CHECK_UINT(l.slots, layouts[i].slots);
-                CHECK_UINT(l.slot_bytes, layouts[i].slot_bytes);
-                CHECK_UINT(l.directions, layouts[i].pingpong ? 2 : 1);
-                CHECK_UINT(l.ring_bytes % 4096, 0);
-                CHECK(l.ring_bytes >= RING_HEAD_BYTES + l.slots * l.slot_bytes);
-                CHECK_UINT(l.area_bytes, l.control_bytes + l.ring_bytes * l.directions * p.threads);
-        }
-}
-
 int main(void) {
-        RUN(test_layout);
         RUN(test_room);
         RUN(test_gathering);
         RUN(test_every_wait);
