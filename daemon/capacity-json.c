@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /transports: what each transport is, whether this build and this host have it, and its limits. */
+/* GET /transports: what each transport is, whether this host has it, and its limits. */
 
 #include "daemon/admission.h"
 #include "daemon/capacity.h"
@@ -25,16 +25,6 @@ static void put_set(struct json_writer *w, const char *key, unsigned set, unsign
         json_array_end(w);
 }
 
-static void put_options(struct json_writer *w, enum transport transport) {
-        const char *names[CAPABILITY_COUNT];
-        size_t n = transport_option_names(transport, names);
-        json_put_key(w, "options");
-        json_array_begin(w);
-        for (size_t i = 0; i < n; i++)
-                json_put_string(w, names[i]);
-        json_array_end(w);
-}
-
 static const char *name_of_workload(unsigned v) {
         return workload_name((enum workload) v);
 }
@@ -47,22 +37,11 @@ static const char *name_of_wait(unsigned v) {
         return wait_mode_name((enum wait_mode) v);
 }
 
-/* NULL: this engine can be asked for. Build first: a kernel that allows what nobody uses is no use. */
-static const char *engine_reason(const struct transport_term *term, enum engine engine,
-                                 const struct uring_answer *uring) {
-        if (term->unavailable)
-                return term->unavailable;
-        if (!(term->engines & 1u << engine))
-                return "this build does not measure this transport with this engine yet";
-        return engine == ENGINE_IO_URING ? uring->reason : NULL;
-}
-
 /* Of those transports alone that send without copying by io_uring. */
 static void put_zerocopy(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
         if (term != &transport_terms[TRANSPORT_TCP])
                 return;
-        const char *reason = engine_reason(term, ENGINE_IO_URING, uring);
-        reason = reason ? reason : uring->zerocopy_reason;
+        const char *reason = uring->reason ? uring->reason : uring->zerocopy_reason;
         json_member_bool(w, "zero_copy", !reason);
         json_member_string(w, "zero_copy_reason", reason);
 }
@@ -70,10 +49,8 @@ static void put_zerocopy(struct json_writer *w, const struct transport_term *ter
 static void put_engines(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
         json_put_key(w, "engines");
         json_object_begin(w);
-        for (unsigned e = 0; e < ENGINE_COUNT; e++) {
-                if (!(term->ever_engines & 1u << e))
-                        continue;
-                const char *reason = engine_reason(term, (enum engine) e, uring);
+        for (unsigned e = 0; term->has_engine && e < ENGINE_COUNT; e++) {
+                const char *reason = e == ENGINE_IO_URING ? uring->reason : NULL;
                 json_put_key(w, engine_name((enum engine) e));
                 json_object_begin(w);
                 json_member_bool(w, "available", !reason);
@@ -148,7 +125,7 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
 static int put_transport(struct json_writer *w, struct hostfs *h, const struct capacity_question *q,
                          const struct uring_answer *uring) {
         const struct transport_term *term = &transport_terms[q->transport];
-        const char *reason = term->unavailable ? term->unavailable : capacity_unavailable(q);
+        const char *reason = capacity_unavailable(q);
         struct capacity c;
 
         int r = capacity_read(h, q, &c);
@@ -159,11 +136,12 @@ static int put_transport(struct json_writer *w, struct hostfs *h, const struct c
         json_member_string(w, "title", term->title);
         json_member_bool(w, "available", !reason);
         json_member_string(w, "reason", reason);
-        put_set(w, "workloads", term->workloads, WORKLOAD_COUNT, name_of_workload);
+        put_set(w, "workloads", 1u << WORKLOAD_STREAM | 1u << WORKLOAD_PINGPONG, WORKLOAD_COUNT, name_of_workload);
         put_engines(w, term, uring);
         put_set(w, "copy_modes", term->copy_modes, COPY_COUNT, name_of_copy_mode);
-        put_set(w, "waits", term->waits, WAIT_COUNT, name_of_wait);
-        put_options(w, q->transport);
+        put_set(w, "waits", term->has_wait ? ~0u : 0, WAIT_COUNT, name_of_wait);
+        json_put_key(w, "options");
+        transport_option_names_put(w, q->transport);
         json_member_bool(w, "message_bound", term->message_bound);
         put_capacity(w, &c);
         json_object_end(w);

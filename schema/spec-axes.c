@@ -195,30 +195,9 @@ struct mechanism {
         const char *field;
         const char *(*word)(unsigned);
         bool (*has_meaning)(enum workload, enum transport);
-        unsigned (*now)(const struct transport_term *); /* the words that a transport has in this build, as bits … */
-        unsigned (*ever)(const struct transport_term *);
         unsigned *values; /* the axis, whose enum is an unsigned */
         size_t *n;
 };
-
-#define STANDARD_BIT 1u
-#define WORDS_OF(set)                                                                                                  \
-        static unsigned set##_now(const struct transport_term *t) {                                                    \
-                return t->set | STANDARD_BIT;                                                                          \
-        }                                                                                                              \
-        static unsigned set##_ever(const struct transport_term *t) {                                                   \
-                return t->ever_##set;                                                                                  \
-        }
-
-WORDS_OF(copy_modes)
-WORDS_OF(engines)
-WORDS_OF(waits)
-
-/* What has a direction has all of them; whether this build has, check_directions() asks. */
-static unsigned every_word(const struct transport_term *t) {
-        (void) t;
-        return ~0u;
-}
 
 static bool is_meant(const struct spec *s, const struct mechanism *m) {
         for (size_t w = 0; w < s->n_workloads; w++)
@@ -226,19 +205,6 @@ static bool is_meant(const struct spec *s, const struct mechanism *m) {
                         if (m->has_meaning(s->workloads[w], s->transports[t]))
                                 return true;
         return false;
-}
-
-static void value_pointer(const struct parser *p, const char *field, size_t index, char pointer[JSON_POINTER_MAX]) {
-        const struct json *v = parser_get(p, field);
-        pointer_key(pointer, "", field);
-        if (v && json_type(v) == JSON_ARRAY)
-                pointer_index(pointer, pointer, index);
-}
-
-static int unavailable(struct parser *p, const char *field, size_t index, const char *word, const char *why) {
-        char pointer[JSON_POINTER_MAX];
-        value_pointer(p, field, index, pointer);
-        return refuse(p->r, 422, "not-available", pointer, "%s %s is not available: %s", field, word, why);
 }
 
 /* "pipe, fifo and tcp": those that the bits stand for. */
@@ -255,20 +221,26 @@ static void list_names(char list[200], const char *(*name)(unsigned), unsigned b
         }
 }
 
+/* Where a field means something, all of its values do, but for copy modes. */
+static bool has_value(const struct mechanism *m, unsigned transport, unsigned value) {
+        return m->has_meaning != point_has_copy_mode || transport_terms[transport].copy_modes & 1u << value;
+}
+
 static int meaningless(struct parser *p, const struct mechanism *m, size_t index) {
         unsigned workloads = 0, transports = 0, value = m->values[index];
         char pointer[JSON_POINTER_MAX], by_workload[200], by_transport[200];
 
         for (unsigned w = 0; w < WORKLOAD_COUNT; w++)
                 for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                        if (m->has_meaning((enum workload) w, (enum transport) t) &&
-                            m->ever(&transport_terms[t]) & 1u << value) {
+                        if (m->has_meaning((enum workload) w, (enum transport) t) && has_value(m, t, value)) {
                                 workloads |= 1u << w;
                                 transports |= 1u << t;
                         }
         list_names(by_workload, workload_word, workloads);
         list_names(by_transport, transport_word, transports);
-        value_pointer(p, m->field, index, pointer);
+        pointer_key(pointer, "", m->field);
+        if (json_type(parser_get(p, m->field)) == JSON_ARRAY)
+                pointer_index(pointer, pointer, index);
         return refuse(p->r, 422, "wrong-combination", pointer,
                       "%s %s is for %s over %s, and no point of this experiment is one", m->field, m->word(value),
                       by_workload, by_transport);
@@ -287,83 +259,16 @@ static int check_meaning(struct parser *p, const struct mechanism *m) {
         return 0;
 }
 
-/* A word that no transport of this build has. spec_points() lists the points that are left out for it. */
-static int check_words(struct parser *p, const struct mechanism *m) {
-        unsigned any = 0;
-        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                any |= m->now(&transport_terms[t]);
-        for (size_t i = 0; !p->spec->skip_impossible && i < *m->n; i++)
-                if (!(any & 1u << m->values[i]))
-                        return unavailable(p, m->field, i, m->word(m->values[i]), "this build does not have it yet");
-        return 0;
-}
-
-static int check_mechanisms(struct parser *p) {
+int parser_mechanisms(struct parser *p) {
         struct spec *s = p->spec;
         const struct mechanism all[] = {
-                {"copy_mode", copy_mode_word, point_has_copy_mode, copy_modes_now, copy_modes_ever,
-                 (unsigned *) s->copy_modes, &s->n_copy_modes},
-                {"engine", engine_word, point_has_engine, engines_now, engines_ever, (unsigned *) s->engines,
-                 &s->n_engines},
-                {"wait", wait_mode_word, point_has_wait, waits_now, waits_ever, (unsigned *) s->waits, &s->n_waits},
-                {"direction", direction_word, point_has_direction, every_word, every_word, (unsigned *) s->directions,
-                 &s->n_directions},
+                {"copy_mode", copy_mode_word, point_has_copy_mode, (unsigned *) s->copy_modes, &s->n_copy_modes},
+                {"engine", engine_word, point_has_engine, (unsigned *) s->engines, &s->n_engines},
+                {"wait", wait_mode_word, point_has_wait, (unsigned *) s->waits, &s->n_waits},
+                {"direction", direction_word, point_has_direction, (unsigned *) s->directions, &s->n_directions},
         };
         int r = 0;
         for (size_t i = 0; r == 0 && i < ELEMENTS(all); i++)
                 r = check_meaning(p, &all[i]);
-        for (size_t i = 0; r == 0 && i < ELEMENTS(all); i++)
-                r = check_words(p, &all[i]);
         return r;
-}
-
-/* The first value of an axis beyond its standard one, where the build has nothing for it. */
-static int check_fields(struct parser *p) {
-        const char *why = capability_terms[CAPABILITY_FIELDS].unavailable;
-        for (size_t i = 0; why && !p->spec->skip_impossible && i < p->spec->n_fields; i++)
-                if (p->spec->fields[i] != SPEC_FIELDS_STANDARD) {
-                        char word[32];
-                        snprintf(word, sizeof(word), "%u", p->spec->fields[i]);
-                        return unavailable(p, "fields", i, word, why);
-                }
-        return 0;
-}
-
-static int check_directions(struct parser *p) {
-        const char *why = capability_terms[CAPABILITY_DIRECTION].unavailable;
-        for (size_t i = 0; why && !p->spec->skip_impossible && i < p->spec->n_directions; i++)
-                if (p->spec->directions[i] != DIRECTION_DOWN)
-                        return unavailable(p, "direction", i, direction_name(p->spec->directions[i]), why);
-        return 0;
-}
-
-static int check_pairs(struct parser *p) {
-        for (size_t i = 0; i < p->spec->n_placements; i++) {
-                enum placement_kind k = p->spec->placements[i].kind;
-                enum capability c = k == PLACEMENT_ALL_NODE_PAIRS ? CAPABILITY_NODE_PAIRS : CAPABILITY_CPU_PAIRS;
-                if ((k == PLACEMENT_ALL_NODE_PAIRS || k == PLACEMENT_ALL_CPU_PAIRS) && capability_terms[c].unavailable)
-                        return unavailable(p, "placement", i, placement_kind_name(k), capability_terms[c].unavailable);
-        }
-        return 0;
-}
-
-int parser_axes_available(struct parser *p) {
-        const struct spec *s = p->spec;
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && !s->skip_impossible && i < s->n_workloads; i++)
-                if (workload_unavailable(s->workloads[i]))
-                        r = unavailable(p, "workload", i, workload_name(s->workloads[i]),
-                                        workload_unavailable(s->workloads[i]));
-        for (size_t i = 0; r == 0 && !s->skip_impossible && i < s->n_transports; i++)
-                if (transport_terms[s->transports[i]].unavailable)
-                        r = unavailable(p, "transport", i, transport_name(s->transports[i]),
-                                        transport_terms[s->transports[i]].unavailable);
-        if (r == 0)
-                r = check_mechanisms(p);
-        if (r == 0)
-                r = check_fields(p);
-        if (r == 0)
-                r = check_directions(p);
-        return r < 0 ? r : check_pairs(p);
 }

@@ -26,11 +26,6 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
 /* The whole spec, defaults spelled out, as what spec_parse() accepts. 0 or -ENOMEM. */
 int spec_to_json(const struct spec *spec, char **ret);
 
-/* 0, or -EINVAL with *r (status, code, pointer, sentence) for a point that mechanism or build cannot do. */
-int point_check(const struct spec *spec, const struct point *p, struct refusal *r);
-/* The part of it that asks for the transport's options. */
-int options_check_point(const struct transport_options *t, const struct point *p, struct refusal *r);
-
 /* Those that were asked for, as an object. */
 void options_put(struct json_writer *w, const struct transport_options *t);
 bool options_any(const struct transport_options *t);

@@ -21,7 +21,7 @@
 enum kind { NUMBER, POWER_OF_TWO, TOGGLE, SYNC_WORD, NAME };
 
 static const struct option {
-        enum capability capability; /* whose name is the option's */
+        const char *name;
         enum kind kind;
         size_t offset; /* in struct transport_options */
         uint64_t least, most;
@@ -29,27 +29,22 @@ static const struct option {
         const char *are_for;
 } options[] = {
 #define AT(member) offsetof(struct transport_options, member)
-        {CAPABILITY_PIPE_SIZE, NUMBER, AT(pipe_size), 4096, 1u << 30, PIPES, "pipe and fifo"},
-        {CAPABILITY_MSGQ_DEPTH, NUMBER, AT(msgq_depth), 1, 65536, QUEUES, "message queues"},
-        {CAPABILITY_RING_BYTES, POWER_OF_TWO, AT(ring_bytes), RING_BYTES_MIN, RING_BYTES_MAX, RINGS, "shared memory"},
-        {CAPABILITY_HUGE_PAGES, TOGGLE, AT(huge_pages), 0, 0, RINGS & ~BIT(MMAP_FILE),
-         "shm-posix, shm-sysv and mmap-anonymous"},
-        {CAPABILITY_FILE_SYNC, SYNC_WORD, AT(file_sync), 0, 0, BIT(FILE), "file"},
-        {CAPABILITY_SNDBUF, NUMBER, AT(sndbuf), 4096, (1u << 30) - 1, UNIX_SOCKETS | BIT(TCP), "sockets"},
-        {CAPABILITY_RCVBUF, NUMBER, AT(rcvbuf), 4096, (1u << 30) - 1, BIT(TCP), "tcp"}, /* unix(7): no effect there */
-        {CAPABILITY_NODELAY, TOGGLE, AT(nodelay), 0, 0, BIT(TCP), "tcp"},
-        {CAPABILITY_BUSY_POLL, NUMBER, AT(busy_poll), 1, 1000000, BIT(TCP), "tcp"},
-        {CAPABILITY_CONGESTION, NAME, AT(congestion), 1, SPEC_CONGESTION_MAX, BIT(TCP), "tcp"},
+        {"pipe_size", NUMBER, AT(pipe_size), 4096, 1u << 30, PIPES, "pipe and fifo"},
+        {"msgq_depth", NUMBER, AT(msgq_depth), 1, 65536, QUEUES, "message queues"},
+        {"ring_bytes", POWER_OF_TWO, AT(ring_bytes), RING_BYTES_MIN, RING_BYTES_MAX, RINGS, "shared memory"},
+        {"huge_pages", TOGGLE, AT(huge_pages), 0, 0, RINGS & ~BIT(MMAP_FILE), "shm-posix, shm-sysv and mmap-anonymous"},
+        {"file_sync", SYNC_WORD, AT(file_sync), 0, 0, BIT(FILE), "file"},
+        {"sndbuf", NUMBER, AT(sndbuf), 4096, (1u << 30) - 1, UNIX_SOCKETS | BIT(TCP), "sockets"},
+        {"rcvbuf", NUMBER, AT(rcvbuf), 4096, (1u << 30) - 1, BIT(TCP), "tcp"}, /* unix(7): no effect there */
+        {"nodelay", TOGGLE, AT(nodelay), 0, 0, BIT(TCP), "tcp"},
+        {"busy_poll", NUMBER, AT(busy_poll), 1, 1000000, BIT(TCP), "tcp"},
+        {"congestion", NAME, AT(congestion), 1, SPEC_CONGESTION_MAX, BIT(TCP), "tcp"},
 #undef AT
 };
 
-static const char *name_of(const struct option *o) {
-        return capability_terms[o->capability].name;
-}
-
 static const struct option *find(const char *name) {
         for (size_t i = 0; i < ELEMENTS(options); i++)
-                if (strcmp(name_of(&options[i]), name) == 0)
+                if (strcmp(options[i].name, name) == 0)
                         return &options[i];
         return NULL;
 }
@@ -57,12 +52,11 @@ static const struct option *find(const char *name) {
 static int take_number(struct parser *p, const struct json *v, const char *pointer, const struct option *o,
                        uint64_t *ret) {
         uint64_t number = 0;
-        int r = parser_integer(p, v, pointer, name_of(o), o->least, o->most, &number);
+        int r = parser_integer(p, v, pointer, o->name, o->least, o->most, &number);
         if (r < 0)
                 return r;
         if (o->kind == POWER_OF_TWO && (number & (number - 1)) != 0)
-                return refuse(p->r, 422, "wrong-value", pointer, "%s is a power of two, not %" PRIu64, name_of(o),
-                              number);
+                return refuse(p->r, 422, "wrong-value", pointer, "%s is a power of two, not %" PRIu64, o->name, number);
         *ret = number;
         return 0;
 }
@@ -74,7 +68,7 @@ static const char *sync_word(unsigned v) {
 static int take_sync(struct parser *p, const struct json *v, const char *pointer, const struct option *o,
                      enum file_sync *ret) {
         unsigned word = 0;
-        int r = parser_word(p, v, pointer, name_of(o), sync_word, FILE_SYNC_COUNT, &word);
+        int r = parser_word(p, v, pointer, o->name, sync_word, FILE_SYNC_COUNT, &word);
         if (r == 0)
                 *ret = (enum file_sync) word;
         return r;
@@ -93,11 +87,11 @@ static int take_name(struct parser *p, const struct json *v, const char *pointer
                 snprintf(value, sizeof(value), "%zu", n);
                 snprintf(limit, sizeof(limit), "%" PRIu64, n < o->least ? o->least : o->most);
                 return refuse_limit(p->r, pointer, "characters of a name", limit, value,
-                                    "%s has %" PRIu64 " … %" PRIu64 " characters, not %s", name_of(o), o->least,
-                                    o->most, value);
+                                    "%s has %" PRIu64 " … %" PRIu64 " characters, not %s", o->name, o->least, o->most,
+                                    value);
         }
         if (strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != n)
-                return refuse(p->r, 422, "wrong-value", pointer, "%s is of a-z, 0-9, _ and -", name_of(o));
+                return refuse(p->r, 422, "wrong-value", pointer, "%s is of a-z, 0-9, _ and -", o->name);
         memcpy(ret, s, n + 1);
         return 0;
 }
@@ -128,7 +122,7 @@ int options_take(struct parser *p, const struct json *v, const char *pointer, st
                 if (!o) {
                         const char *names[ELEMENTS(options)];
                         for (size_t i = 0; i < ELEMENTS(options); i++)
-                                names[i] = name_of(&options[i]);
+                                names[i] = options[i].name;
                         return parser_unknown_member(p, pointer, m, names, ELEMENTS(options));
                 }
                 pointer_key(here, pointer, json_key(m));
@@ -162,7 +156,7 @@ void options_put(struct json_writer *w, const struct transport_options *t) {
                 const void *member = (const char *) t + o->offset;
                 if (!given(t, o))
                         continue;
-                json_put_key(w, name_of(o));
+                json_put_key(w, o->name);
                 switch (o->kind) {
                 case NUMBER:
                 case POWER_OF_TWO:
@@ -208,7 +202,7 @@ static void drop(struct transport_options *t, const struct option *o) {
         }
 }
 
-/* Of those that the spec names: whether a transport of it has a use for each, and whether this build has it. */
+/* Of those that the spec names: whether a transport of it has a use for each. */
 int options_check(struct parser *p, const struct json *v) {
         unsigned transports = 0;
         for (size_t w = 0; w < p->spec->n_workloads; w++)
@@ -217,42 +211,21 @@ int options_check(struct parser *p, const struct json *v) {
         for (const struct json *m = json_first(v); m; m = json_next(m)) {
                 const struct option *o = find(json_key(m));
                 char pointer[JSON_POINTER_MAX];
-                if (!o) /* options_take() has refused it */
+                if (!o || o->transports & transports) /* options_take() has refused what has no row */
                         continue;
                 pointer_key(pointer, "/transport_options", json_key(m));
-                if (!(o->transports & transports) && !parser_is_posted(p, "transport_options")) {
-                        drop(&p->spec->options, o);
-                        continue;
-                }
-                if (!(o->transports & transports))
+                if (parser_is_posted(p, "transport_options"))
                         return refuse(p->r, 422, "wrong-combination", pointer,
-                                      "%s is for %s, and no transport of this experiment is one", name_of(o),
-                                      o->are_for);
-                if (!p->spec->skip_impossible && capability_terms[o->capability].unavailable)
-                        return refuse(p->r, 422, "not-available", pointer, "transport option %s is not available: %s",
-                                      name_of(o), capability_terms[o->capability].unavailable);
+                                      "%s is for %s, and no transport of this experiment is one", o->name, o->are_for);
+                drop(&p->spec->options, o);
         }
         return 0;
 }
 
-int options_check_point(const struct transport_options *t, const struct point *p, struct refusal *r) {
-        for (size_t i = 0; i < ELEMENTS(options); i++) {
-                const struct option *o = &options[i];
-                const char *why = capability_terms[o->capability].unavailable;
-                if (why && given(t, o) && workload_has_transport(p->workload) && o->transports & 1u << p->transport) {
-                        char pointer[JSON_POINTER_MAX];
-                        pointer_key(pointer, "/transport_options", name_of(o));
-                        return refuse(r, 422, "not-available", pointer, "transport option %s is not available: %s",
-                                      name_of(o), why);
-                }
-        }
-        return 0;
-}
-
-size_t transport_option_names(enum transport t, const char *ret[CAPABILITY_COUNT]) {
-        size_t n = 0;
+void transport_option_names_put(struct json_writer *w, enum transport t) {
+        json_array_begin(w);
         for (size_t i = 0; i < ELEMENTS(options); i++)
-                if (options[i].transports & 1u << t && !capability_terms[options[i].capability].unavailable)
-                        ret[n++] = name_of(&options[i]);
-        return n;
+                if (options[i].transports & 1u << t)
+                        json_put_string(w, options[i].name);
+        json_array_end(w);
 }

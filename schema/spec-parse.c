@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The strict parser of a posted experiment. Each field has a row in a table; what this build has not is refused by name
- * (terms.c tells). Called by the daemon (and by the fuzzer), which relies on it: what
- * passes here has the right words, types and ranges.
+ * The strict parser of a posted experiment. Each field has a row in a table. Called by the daemon (and by the fuzzer),
+ * which relies on it: what passes here has the right words, types and ranges.
  */
 
 #include "schema/spec-parser.h"
@@ -200,27 +199,16 @@ static int take_repetitions(struct parser *p, const struct json *v) {
         return r;
 }
 
-/* What this build has not is refused here, unless the points that need it are to be left out. */
-static int capability(struct parser *p, const char *pointer, enum capability c) {
-        const struct capability_term *t = &capability_terms[c];
-        if (!t->unavailable || p->spec->skip_impossible)
-                return 0;
-        return refuse(p->r, 422, "not-available", pointer, "%s is not available: %s", t->name, t->unavailable);
-}
-
 static int take_chunk(struct parser *p, const struct json *v) {
         if (json_as_bool(v, &p->spec->chunk) < 0)
                 return parser_wrong_type(p, v, "/chunk", "true or false");
-        if (!p->spec->chunk)
+        if (!p->spec->chunk || any_transport(p->spec, is_bound))
                 return 0;
-        if (!any_transport(p->spec, is_bound) && !parser_is_posted(p, "chunk")) {
-                p->spec->chunk = false;
+        p->spec->chunk = false;
+        if (!parser_is_posted(p, "chunk"))
                 return 0;
-        }
-        if (!any_transport(p->spec, is_bound))
-                return refuse(p->r, 422, "wrong-combination", "/chunk",
-                              "chunk is for datagrams and message queues, and no transport of this experiment is one");
-        return capability(p, "/chunk", CAPABILITY_CHUNK);
+        return refuse(p->r, 422, "wrong-combination", "/chunk",
+                      "chunk is for datagrams and message queues, and no transport of this experiment is one");
 }
 
 static int take_rate(struct parser *p, const struct json *v) {
@@ -233,13 +221,12 @@ static int take_rate(struct parser *p, const struct json *v) {
                 return refuse_limit(p->r, "/rate", "rate", rate > 0 ? "1e+09" : "0", value,
                                     "rate is above 0 and at most 1e9 messages per second, not %s", value);
         }
-        if (!any_transport(p->spec, is_any) && !parser_is_posted(p, "rate"))
-                return 0;
-        p->spec->rate = rate;
-        if (!any_transport(p->spec, is_any))
+        if (any_transport(p->spec, is_any))
+                p->spec->rate = rate;
+        else if (parser_is_posted(p, "rate"))
                 return refuse(p->r, 422, "wrong-combination", "/rate",
                               "rate is of messages, and no workload of this experiment sends any");
-        return capability(p, "/rate", CAPABILITY_RATE);
+        return 0;
 }
 
 static int take_skip_impossible(struct parser *p, const struct json *v) {
@@ -287,7 +274,7 @@ static const struct field {
         int (*take)(struct parser *p, const struct json *v);
 } fields[] = {
         {"name", take_name},
-        {"skip_impossible", take_skip_impossible}, /* before those that it softens */
+        {"skip_impossible", take_skip_impossible},
         {"verify", take_verify},
         {"duration_seconds", take_duration},
         {"messages", take_messages},
@@ -358,7 +345,7 @@ static int take_all(struct parser *p) {
         struct window_end *e = &p->spec->end;
         if (!e->duration_ns && !e->messages && !e->bytes)
                 e->duration_ns = 5 * NSEC_PER_SEC;
-        r = parser_axes_available(p);
+        r = parser_mechanisms(p);
         return r < 0 ? r : spec_to_json(p->spec, &p->spec->merged_json);
 }
 

@@ -32,7 +32,7 @@ int parser_toggle(struct parser *p, const struct json *v, const char *pointer, e
 int parser_unknown_member(struct parser *p, const char *parent, const struct json *member, const char *const *names,
                           size_t n);
 
-/* spec-options.c; transport_options as JSON and back, and the experiment's against its transports and this build. */
+/* spec-options.c; transport_options as JSON and back, and the experiment's against its transports. */
 int options_take(struct parser *p, const struct json *v, const char *pointer, struct transport_options *ret);
 int options_check(struct parser *p, const struct json *v);
 
@@ -40,8 +40,8 @@ int options_check(struct parser *p, const struct json *v);
 int require_take(struct parser *p, const struct json *v, const char *pointer, struct spec_require *ret);
 int tune_take(struct parser *p, const struct json *v, struct spec_tune *ret);
 
-/* All axes with their defaults; then whether this build has what they ask for. 0, -EINVAL, -ENOMEM. */
+/* All axes with their defaults; then whether a point can have what they ask of mechanisms. 0, -EINVAL, -ENOMEM. */
 int parser_axes(struct parser *p);
-int parser_axes_available(struct parser *p);
+int parser_mechanisms(struct parser *p);
 
 #endif

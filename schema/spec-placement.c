@@ -116,21 +116,17 @@ static int take_memory(const struct json *v, const char *pointer, enum memory_po
 static int take_buffer(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {
         const struct json *node = json_type(v) == JSON_OBJECT ? json_get(v, "node") : NULL;
         char here[JSON_POINTER_MAX];
-        int id = -1, x;
+        int id = -1;
 
         if (!node || json_length(v) > 1)
-                x = take_memory(v, pointer, &ret->buffer, &ret->buffer_nodes, r);
-        else {
-                pointer_key(here, pointer, "node");
-                x = take_number(node, here, "node", SPEC_NODES_MAX, &id, r);
-                ret->buffer = MEMORY_BIND;
-                if (x == 0)
-                        node_set_add(&ret->buffer_nodes, (unsigned) id);
-        }
-        if (x == 0 && capability_terms[CAPABILITY_BUFFER].unavailable)
-                x = refuse(r, 422, "not-available", pointer, "buffer is not available: %s",
-                           capability_terms[CAPABILITY_BUFFER].unavailable);
-        return x;
+                return take_memory(v, pointer, &ret->buffer, &ret->buffer_nodes, r);
+        pointer_key(here, pointer, "node");
+        int x = take_number(node, here, "node", SPEC_NODES_MAX, &id, r);
+        if (x < 0)
+                return x;
+        ret->buffer = MEMORY_BIND;
+        node_set_add(&ret->buffer_nodes, (unsigned) id);
+        return 0;
 }
 
 static int take_end(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {

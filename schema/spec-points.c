@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The points that a spec's axes span, and which of them neither mechanism nor build can do. Called by the daemon when
- * an experiment is posted, after spec_parse().
+ * The points that a spec's axes span, and which of them the mechanism cannot do. Called by the daemon when an
+ * experiment is posted, after spec_parse().
  */
 
 #include "schema/spec-internal.h"
@@ -13,35 +13,11 @@
 
 #define AGENT_DESCRIPTORS 64u /* control, peer, event descriptors, files below /proc, stdio */
 
-/* One word of a point against what its transport ever has and has in this build. */
-static int check_word(const char *field, const char *word, unsigned bit, unsigned ever, unsigned now,
-                      const struct transport_term *t, struct refusal *r) {
-        char pointer[32];
-        snprintf(pointer, sizeof(pointer), "/%s", field);
-        if (ever != 0 && !(ever & bit))
-                return refuse(r, 422, "impossible-combination", pointer, "%s %s is not possible with transport %s",
-                              field, word, t->name);
-        if (ever != 0 && !(now & bit))
-                return refuse(r, 422, "not-available", pointer,
-                              "%s %s is not available with transport %s: this build does not have it yet", field, word,
-                              t->name);
-        return 0;
-}
-
 static int check_transport(const struct point *p, struct refusal *r) {
         const struct transport_term *t = &transport_terms[p->transport];
-        if (t->unavailable)
-                return refuse(r, 422, "not-available", "/transport", "transport %s is not available: %s", t->name,
-                              t->unavailable);
-        if (!(t->workloads & 1u << p->workload))
-                return refuse(r, 422, "not-available", "/workload",
-                              "workload %s is not available with transport %s: this build does not have it yet",
-                              workload_name(p->workload), t->name);
-        if (check_word("copy_mode", copy_mode_name(p->copy_mode), 1u << p->copy_mode, t->ever_copy_modes, t->copy_modes,
-                       t, r) < 0 ||
-            check_word("engine", engine_name(p->engine), 1u << p->engine, t->ever_engines, t->engines, t, r) < 0 ||
-            check_word("wait", wait_mode_name(p->wait), 1u << p->wait, t->ever_waits, t->waits, t, r) < 0)
-                return -EINVAL;
+        if (t->copy_modes != 0 && !(t->copy_modes & 1u << p->copy_mode))
+                return refuse(r, 422, "impossible-combination", "/copy_mode",
+                              "copy_mode %s is not possible with transport %s", copy_mode_name(p->copy_mode), t->name);
         if (p->engine == ENGINE_IO_URING && p->copy_mode == COPY_ZERO && p->transport != TRANSPORT_TCP)
                 return refuse(
                         r, 422, "impossible-combination", "/copy_mode",
@@ -49,28 +25,6 @@ static int check_transport(const struct point *p, struct refusal *r) {
                         "no vmsplice",
                         t->name);
         return 0;
-}
-
-/* What the experiment asks of all points and this build has not. */
-static int check_capabilities(const struct spec *s, const struct point *p, struct refusal *r) {
-        bool moves = workload_has_transport(p->workload);
-        const struct {
-                const char *pointer;
-                bool wanted;
-                enum capability capability;
-        } asked[] = {
-                {"/rate", moves && s->rate > 0, CAPABILITY_RATE},
-                {"/chunk", moves && s->chunk && transport_terms[p->transport].message_bound, CAPABILITY_CHUNK},
-                {"/fields", p->fields != 0 && p->fields != SPEC_FIELDS_STANDARD, CAPABILITY_FIELDS},
-                {"/direction", p->direction != DIRECTION_DOWN, CAPABILITY_DIRECTION},
-        };
-        for (size_t i = 0; i < ELEMENTS(asked); i++) {
-                const struct capability_term *t = &capability_terms[asked[i].capability];
-                if (asked[i].wanted && t->unavailable)
-                        return refuse(r, 422, "not-available", asked[i].pointer, "%s is not available: %s", t->name,
-                                      t->unavailable);
-        }
-        return options_check_point(&s->options, p, r);
 }
 
 /* How many bytes end a window without messages? And a thread that has none to move measures nothing. */
@@ -89,14 +43,11 @@ static int check_end(const struct spec *s, const struct point *p, struct refusal
                       n, p->threads);
 }
 
-int point_check(const struct spec *s, const struct point *p, struct refusal *r) {
-        const char *why = workload_unavailable(p->workload);
-        if (why)
-                return refuse(r, 422, "not-available", "/workload", "workload %s is not available: %s",
-                              workload_name(p->workload), why);
+/* 0, or -EINVAL with *r (status, code, pointer, sentence) for a point that the mechanism cannot do. */
+static int point_check(const struct spec *s, const struct point *p, struct refusal *r) {
         if (workload_has_transport(p->workload) && check_transport(p, r) < 0)
                 return -EINVAL;
-        if (check_capabilities(s, p, r) < 0 || check_end(s, p, r) < 0)
+        if (check_end(s, p, r) < 0)
                 return -EINVAL;
         if (!placement_fits(&p->placement, p->workload, p->transport))
                 return refuse(r, 422, "impossible-combination", "/placement",

@@ -11,13 +11,6 @@
 
 #include <string.h>
 
-static int not_available(struct parser *p, const char *pointer, enum capability c) {
-        const char *why = capability_terms[c].unavailable;
-        return why ? refuse(p->r, 422, "not-available", pointer, "%s is not available: %s", capability_terms[c].name,
-                            why)
-                   : 0;
-}
-
 static int take_governor(struct parser *p, const struct json *v, const char *pointer, char *ret) {
         const char *s;
         size_t n;
@@ -29,7 +22,7 @@ static int take_governor(struct parser *p, const struct json *v, const char *poi
                 return refuse(p->r, 422, "wrong-value", pointer, "governor is a name of 1 … %u of a-z, 0-9, _ and -",
                               SPEC_GOVERNOR_MAX);
         memcpy(ret, s, n + 1);
-        return not_available(p, pointer, CAPABILITY_REQUIRE_GOVERNOR);
+        return 0;
 }
 
 int require_take(struct parser *p, const struct json *v, const char *pointer, struct spec_require *ret) {
@@ -44,11 +37,9 @@ int require_take(struct parser *p, const struct json *v, const char *pointer, st
                 pointer_key(here, pointer, key);
                 if (strcmp(key, "numa_balancing") == 0)
                         r = parser_toggle(p, m, here, &ret->numa_balancing);
-                else if (strcmp(key, "smt") == 0) {
+                else if (strcmp(key, "smt") == 0)
                         r = parser_toggle(p, m, here, &ret->smt);
-                        if (r == 0)
-                                r = not_available(p, here, CAPABILITY_REQUIRE_SMT);
-                } else if (strcmp(key, "governor") == 0)
+                else if (strcmp(key, "governor") == 0)
                         r = take_governor(p, m, here, ret->governor);
                 else
                         r = parser_unknown_member(p, pointer, m, names, ELEMENTS(names));
@@ -93,7 +84,7 @@ int tune_take(struct parser *p, const struct json *v, struct spec_tune *ret) {
                 if (r < 0)
                         return r;
         }
-        return not_available(p, "/tune", CAPABILITY_TUNE);
+        return 0;
 }
 
 void tune_put(struct json_writer *w, const struct spec_tune *t) {

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json_writer;
+
 #define SPEC_BODY_MAX (1024u * 1024u)
 #define SPEC_NAME_MAX 200u
 #define SPEC_MESSAGE_SIZE_MAX (UINT64_C(1) << 30)
@@ -177,8 +179,8 @@ void spec_free(struct spec *spec);
 int spec_expand_pairs(struct spec *spec, const struct end_placement *nodes, size_t n_nodes,
                       const struct end_placement *cpus, size_t n_cpus, struct refusal *r);
 
-/* A point that the mechanism itself cannot do, whatever the host ("zero-copy on a unix socket"), or that this build
- * cannot. With skip_impossible such points are listed here, without it spec_points() refuses. */
+/* A point that the mechanism itself cannot do, whatever the host ("zero-copy on a unix socket"). With skip_impossible
+ * such points are listed here, without it spec_points() refuses. */
 struct point_skipped {
         struct point point;
         char reason[256];
@@ -285,8 +287,8 @@ char *point_to_json(const struct point *p);
 /* Back from point_to_json(); -EINVAL when it is not one. */
 int point_from_json(const char *text, size_t length, struct point *ret);
 
-/* Names of the transport_options that mean something for a transport and that this build has; how many. */
-size_t transport_option_names(enum transport t, const char *ret[CAPABILITY_COUNT]);
+/* Names of the transport_options that mean something for a transport, as a list. */
+void transport_option_names_put(struct json_writer *w, enum transport t);
 
 /* Messages of all threads together that end the window, from messages or bytes; 0 when time does. */
 uint64_t window_end_messages(const struct window_end *e, const struct point *p);

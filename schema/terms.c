@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/*
- * The tables behind the vocabularies. Owns no state. A capability that arrives changes a line here: the transport
- * or a capability loses its `unavailable`, or a bit joins a transport's set.
- */
+/* The tables behind the vocabularies. Owns no state. */
 
 #include "schema/terms.h"
 
@@ -12,89 +9,33 @@
 #include <string.h>
 
 #define BIT(v) (1u << (v))
-#define MOVES_DATA (BIT(WORKLOAD_STREAM) | BIT(WORKLOAD_PINGPONG))
 #define COPIES_ALL (BIT(COPY_TWO) | BIT(COPY_ONE) | BIT(COPY_ZERO))
-#define ENGINES_ALL (BIT(ENGINE_SYSCALL) | BIT(ENGINE_IO_URING))
-#define WAITS_ALL (BIT(WAIT_BLOCK) | BIT(WAIT_SPIN) | BIT(WAIT_HYBRID))
 
 const struct transport_term transport_terms[TRANSPORT_COUNT] = {
-        [TRANSPORT_PIPE] = {.name = "pipe",
-                            .title = "pipe",
-                            .workloads = MOVES_DATA,
-                            .copy_modes = COPIES_ALL,
-                            .ever_copy_modes = COPIES_ALL,
-                            .engines = ENGINES_ALL,
-                            .ever_engines = ENGINES_ALL},
-        [TRANSPORT_FIFO] = {.name = "fifo",
-                            .title = "named pipe",
-                            .workloads = MOVES_DATA,
-                            .copy_modes = COPIES_ALL,
-                            .ever_copy_modes = COPIES_ALL,
-                            .engines = ENGINES_ALL,
-                            .ever_engines = ENGINES_ALL},
+        [TRANSPORT_PIPE] = {.name = "pipe", .title = "pipe", .copy_modes = COPIES_ALL, .has_engine = true},
+        [TRANSPORT_FIFO] = {.name = "fifo", .title = "named pipe", .copy_modes = COPIES_ALL, .has_engine = true},
         [TRANSPORT_UNIX_STREAM] = {.name = "unix-stream",
                                    .title = "Unix stream socket",
-                                   .workloads = MOVES_DATA,
                                    .copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                   .engines = ENGINES_ALL,
-                                   .ever_copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                   .ever_engines = ENGINES_ALL},
+                                   .has_engine = true},
         [TRANSPORT_UNIX_DGRAM] = {.name = "unix-dgram",
                                   .title = "Unix datagram socket",
-                                  .workloads = MOVES_DATA,
                                   .copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                  .engines = ENGINES_ALL,
-                                  .ever_copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                  .ever_engines = ENGINES_ALL,
+                                  .has_engine = true,
                                   .message_bound = true},
         [TRANSPORT_UNIX_SEQPACKET] = {.name = "unix-seqpacket",
                                       .title = "Unix sequenced-packet socket",
-                                      .workloads = MOVES_DATA,
                                       .copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                      .engines = ENGINES_ALL,
-                                      .ever_copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                      .ever_engines = ENGINES_ALL,
+                                      .has_engine = true,
                                       .message_bound = true},
-        [TRANSPORT_TCP] = {.name = "tcp",
-                           .title = "TCP on loopback",
-                           .workloads = MOVES_DATA,
-                           .copy_modes = COPIES_ALL,
-                           .engines = ENGINES_ALL,
-                           .ever_copy_modes = COPIES_ALL,
-                           .ever_engines = ENGINES_ALL},
-        [TRANSPORT_SHM_POSIX] = {.name = "shm-posix",
-                                 .title = "POSIX shared memory",
-                                 .workloads = MOVES_DATA,
-                                 .waits = WAITS_ALL,
-                                 .ever_waits = WAITS_ALL},
-        [TRANSPORT_SHM_SYSV] = {.name = "shm-sysv",
-                                .title = "System V shared memory",
-                                .workloads = MOVES_DATA,
-                                .waits = WAITS_ALL,
-                                .ever_waits = WAITS_ALL},
-        [TRANSPORT_MMAP_FILE] = {.name = "mmap-file",
-                                 .title = "shared mapping of a file",
-                                 .workloads = MOVES_DATA,
-                                 .waits = WAITS_ALL,
-                                 .ever_waits = WAITS_ALL},
-        [TRANSPORT_MMAP_ANONYMOUS] = {.name = "mmap-anonymous",
-                                      .title = "shared anonymous mapping",
-                                      .workloads = MOVES_DATA,
-                                      .waits = WAITS_ALL,
-                                      .ever_waits = WAITS_ALL},
-        [TRANSPORT_FILE] = {.name = "file",
-                            .title = "plain file",
-                            .workloads = MOVES_DATA,
-                            .engines = ENGINES_ALL,
-                            .ever_engines = ENGINES_ALL},
-        [TRANSPORT_MSGQ_SYSV] = {.name = "msgq-sysv",
-                                 .title = "System V message queue",
-                                 .workloads = MOVES_DATA,
-                                 .message_bound = true},
-        [TRANSPORT_MSGQ_POSIX] = {.name = "msgq-posix",
-                                  .title = "POSIX message queue",
-                                  .workloads = MOVES_DATA,
-                                  .message_bound = true},
+        [TRANSPORT_TCP] = {.name = "tcp", .title = "TCP on loopback", .copy_modes = COPIES_ALL, .has_engine = true},
+        [TRANSPORT_SHM_POSIX] = {.name = "shm-posix", .title = "POSIX shared memory", .has_wait = true},
+        [TRANSPORT_SHM_SYSV] = {.name = "shm-sysv", .title = "System V shared memory", .has_wait = true},
+        [TRANSPORT_MMAP_FILE] = {.name = "mmap-file", .title = "shared mapping of a file", .has_wait = true},
+        [TRANSPORT_MMAP_ANONYMOUS] = {.name = "mmap-anonymous", .title = "shared anonymous mapping", .has_wait = true},
+        [TRANSPORT_FILE] = {.name = "file", .title = "plain file", .has_engine = true},
+        [TRANSPORT_MSGQ_SYSV] = {.name = "msgq-sysv", .title = "System V message queue", .message_bound = true},
+        [TRANSPORT_MSGQ_POSIX] = {.name = "msgq-posix", .title = "POSIX message queue", .message_bound = true},
 };
 
 static const char *const workloads[WORKLOAD_COUNT] = {
@@ -103,7 +44,6 @@ static const char *const workloads[WORKLOAD_COUNT] = {
         [WORKLOAD_SYSCALL] = "syscall",
         [WORKLOAD_CONTEXT_SWITCH] = "context-switch",
 };
-static const char *const workloads_unavailable[WORKLOAD_COUNT] = {0};
 static const char *const copy_modes[COPY_COUNT] = {
         [COPY_TWO] = "two-copy", [COPY_ONE] = "one-copy", [COPY_ZERO] = "zero-copy"};
 static const char *const engines[ENGINE_COUNT] = {[ENGINE_SYSCALL] = "syscall", [ENGINE_IO_URING] = "io_uring"};
@@ -137,29 +77,6 @@ static const char *const directions[DIRECTION_COUNT] = {
         [DIRECTION_DOWN] = "down", [DIRECTION_UP] = "up", [DIRECTION_BOTH] = "both"};
 static const char *const file_syncs[FILE_SYNC_COUNT] = {
         [FILE_SYNC_PAGE_CACHE] = "page-cache", [FILE_SYNC_DIRECT] = "direct", [FILE_SYNC_FSYNC] = "fsync"};
-
-const struct capability_term capability_terms[CAPABILITY_COUNT] = {
-        [CAPABILITY_RATE] = {"rate", NULL},
-        [CAPABILITY_CHUNK] = {"chunk", NULL},
-        [CAPABILITY_FIELDS] = {"fields", NULL},
-        [CAPABILITY_DIRECTION] = {"direction", NULL},
-        [CAPABILITY_TUNE] = {"tune", NULL},
-        [CAPABILITY_NODE_PAIRS] = {"all-node-pairs", NULL},
-        [CAPABILITY_CPU_PAIRS] = {"all-cpu-pairs", NULL},
-        [CAPABILITY_BUFFER] = {"buffer", NULL},
-        [CAPABILITY_REQUIRE_SMT] = {"smt", NULL},
-        [CAPABILITY_REQUIRE_GOVERNOR] = {"governor", NULL},
-        [CAPABILITY_PIPE_SIZE] = {"pipe_size", NULL},
-        [CAPABILITY_MSGQ_DEPTH] = {"msgq_depth", NULL},
-        [CAPABILITY_HUGE_PAGES] = {"huge_pages", NULL},
-        [CAPABILITY_RING_BYTES] = {"ring_bytes", NULL},
-        [CAPABILITY_FILE_SYNC] = {"file_sync", NULL},
-        [CAPABILITY_SNDBUF] = {"sndbuf", NULL},
-        [CAPABILITY_RCVBUF] = {"rcvbuf", NULL},
-        [CAPABILITY_NODELAY] = {"nodelay", NULL},
-        [CAPABILITY_BUSY_POLL] = {"busy_poll", NULL},
-        [CAPABILITY_CONGESTION] = {"congestion", NULL},
-};
 
 static const char *lookup(const char *const *names, size_t n, unsigned value) {
         return value < n ? names[value] : NULL;
@@ -221,24 +138,20 @@ int transport_from_name(const char *name, enum transport *ret) {
         return -EINVAL;
 }
 
-const char *workload_unavailable(enum workload v) {
-        return lookup(workloads_unavailable, WORKLOAD_COUNT, (unsigned) v);
-}
-
 bool workload_has_transport(enum workload w) {
         return w == WORKLOAD_STREAM || w == WORKLOAD_PINGPONG;
 }
 
 bool point_has_copy_mode(enum workload w, enum transport t) {
-        return workload_has_transport(w) && transport_terms[t].ever_copy_modes != 0;
+        return workload_has_transport(w) && transport_terms[t].copy_modes != 0;
 }
 
 bool point_has_engine(enum workload w, enum transport t) {
-        return workload_has_transport(w) && transport_terms[t].ever_engines != 0;
+        return workload_has_transport(w) && transport_terms[t].has_engine;
 }
 
 bool point_has_wait(enum workload w, enum transport t) {
-        return workload_has_transport(w) && transport_terms[t].ever_waits != 0;
+        return workload_has_transport(w) && transport_terms[t].has_wait;
 }
 
 bool point_has_fields(enum workload w, enum transport t, enum copy_mode c) {

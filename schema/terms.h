@@ -68,55 +68,17 @@ enum placement_kind {
  * responder, client. */
 enum end { END_FIRST, END_SECOND, END_COUNT };
 
-/*
- * One transport. The sets are bits, 1u << enum value. "ever_" is what the mechanism allows at all: a field whose
- * ever-set is empty has no meaning here and makes no axis; a value outside a non-empty one is impossible, whatever
- * the build. The plain sets are what this build does: a new capability is a bit moved from one to the other.
- */
+/* One transport. A field that it has nothing for has no meaning here and makes no axis. */
 struct transport_term {
         const char *name;
-        const char *title;       /* for a person: "named pipe" */
-        const char *unavailable; /* NULL when this build has it; else why it has not */
-        unsigned copy_modes, ever_copy_modes;
-        unsigned engines, ever_engines; /* io_uring only for file descriptors */
-        unsigned waits, ever_waits;     /* shared memory only */
-        unsigned workloads;             /* that this build runs over it, of those that move data */
-        bool message_bound;             /* a message has a limit of the mechanism's own (datagrams, queues) */
+        const char *title;   /* for a person: "named pipe" */
+        unsigned copy_modes; /* bits, 1u << enum copy_mode; one that is outside of a non-empty set is impossible */
+        bool has_engine;     /* either of them: what is a file descriptor */
+        bool has_wait;       /* each of them: shared memory */
+        bool message_bound;  /* a message has a limit of the mechanism's own (datagrams, queues) */
 };
 
 extern const struct transport_term transport_terms[TRANSPORT_COUNT];
-
-/* What a spec can ask for beside workloads, transports and their words. */
-enum capability {
-        CAPABILITY_RATE,
-        CAPABILITY_CHUNK,
-        CAPABILITY_FIELDS,
-        CAPABILITY_DIRECTION,
-        CAPABILITY_TUNE,
-        CAPABILITY_NODE_PAIRS,
-        CAPABILITY_CPU_PAIRS,
-        CAPABILITY_BUFFER,
-        CAPABILITY_REQUIRE_SMT,
-        CAPABILITY_REQUIRE_GOVERNOR,
-        CAPABILITY_PIPE_SIZE,
-        CAPABILITY_MSGQ_DEPTH,
-        CAPABILITY_HUGE_PAGES,
-        CAPABILITY_RING_BYTES,
-        CAPABILITY_FILE_SYNC,
-        CAPABILITY_SNDBUF,
-        CAPABILITY_RCVBUF,
-        CAPABILITY_NODELAY,
-        CAPABILITY_BUSY_POLL,
-        CAPABILITY_CONGESTION,
-        CAPABILITY_COUNT,
-};
-
-struct capability_term {
-        const char *name;        /* as the spec has it */
-        const char *unavailable; /* NULL when this build has it; else why it has not */
-};
-
-extern const struct capability_term capability_terms[CAPABILITY_COUNT];
 
 /* Names; a value out of range is a programming error and gives NULL. */
 const char *workload_name(enum workload v);
@@ -143,9 +105,6 @@ int placement_kind_from_name(const char *name, enum placement_kind *ret);
 int system_call_from_name(const char *name, enum system_call *ret);
 int direction_from_name(const char *name, enum data_direction *ret);
 int file_sync_from_name(const char *name, enum file_sync *ret);
-
-/* NULL when this build runs the workload; else why not. */
-const char *workload_unavailable(enum workload v);
 
 /* Which fields of a point mean something for this workload over this transport. */
 bool workload_has_transport(enum workload w); /* and with it message_size and threads */

@@ -388,25 +388,7 @@ static int refused(struct driver_spec *s, const char *words) {
 }
 
 static void test_impossible_setups(void) {
-        struct driver_spec s;
-        /* whatever this build has not, transport by transport and engine by engine */
-        for (enum transport t = 0; t < TRANSPORT_COUNT; t++)
-                for (enum engine e = 0; e < ENGINE_COUNT; e++) {
-                        const struct transport_term *term = &transport_terms[t];
-                        char words[100];
-                        /* where there is no choice of engines the set-up has none either */
-                        if (!term->unavailable && (!term->ever_engines || term->engines & 1u << e))
-                                continue;
-                        /* of what is not there at all the set-up may be refused before it comes to that */
-                        (void) snprintf(words, sizeof words, "no transport %s with engine %s", term->name,
-                                        engine_name(e));
-                        if (term->unavailable)
-                                words[0] = '\0';
-                        s = fault_spec(t, WORKLOAD_STREAM);
-                        s.point.engine = e;
-                        CHECK_INT(refused(&s, words), 0);
-                }
-        s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+        struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
         s.messages = 5;
         CHECK_INT(refused(&s, "exactly one of duration"), 0);
         s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
