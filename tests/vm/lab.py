@@ -127,11 +127,12 @@ class Mapping:
     policy: str
     anonymous: bool
     file: str
-    pages: dict[int, int]  # by node
+    pages: dict[int, int]  # by node, counted as the smallest
+    page_kib: int
 
     @property
     def shared(self) -> bool:
-        return bool(re.match(r"/(memfd:|SYSV|dev/zero|dev/shm|dev/mqueue|run/ipclab)", self.file))
+        return bool(re.match(r"/(memfd:|SYSV|anon_hugepage|dev/zero|dev/shm|dev/mqueue|run/ipclab)", self.file))
 
 
 @dataclass
@@ -159,8 +160,9 @@ class Look:
 def parse_mapping(line: str) -> Mapping:
     _, policy, *rest = line.split()
     pairs = dict(word.partition("=")[::2] for word in rest)
-    pages = {int(key[1:]): int(value) for key, value in pairs.items() if re.fullmatch(r"N\d+", key)}
-    return Mapping(policy, "anon" in pairs, pairs.get("file", ""), pages)
+    page_kib = int(pairs.get("kernelpagesize_kB", 4))
+    pages = {int(k[1:]): int(n) * page_kib // 4 for k, n in pairs.items() if re.fullmatch(r"N\d+", k)}
+    return Mapping(policy, "anon" in pairs, pairs.get("file", ""), pages, page_kib)
 
 
 def parse_look(text: str) -> Look:
