@@ -28,10 +28,12 @@ BRIEFLY = {
 
 
 def studies():
-    """The long forms cut short; the quick ones as they ship, which is for people without time too."""
+    """The long forms cut short; the quick ones as they ship, which is for people without time too. One of these has
+    points on one CPU and no others wherever it runs: test_presets.py runs it."""
     for preset, brief in BRIEFLY.items():
         yield pytest.param({"preset": preset} | brief, id=preset)
-        yield pytest.param({"preset": f"{preset}-quick"}, id=f"{preset}-quick")
+        if preset != "syscall-and-switch":
+            yield pytest.param({"preset": f"{preset}-quick"}, id=f"{preset}-quick")
 
 
 @pytest.mark.parametrize("spec", list(studies()))

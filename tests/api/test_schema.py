@@ -142,9 +142,16 @@ def test_a_preset_lasts_as_long_as_it_says(name):
     assert least <= seconds(PRESETS[name]["spec"]) <= most
 
 
+# For people without time, who are told half a minute; the grid of connections alone has more points than that.
+QUICK_SECONDS = dict.fromkeys(
+    ("pipe-block-sweep-quick", "fifo-numa-quick", "syscall-and-switch-quick", "ipc-4mib-quick"), 30
+) | {"tcp-copy-modes-quick": 60}
+
+
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.endswith("-quick")])
-def test_a_quick_preset_is_over_in_a_minute(name):
-    assert told_seconds(PRESETS[name])[1] <= 60
+def test_a_quick_preset_is_over_in_time(name):
+    assert told_seconds(PRESETS[name])[1] <= QUICK_SECONDS.get(name, 60)
+    assert seconds(PRESETS[name]["spec"]) <= QUICK_SECONDS.get(name, 60)
 
 
 @pytest.mark.parametrize("name", COUNTED)

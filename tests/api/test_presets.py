@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""The quick forms of the studies as they ship, by a daemon that may use every CPU. On one alone they are run by
+test_one_cpu.py."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from conftest import Daemon
+from test_schema import AXES, PRESETS, QUICK_SECONDS, points, seconds
+
+HALF_A_MINUTE = [name for name, most in QUICK_SECONDS.items() if most <= 30]
+
+
+def runs_here(name):
+    """What is said of two CPUs has no sense on one."""
+    return len(os.sched_getaffinity(0)) > 1 or PRESETS[name]["spec"]["placement"] == "same-cpu"
+
+
+@pytest.fixture(scope="module")
+def queued():
+    """All at once: name -> the experiment, as it stands in the queue; and the daemon."""
+    d = Daemon()
+    try:
+        posted = {name: d.unix.post({"preset": name})["id"] for name in HALF_A_MINUTE if runs_here(name)}
+        listed = {e["id"]: e for e in d.unix.get("/experiments")["items"]}
+        yield d, {name: listed[identity] for name, identity in posted.items()}
+        assert d.stop() == 0, d.log_tail()
+    finally:
+        d.remove()
+
+
+@pytest.fixture(params=HALF_A_MINUTE)
+def quick(request, queued):
+    """(daemon, name, experiment)"""
+    if not runs_here(request.param):
+        pytest.skip("this machine has one CPU, for which there is test_one_cpu.py")
+    d, experiments = queued
+    return d, request.param, experiments[request.param]
+
+
+def test_half_a_minute_is_what_is_shown(queued):
+    """How long it takes until each is over, of which those before it have their part."""
+    _, experiments = queued
+    before = 0
+    for name, experiment in experiments.items():
+        assert 0 < experiment["eta_seconds"] - before <= 30, (name, experiment)
+        assert seconds(experiment["effective_spec"]) <= 30
+        before = experiment["eta_seconds"]
+
+
+def which(point, spec):
+    """A point by the axes of its workload that the preset names."""
+    return tuple(json.dumps(point[axis], sort_keys=True)
+                 for axis in ("workload", *AXES[point["workload"]]) if axis in spec)  # fmt: skip
+
+
+def one_node():
+    return Path("/sys/devices/system/node/online").read_text().strip().isdigit()
+
+
+def why_left_out(point, transports):
+    """What of the machine the reason has to speak of; None: there is none, wherever this runs."""
+    placement = point["placement"]
+    if placement == "cross-node":
+        return "node"
+    if isinstance(placement, dict) and placement.get("require") == {"numa_balancing": True}:
+        return "NUMA balancing"
+    row = transports.get(point.get("transport"))
+    return row["reason"] if row and not row["available"] else None
+
+
+def test_every_point_is_done(quick):
+    """Once for each repetition; what is not is listed, with its reason."""
+    d, name, experiment = quick
+    spec = PRESETS[name]["spec"]
+    found = d.unix.wait_final(experiment["id"])
+    runs = d.unix.items(f"/experiments/{found['id']}/runs")
+    assert found["state"] == "done", (found, [(r["point"], r["error"]) for r in runs if r["error"]], d.log_tail())
+    assert {run["state"] for run in runs} == {"done"}
+    assert all(run["result"]["messages"] > 0 for run in runs)
+
+    transports = {row["name"]: row for row in d.unix.get("/transports")["items"]}
+    for skipped in found["skipped"]:
+        word = why_left_out(skipped["point"], transports)
+        assert word and word in skipped["reason"], skipped
+    left_out = [which(skipped["point"], spec) for skipped in found["skipped"]]
+    done = [which(run["point"], spec) for run in runs]
+    wanted = [which(point, spec) for point in points(spec)]
+    assert sorted(done) == sorted(spec.get("repetitions", 1) * [point for point in wanted if point not in left_out])
+    assert sorted(left_out) == sorted(point for point in wanted if point not in done)
+
+
+def test_one_node_has_no_other(queued):
+    """Of a named pipe's placements one is left there, at every message size."""
+    if not one_node():
+        pytest.skip("this machine has more than one node")
+    _, experiments = queued
+    if "fifo-numa-quick" not in experiments:
+        pytest.skip("this machine has one CPU, for which there is test_one_cpu.py")
+    left_out = experiments["fifo-numa-quick"]["skipped"]
+    sizes = PRESETS["fifo-numa-quick"]["spec"]["message_size"]
+    places = [skipped["point"]["placement"] for skipped in left_out]
+    assert places.count("cross-node") == len(sizes) and len(places) == 2 * len(sizes), left_out
+    assert experiments["fifo-numa-quick"]["progress"]["runs_total"] == len(sizes)
