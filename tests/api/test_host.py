@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """What the daemon says of itself and of the host: presets, transports, topology, environment, health, metrics, page."""
 
+import ctypes
+import errno
 import fcntl
 import json
 import os
 import pty
 import re
 import signal
+import socket
+import subprocess
 import termios
 import time
 from pathlib import Path
@@ -25,27 +29,221 @@ def test_presets_are_the_files(client):
     } == files
 
 
+TRANSPORTS = (
+    "pipe",
+    "fifo",
+    "unix-stream",
+    "unix-dgram",
+    "unix-seqpacket",
+    "tcp",
+    "shm-posix",
+    "shm-sysv",
+    "mmap-file",
+    "mmap-anonymous",
+    "file",
+    "msgq-sysv",
+    "msgq-posix",
+)
+DESCRIPTORS = {"pipe", "fifo", "unix-stream", "unix-dgram", "unix-seqpacket", "tcp", "file"}
+DATAGRAMS = {"unix-dgram": socket.SOCK_DGRAM, "unix-seqpacket": socket.SOCK_SEQPACKET}
+LARGEST = 1 << 30  # message of a spec
+MEMORY = "memory available"
+
+
 def test_transports_say_what_is_there_and_why_not(client):
     transports = {t["name"]: t for t in client.get("/transports")["items"]}
-    assert set(transports) >= {
-        "pipe",
-        "fifo",
-        "unix-stream",
-        "unix-dgram",
-        "unix-seqpacket",
-        "tcp",
-        "shm-posix",
-        "shm-sysv",
-        "mmap-file",
-        "mmap-anonymous",
-        "file",
-        "msgq-sysv",
-        "msgq-posix",
-    }
+    assert set(transports) >= set(TRANSPORTS)
     assert client.get("/transports")["next"] is None
     assert transports["pipe"]["available"] and transports["fifo"]["available"]
     for transport in transports.values():
         assert transport["available"] == (transport["reason"] is None), transport
+
+
+def setting(name):
+    return int(Path("/proc/sys", name).read_text().split()[-1])
+
+
+def own_settings(*names):
+    """As a run has them: in an IPC namespace of its own, where there can be one."""
+    paths = [f"/proc/sys/{name}" for name in names]
+    command = ["unshare", *([] if os.geteuid() == 0 else ["--user"]), "--ipc", "cat", *paths]
+    told = subprocess.run(command, capture_output=True, text=True)
+    text = told.stdout if told.returncode == 0 else "\n".join(Path(path).read_text() for path in paths)
+    return [int(number) for number in text.split()]
+
+
+def free_bytes(folder):
+    space = os.statvfs(folder)
+    return space.f_bavail * space.f_frsize
+
+
+def proc_number(path, pattern):
+    return int(re.search(pattern, Path(path).read_text(), re.MULTILINE)[1])
+
+
+def memory():
+    return proc_number("/proc/meminfo", r"^MemAvailable:\s+(\d+) kB") * 1024
+
+
+def longest_datagram():
+    page = os.sysconf("SC_PAGESIZE")
+    kernel, buffer = (4 << 20) + 17 * page - 320, max(2 * setting("net/core/wmem_max"), 4608) - 32
+    if kernel < buffer:
+        return {"kernel's largest socket buffer": kernel}
+    return {"net.core.wmem_max": setting("net/core/wmem_max")}
+
+
+def segment():
+    shmmax, shmall = own_settings("kernel/shmmax", "kernel/shmall")
+    pages = os.sysconf("SC_PAGESIZE")
+    return {"kernel.shmall": shmall} if shmall * pages < shmmax else {"kernel.shmmax": shmmax}
+
+
+def queue():
+    """As a run begins with it."""
+    message, whole = own_settings("kernel/msgmax", "kernel/msgmnb")
+    return {"kernel.msgmnb": whole} if whole < message else {"kernel.msgmax": message}
+
+
+def limits_of(daemon, name):
+    """By name, what may be the limit of this transport, and the value that the host has it at."""
+    files = {"free space of the runtime directory": free_bytes(daemon.base / "run"), MEMORY: memory()}
+    return {
+        "pipe": lambda: {"fs.pipe-max-size": setting("fs/pipe-max-size")},
+        "fifo": lambda: {"fs.pipe-max-size": setting("fs/pipe-max-size")},
+        "unix-stream": lambda: {"net.core.wmem_max": setting("net/core/wmem_max")},
+        "unix-dgram": longest_datagram,
+        "unix-seqpacket": longest_datagram,
+        "tcp": lambda: {"net.ipv4.tcp_wmem": setting("net/ipv4/tcp_wmem")},
+        "shm-posix": lambda: {"free space of /dev/shm": free_bytes("/dev/shm"), MEMORY: memory()},
+        "shm-sysv": lambda: segment() | {MEMORY: memory()},
+        "mmap-file": lambda: files,
+        "mmap-anonymous": lambda: {MEMORY: memory()},
+        "file": lambda: files,
+        "msgq-sysv": queue,
+        "msgq-posix": lambda: {"fs.mqueue.msgsize_max": own_settings("fs/mqueue/msgsize_max")[0]},
+    }[name]()
+
+
+def moves(limit):
+    """Whether others change it while this is tested."""
+    return limit["name"] == MEMORY or limit["name"].startswith("free space")
+
+
+@pytest.fixture
+def capacity(unix, request):
+    """Of the transport that the test is called with."""
+    row = next(t for t in unix.get("/transports")["items"] if t["name"] == request.getfixturevalue("transport"))
+    if not row["available"]:
+        pytest.skip(row["reason"])
+    assert row["capacity"]["reason"] is None
+    return row["capacity"]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_limit_is_what_the_host_says(daemon, transport, capacity):
+    shown = capacity["at_start"] or capacity["limit"]
+    known = limits_of(daemon, transport)
+    assert shown["name"] in known, (shown, known)
+    value, expected = int(shown["value"]), known[shown["name"]]
+    if moves(shown):
+        assert expected / 2 <= value <= expected * 2
+    else:
+        assert value == expected
+    assert shown["raise"]
+    ends = capacity["message_limit"]
+    assert (ends is not None) == (capacity["largest_message"] == LARGEST)
+    assert ends is None or (ends["name"], ends["value"]) == ("message_size of a spec", LARGEST)
+
+
+def test_a_queue_has_room_for_no_more_than_its_resource_limit(daemon, unix):
+    """Where that is what ends a message, after the namespace's own setting has been raised."""
+    row = next(t for t in unix.get("/transports")["items"] if t["name"] == "msgq-posix")
+    limit = row["available"] and row["capacity"]["limit"]
+    if not limit or limit["name"] != "RLIMIT_MSGQUEUE":
+        pytest.skip(f"the resource limit is not what ends a message: {limit or row['reason']}")
+    assert limit["value"] == proc_number(f"/proc/{daemon.process.pid}/limits", r"^Max msgqueue size\s+(\d+)")
+    assert row["capacity"]["largest_message"] < limit["value"], "the kernel counts more than the bytes"
+
+
+@pytest.mark.parametrize("transport", DATAGRAMS)
+def test_the_kernel_takes_the_longest_datagram_and_no_longer_one(transport, capacity):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, DATAGRAMS[transport])
+    with ours, theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)  # as much as net.core.wmem_max lets it
+        assert ours.send(bytes(capacity["largest_message"])) == capacity["largest_message"]
+        theirs.recv(1)
+        with pytest.raises(OSError) as caught:
+            ours.send(bytes(capacity["largest_message"] + 1))
+        assert caught.value.errno in (errno.EMSGSIZE, errno.ENOBUFS)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_byte_above_the_largest_message_is_refused(unix, transport, capacity):
+    """In the name of what the row says."""
+    size, limit = capacity["largest_message"] + 1, capacity["limit"]
+    if moves(limit) and size <= LARGEST:
+        pytest.skip(f"{limit['name']} changes while one looks")
+    spec = SHORT | {"transport": transport, "message_size": size}
+    problem = unix.refused("POST", "/experiments", 422, "limit-exceeded", spec)
+    assert problem["pointer"] == "/message_size"
+    assert str(size) in problem["detail"]
+    if size > LARGEST:  # no spec may ask for more, wherever it runs
+        assert problem["limit"] == {"name": "message_size", "value": LARGEST}, problem
+    else:
+        assert problem["limit"] == {"name": limit["name"], "value": limit["value"]}, problem
+        assert limit["raise"] in problem["detail"]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_largest_message_is_admitted(unix, long_run, transport, capacity):
+    """Behind one that runs, so that it never begins."""
+    size = capacity["largest_message"]
+    if moves(capacity["limit"]) and size < LARGEST:
+        size = size * 3 // 4
+    elif size == LARGEST and memory() < 8 * LARGEST:
+        pytest.skip(f"both ends have a buffer for a message, and {memory()} bytes of memory are available")
+    experiment = unix.post(SHORT | {"transport": transport, "message_size": size})
+    unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+    assert unix.wait_final(experiment["id"])["state"] == "cancelled"
+    assert unix.get(f"/experiments/{long_run['id']}")["state"] == "running"
+    assert unix.request("DELETE", f"/experiments/{experiment['id']}").status == 204
+
+
+IO_URING_SETUP = 425  # on every architecture
+
+
+def io_uring_refusal():
+    """None where a program without privilege may have a ring: by the setting, and by a real try."""
+    disabled = Path("/proc/sys/kernel/io_uring_disabled")  # since Linux 6.6
+    value = int(disabled.read_text()) if disabled.exists() else 0
+    if value == 1:
+        pytest.skip("kernel.io_uring_disabled is 1: for whom, tests/unit/test-capacity.c asks")
+    if value:
+        return "kernel.io_uring_disabled"
+    libc = ctypes.CDLL(None, use_errno=True)
+    ring = libc.syscall(IO_URING_SETUP, 2, ctypes.create_string_buffer(120))
+    if ring < 0:
+        return os.strerror(ctypes.get_errno())
+    os.close(ring)
+    return None
+
+
+def test_engines_are_what_the_kernel_lets_one_have(client):
+    refusal = io_uring_refusal()
+    for row in client.get("/transports")["items"]:
+        engines = row["engines"]
+        assert set(engines) == ({"syscall", "io_uring"} if row["name"] in DESCRIPTORS else set()), row["name"]
+        if not engines:
+            continue
+        assert engines["syscall"] == {"available": True, "reason": None}
+        ring = engines["io_uring"]
+        assert ring["available"] is ring["kernel_allows"] is (refusal is None), ring
+        for reason in (ring["reason"], ring["kernel_reason"]):
+            assert reason is None if refusal is None else refusal in reason, ring
+        assert ("zero_copy" in ring) == (row["name"] == "tcp")
+        if refusal and "zero_copy" in ring:
+            assert ring["zero_copy"] is False and refusal in ring["zero_copy_reason"]
 
 
 def test_topology_and_environment_are_objects(client):
