@@ -17,6 +17,7 @@
 #include "agent/leader.h"
 #include "agent/peer.h"
 #include "agent/pipes.h"
+#include "agent/policy.h"
 #include "schema/file-layout.h"
 #include "schema/json.h"
 
@@ -108,6 +109,50 @@ static int claim(struct agent *a, int fd) {
         return 0;
 }
 
+static int write_zeros(int fd, const unsigned char *zeros, size_t length, off_t offset) {
+        for (size_t done = 0; done < length;) {
+                ssize_t n = pwrite(fd, zeros + done, length - done, offset + (off_t) done);
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                done += n > 0 ? (size_t) n : 0;
+        }
+        return 0;
+}
+
+/* A page of the cache lies where the policy of the thread says that wrote it first, and that has a worker's own: the
+ * slots that this end writes are brought there beforehand, by writes like its messages'. Those find them there, but for
+ * what was dropped meanwhile. */
+static int fill_cache(struct agent *a, int fd) {
+        struct file_layout l = layout_of(a);
+        size_t size = a->setup.point.message_size;
+        off_t begin = a->end == END_FIRST ? 0 : (off_t) (l.slots * l.stride);
+        void *zeros = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* one page, however long */
+        int r = zeros == MAP_FAILED ? -errno : 0;
+        for (uint32_t i = 0; r == 0 && i < l.slots; i++)
+                r = write_zeros(fd, zeros, size, begin + (off_t) (i * l.stride));
+        if (zeros != MAP_FAILED)
+                (void) munmap(zeros, size);
+        return r == 0 ? 0
+                      : failure_set(&a->failure, -r, "the slots of a file in the run's directory cannot be filled: %s",
+                                    strerrordesc_np(-r));
+}
+
+/* What carries messages is placed as buffers are, where those are placed apart. */
+static int claim_as_buffers(struct agent *a, int fd) {
+        const struct agent_placement *p = &a->setup.placement;
+        struct policy_saved saved;
+        int r = policy_enter(p->buffer, &p->buffer_nodes, &saved);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the policy of buffers cannot be set: %s", strerrordesc_np(-r));
+        r = claim(a, fd);
+        if (r == 0 && p->buffer != MEMORY_DEFAULT && a->setup.options.file_sync != FILE_SYNC_DIRECT)
+                r = fill_cache(a, fd);
+        int left = policy_leave(&saved);
+        if (r == 0 && left < 0)
+                r = failure_set(&a->failure, -left, "the policy of buffers cannot be left: %s", strerrordesc_np(-left));
+        return r;
+}
+
 static int make_file(struct agent *a, int *ret) {
         struct file_transport *t = a->transport_data;
         bool direct = a->setup.options.file_sync == FILE_SYNC_DIRECT;
@@ -121,7 +166,7 @@ static int make_file(struct agent *a, int *ret) {
                                    direct ? " for file_sync direct (O_DIRECT)" : "", strerrordesc_np(error));
         int r = direct ? direct_unit(a, fd, &t->unit) : 0;
         if (r == 0)
-                r = claim(a, fd);
+                r = claim_as_buffers(a, fd);
         if (r == 0)
                 *ret = util_steal_fd(&fd);
         return r;
@@ -203,7 +248,7 @@ static int open_second(struct agent *a, uint64_t deadline_ns) {
                 if (a->setup.options.file_sync == FILE_SYNC_DIRECT)
                         r = direct_unit(a, fd, &t->unit);
                 if (r == 0 && directions(a) > 1)
-                        r = claim(a, fd);
+                        r = claim_as_buffers(a, fd);
         }
         return r;
 }

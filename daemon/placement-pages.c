@@ -48,7 +48,7 @@ struct range {
 };
 
 static bool carries_messages(const char *what) {
-        return strcmp(what, "buffer") == 0 || strcmp(what, "ring") == 0;
+        return strcmp(what, "buffer") == 0 || strcmp(what, "ring") == 0 || strcmp(what, "page_cache") == 0;
 }
 
 static enum memory_policy policy_of(const struct verdict *v, bool apart) {

@@ -318,9 +318,22 @@ static void roaming_threads(void) {
 
 static void buffers_apart(void) {
 #define ON_4(what) RANGE(what, "0", "2", "\"4\":2", STAYED("[4]"))
+#define GONE(n, seen) "\"absent\":" n ",\"absent_errors\":{\"ENOENT\":" n "},\"nodes_seen\":" seen ",\"moved\":0"
         static const struct proof_case cases[] = {
                 {{.pages = STACK "," ON_4("buffer")}, 0, ""},
                 {{.pages = STACK "," ON_4("buffer") "," PAGES("semaphores")}, 0, ""},
+                {{.pages = STACK "," ON_4("buffer") "," ON_4("page_cache")}, 0, ""},
+                {{.pages = STACK "," ON_4("buffer") "," PAGES("page_cache")},
+                 -EPERM,
+                 "4 of 4 pages of the page_cache were on node 2, which was not asked"},
+                /* what was dropped from the cache was on the right node, and proves nothing else */
+                {{.pages = STACK "," ON_4("buffer") "," RANGE("page_cache", "0", "9", "\"4\":1", GONE("8", "[4]"))},
+                 0,
+                 ""},
+                {{.pages = STACK "," ON_4("buffer") "," RANGE("page_cache", "0", "9", "", GONE("9", "[4]"))}, 0, ""},
+                {{.pages = STACK "," ON_4("buffer") "," RANGE("page_cache", "0", "9", "", GONE("9", "[2,4]"))},
+                 -EPERM,
+                 "pages of the page_cache were meanwhile on node 2, which was not asked"},
                 {{.pages = STACK "," BUFFER}, -EPERM, "4 of 4 pages of the buffer were on node 2, which was not asked"},
                 {{.pages = ON_4("stack") "," ON_4("buffer")},
                  -EPERM,

@@ -37,7 +37,7 @@ def policy_text(memory: dict) -> str:
 
 def memory_of(given: dict, kind: str) -> dict:
     """The policy for pages of this kind: where buffers are placed apart, what carries messages goes with them."""
-    return given.get("buffer", given["memory"]) if kind in ("buffer", "ring") else given["memory"]
+    return given.get("buffer", given["memory"]) if kind in ("buffer", "ring", CACHE) else given["memory"]
 
 
 def home(given: dict, kind: str) -> set[int] | None:

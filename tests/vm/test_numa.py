@@ -5,7 +5,7 @@ the guest's kernel said of the same processes at the same time."""
 from collections import Counter
 
 import pytest
-from judge import agree, check_named_placement, nodes_of_pages, pages_by_node, sysfs_nodes
+from judge import CACHE, agree, check_named_placement, nodes_of_pages, pages_by_node, sysfs_nodes
 from lab import BRIEF, SOCKET, STUDY, Lab, ids
 
 SHAPE = "two nodes"
@@ -60,7 +60,7 @@ def test_every_transport_that_has_pages(lab: Lab):
         agree(run, look)
         if run["point"]["placement"] != "cross-node":
             for agent in run["agents"]:
-                assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {first}, run["point"]
+                assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring", CACHE) == {first}, run["point"]
                 assert nodes_of_pages(agent["proof"]["pages"], "stack") == {second}, run["point"]
     lab.nothing_left()
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Whose the slots of files are, on a file system in memory and on the one of /tmp. One node is enough to see that pages
+ * were taken under an interleaving policy: the node counts them.
+ */
+
+#include "agent/agent.h"
+#include "agent/file.h"
+#include "check.h"
+#include "schema/file-layout.h"
+#include "schema/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *const places[] = {"/dev/shm", "/tmp"};
+
+struct ends {
+        char dir[64];
+        struct agent agents[END_COUNT];
+        struct worker workers[END_COUNT];
+};
+
+/* The first node that this process may use. 0 or negative errno. */
+static int find_node(unsigned *ret) {
+        unsigned long nodes[SPEC_NODES_MAX / 8 / sizeof(unsigned long)] = {};
+        unsigned node = 0;
+        if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long) SPEC_NODES_MAX, NULL, MPOL_F_MEMS_ALLOWED) < 0)
+                return -errno;
+        while (node < SPEC_NODES_MAX && !(nodes[node / 64] >> (node % 64) & 1))
+                node++;
+        *ret = node;
+        return 0;
+}
+
+/* Pages that were interleaved and came from the node they were to come from; -1: it is not counted. */
+static int64_t interleaved_on(unsigned node) {
+        char path[64], line[128];
+        int64_t n = -1;
+        int counted = 1;
+        _cleanup_fclose_ FILE *setting = fopen("/proc/sys/vm/numa_stat", "re");
+        if (setting && fscanf(setting, "%d", &counted) == 1 && !counted) /* NOLINT(cert-err34-c) */
+                return -1;
+        (void) snprintf(path, sizeof path, "/sys/devices/system/node/node%u/numastat", node);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        while (f && fgets(line, sizeof line, f))
+                if (sscanf(line, "interleave_hit %" SCNd64, &n) == 1) /* NOLINT(cert-err34-c) */
+                        break;
+        return n;
+}
+
+static void set_up(struct ends *e, enum workload workload, const char *place) {
+        int fds[END_COUNT];
+        (void) snprintf(e->dir, sizeof e->dir, "%s/ipclab-file-XXXXXX", place);
+        if (!mkdtemp(e->dir) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+                abort();
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                struct agent *a = &e->agents[end];
+                struct worker *w = &e->workers[end];
+                *w = (struct worker){.agent = a, .size = 4096, .send_fd = -1, .receive_fd = -1};
+                *a = (struct agent){.end = end,
+                                    .peer_role = "other",
+                                    .control_fd = -1,
+                                    .peer_fd = fds[end],
+                                    .run_dir_fd = open(e->dir, O_PATH | O_DIRECTORY | O_CLOEXEC),
+                                    .event_fd = -1,
+                                    .workers = w,
+                                    .n_workers = 1};
+                a->setup.point = (struct point){
+                        .workload = workload, .transport = TRANSPORT_FILE, .message_size = 4096, .threads = 1};
+        }
+}
+
+static void tear_down(struct ends *e) {
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                struct agent *a = &e->agents[end];
+                file_detach(&e->workers[end]);
+                page_list_deinit(&a->pages);
+                (void) util_close(e->workers[end].send_fd);
+                (void) util_close(a->run_dir_fd);
+                (void) util_close(a->peer_fd);
+        }
+        (void) rmdir(e->dir);
+}
+
+/* Whether all pages of the cache that this end shows are there, `n` of them. */
+static bool has_all(struct agent *a, uint64_t n) {
+        _cleanup_free_ char *text = NULL;
+        char words[96];
+        struct json_writer w;
+        json_writer_init(&w);
+        int r = file_pages(a, &a->pages);
+        if (r == 0)
+                page_list_put(&a->pages, SIZE_MAX, &w);
+        if (r == 0)
+                r = json_writer_steal(&w, &text, NULL);
+        json_writer_deinit(&w);
+        (void) snprintf(words, sizeof words, "\"page_cache\",\"thread\":0,\"total\":%" PRIu64 ",\"nodes\":{", n);
+        bool all = r == 0 && strstr(text, words) && !strstr(text, "absent_errors");
+        if (!all)
+                fprintf(stderr, "%s\n", text ? text : "no pages");
+        return all;
+}
+
+static int policy(void) {
+        int mode = -1;
+        return syscall(SYS_get_mempolicy, &mode, NULL, 0UL, NULL, 0UL) < 0 ? -errno : mode;
+}
+
+/* Each end's own, before any message, whatever the process has for all else. */
+static void check_slots(struct ends *e, unsigned node) {
+        bool both = e->agents[END_FIRST].setup.point.workload == WORKLOAD_PINGPONG;
+        uint64_t slots = file_layout_of(&e->agents[END_FIRST].setup.point, 4096).slots;
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                struct agent *a = &e->agents[end];
+                bool writes = both || end == END_FIRST;
+                a->setup.placement.buffer = MEMORY_INTERLEAVE;
+                node_set_add(&a->setup.placement.buffer_nodes, node);
+                int64_t before = interleaved_on(node);
+                if (file_open(a) < 0)
+                        CHECK_FAIL("%s: %s", e->dir, a->failure.detail);
+                int64_t taken = interleaved_on(node) - before;
+                if (writes && taken < (int64_t) slots)
+                        CHECK_FAIL("%s: %" PRId64 " pages of %" PRIu64 " slots were interleaved", e->dir, taken, slots);
+                CHECK(!writes || has_all(a, slots));
+                CHECK_INT(policy(), MPOL_DEFAULT);
+        }
+}
+
+static void test_slots_lie_where_buffers_are_to_be(void) {
+        static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+        unsigned node = 0;
+        if (find_node(&node) < 0 || interleaved_on(node) < 0)
+                SKIP("this kernel does not count interleaved pages");
+        if (sysconf(_SC_PAGESIZE) != 4096)
+                SKIP("pages are not of 4096 bytes, as the messages are");
+        for (size_t p = 0; p < ELEMENTS(places); p++)
+                for (size_t i = 0; i < ELEMENTS(workloads) && !check_case_failed; i++) {
+                        struct ends e;
+                        set_up(&e, workloads[i], places[p]);
+                        check_slots(&e, node);
+                        tear_down(&e);
+                }
+}
+
+static void test_policy_that_cannot_be(void) {
+        unsigned node = 0;
+        struct ends e;
+        if (find_node(&node) < 0)
+                SKIP("a kernel without NUMA");
+        set_up(&e, WORKLOAD_STREAM, places[0]);
+        e.agents[END_FIRST].setup.placement.buffer = MEMORY_BIND;
+        node_set_add(&e.agents[END_FIRST].setup.placement.buffer_nodes, SPEC_NODES_MAX - 1);
+        int r = file_open(&e.agents[END_FIRST]);
+        const char *text = e.agents[END_FIRST].failure.detail;
+        bool told = r == -EINVAL && strstr(text, "the policy of buffers cannot be set");
+        if (!told)
+                fprintf(stderr, "%d %s\n", r, text);
+        tear_down(&e);
+        CHECK(told);
+        CHECK_INT(policy(), MPOL_DEFAULT);
+}
+
+int main(void) {
+        RUN(test_slots_lie_where_buffers_are_to_be);
+        RUN(test_policy_that_cannot_be);
+        return check_end();
+}
