@@ -192,11 +192,11 @@ int tcp_multishot_await(struct worker *w, struct tcp_multishot *u, unsigned char
         }
 }
 
-void tcp_multishot_effective(const struct tcp_multishot *u, struct json_writer *w) {
-        struct uring_facts facts = {.setup = u->setup,
-                                    .files_error = u->files_error,
-                                    .buffers_reason = "a multishot receive takes the buffers of a ring"};
-        uring_put(w, "io_uring", &facts);
+void tcp_multishot_facts(const struct tcp_multishot *u, struct uring_facts *facts) {
+        uring_facts_add(facts, &u->setup, u->files_error, "a multishot receive takes the buffers of a ring");
+}
+
+void tcp_multishot_effective(struct json_writer *w) {
         json_member_u64(w, "receive_buffers", BUFFERS);
         json_member_u64(w, "receive_buffer_bytes", BUFFER_BYTES);
 }

@@ -71,8 +71,10 @@ LOOP_INLINE int tcp_multishot_receive(struct worker *w, struct tcp_multishot *u,
         return 0;
 }
 
-/* Members of "effective": the ring, and its buffers. */
-void tcp_multishot_effective(const struct tcp_multishot *u, struct json_writer *w);
+/* Adds its ring (uring_facts_add()). */
+void tcp_multishot_facts(const struct tcp_multishot *u, struct uring_facts *facts);
+/* Members of "effective": the buffers that each such ring has. */
+void tcp_multishot_effective(struct json_writer *w);
 /* Adds the buffers. As page_list_add(). */
 int tcp_multishot_pages(const struct tcp_multishot *u, uint32_t thread, struct page_list *list);
 

@@ -91,27 +91,23 @@ static void detach(struct worker *w) {
         tcp_detach(w);
 }
 
-/* The first whose pool is not registered, as not all of them are then; else the first of all. */
-static const struct uring_zerocopy *least_registered(const struct agent *a) {
-        const struct tcp_channel *first = a->workers[0].channel;
-        for (uint32_t i = 0; i < a->n_workers; i++) {
-                const struct tcp_channel *c = a->workers[i].channel;
-                if (!uring_zerocopy_registered(c->uring))
-                        return c->uring;
-        }
-        return first->uring;
-}
-
 /* Who receives, too, has a ring for that beside the one that sends without copying. */
 static void effective(const struct agent *a, struct json_writer *w) {
-        const struct worker *first = &a->workers[0];
-        const struct tcp_channel *c = first->channel;
+        const struct tcp_channel *first = a->workers[0].channel;
+        struct uring_facts facts = {0}, without_copying = {0};
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                const struct tcp_channel *c = a->workers[i].channel;
+                uring_facts_add_worker(&facts, &a->workers[i]);
+                if (c->multishot)
+                        tcp_multishot_facts(c->multishot, &facts);
+                if (c->uring)
+                        uring_zerocopy_facts(c->uring, &without_copying);
+        }
         tcp_effective(a, w);
-        uring_effective(first, w);
-        if (c->multishot)
-                tcp_multishot_effective(c->multishot, w);
-        if (c->uring)
-                uring_zerocopy_effective(least_registered(a), first->engine ? "io_uring_zero_copy" : "io_uring", w);
+        uring_put(w, "io_uring", &facts);
+        if (first->multishot)
+                tcp_multishot_effective(w);
+        uring_put(w, facts.rings ? "io_uring_zero_copy" : "io_uring", &without_copying);
 }
 
 static int pages(const struct agent *a, struct page_list *list) {

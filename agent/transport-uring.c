@@ -271,9 +271,12 @@ static void engine_close(struct agent *a) {
 
 static void engine_effective(const struct agent *a, struct json_writer *w) {
         const struct transport_ops *base = base_of(a);
+        struct uring_facts facts = {0};
         if (base->effective)
                 base->effective(a, w);
-        uring_effective(&a->workers[0], w);
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                uring_facts_add_worker(&facts, &a->workers[i]);
+        uring_put(w, "io_uring", &facts);
 }
 
 static int engine_pages(const struct agent *a, struct page_list *list) {

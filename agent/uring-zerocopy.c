@@ -6,7 +6,6 @@
 
 #include "agent/agent.h"
 #include "agent/uring.h"
-#include "schema/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -264,11 +263,6 @@ int uring_zerocopy_fd(const struct uring_zerocopy *u) {
         return u->ring.ring_fd;
 }
 
-bool uring_zerocopy_registered(const struct uring_zerocopy *u) {
-        return !u->unfixed;
-}
-
-void uring_zerocopy_effective(const struct uring_zerocopy *u, const char *key, struct json_writer *w) {
-        struct uring_facts facts = {.setup = u->setup, .files_error = u->files_error, .buffers_reason = u->unfixed};
-        uring_put(w, key, &facts);
+void uring_zerocopy_facts(const struct uring_zerocopy *u, struct uring_facts *facts) {
+        uring_facts_add(facts, &u->setup, u->files_error, u->unfixed);
 }

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct json_writer;
+struct uring_facts;
 struct uring_zerocopy;
 
 /* In the worker's thread, for sends to w->send_fd; the pool must outlive it. ends: how many of the two agents send so.
@@ -42,8 +42,7 @@ int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct ze
 
 /* Can be polled for notifications. */
 int uring_zerocopy_fd(const struct uring_zerocopy *u);
-bool uring_zerocopy_registered(const struct uring_zerocopy *u);
-/* As uring_put(); the buffers are the pool's messages. */
-void uring_zerocopy_effective(const struct uring_zerocopy *u, const char *key, struct json_writer *w);
+/* Adds it (uring_facts_add()); the buffers are the pool's messages. */
+void uring_zerocopy_facts(const struct uring_zerocopy *u, struct uring_facts *facts);
 
 #endif

@@ -213,7 +213,32 @@ static void put_workers_reason(struct json_writer *w, int error) {
                                            : strerrordesc_np(error));
 }
 
+void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup, int files_error,
+                     const char *buffers_reason) {
+        if (facts->rings++ == 0)
+                facts->setup.flags = setup->flags;
+        if (facts->setup.workers_error == 0)
+                facts->setup.workers_error = setup->workers_error;
+        if (facts->files_error == 0)
+                facts->files_error = files_error;
+        if (!facts->buffers_reason)
+                facts->buffers_reason = buffers_reason;
+}
+
+void uring_facts_add_worker(struct uring_facts *facts, const struct worker *w) {
+        const struct uring *u = w->engine;
+        if (!u)
+                return;
+        uring_facts_add(facts, &u->setup, u->files_error,
+                        u->fixed_buffer             ? NULL
+                        : u->no_buffer              ? u->no_buffer
+                        : u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK"
+                                                    : strerrordesc_np(u->buffer_error));
+}
+
 void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts) {
+        if (facts->rings == 0)
+                return;
         json_put_key(w, key);
         json_object_begin(w);
         json_member_u64(w, "queue_depth", 1);
@@ -228,16 +253,4 @@ void uring_put(struct json_writer *w, const char *key, const struct uring_facts 
         if (facts->setup.workers_error)
                 put_workers_reason(w, facts->setup.workers_error);
         json_object_end(w);
-}
-
-void uring_effective(const struct worker *first, struct json_writer *w) {
-        const struct uring *u = first->engine;
-        if (!u)
-                return;
-        struct uring_facts facts = {.setup = u->setup, .files_error = u->files_error};
-        if (!u->fixed_buffer)
-                facts.buffers_reason = u->no_buffer                ? u->no_buffer
-                                       : u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK"
-                                                                   : strerrordesc_np(u->buffer_error);
-        uring_put(w, "io_uring", &facts);
 }

@@ -38,8 +38,9 @@ struct uring {
         struct uring_setup setup;
 };
 
-/* What a result says of a ring. */
+/* What a result says of the rings of all threads: what only some have, none has. To be begun with zeros. */
 struct uring_facts {
+        unsigned rings;
         struct uring_setup setup;
         int files_error;            /* why descriptors are not registered; 0: they are */
         const char *buffers_reason; /* why memory is not; NULL: it is */
@@ -54,7 +55,14 @@ int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, 
  * other negative errno. */
 int uring_register(const struct worker *w, struct io_uring *ring, const struct iovec *memory, unsigned n,
                    uint64_t pages);
-/* Member `key`: queue depth, flags, what is registered, and whether the kernel's threads stay. */
+/* One ring more. The first one's flags, and the first reason of each kind, stand for all. */
+void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup, int files_error,
+                     const char *buffers_reason);
+/* The same of the ring that this worker has by uring_attach(), if it has one. */
+void uring_facts_add_worker(struct uring_facts *facts, const struct worker *w);
+/* Member `key`: queue depth, flags, what is registered, and whether the kernel's threads stay. Nothing where there are
+ * no rings.
+ */
 void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts);
 
 /* In the worker's thread, which alone may use the ring: for w->send_fd, w->receive_fd and w->buffer. Fills w->engine.
@@ -63,8 +71,6 @@ void uring_put(struct json_writer *w, const char *key, const struct uring_facts 
  * w->failure. */
 int uring_attach(struct worker *w, unsigned buffers, const char *no_buffer);
 void uring_detach(struct worker *w);
-/* Member "io_uring", as uring_put(); none where the worker has no such ring. */
-void uring_effective(const struct worker *first, struct json_writer *w);
 
 /* The completion of the operation under way did not come with the system call that submitted it. */
 int uring_await(struct worker *w, struct uring *u, int submitted);
