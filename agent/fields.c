@@ -47,14 +47,19 @@ void fields_fill(const struct fields *f, uint64_t key) {
         }
 }
 
-unsigned fields_after(const struct fields *f, size_t done, struct iovec ret[SPEC_FIELDS_MAX]) {
+unsigned fields_part(const struct fields *f, size_t from, size_t length, struct iovec ret[SPEC_FIELDS_MAX]) {
         unsigned i = 0, n = 0;
-        while (i < f->n && done >= f->iov[i].iov_len)
-                done -= f->iov[i++].iov_len;
-        for (; i < f->n; i++) {
-                ret[n++] = (struct iovec){.iov_base = (unsigned char *) f->iov[i].iov_base + done,
-                                          .iov_len = f->iov[i].iov_len - done};
-                done = 0;
+        while (i < f->n && from >= f->iov[i].iov_len)
+                from -= f->iov[i++].iov_len;
+        for (; i < f->n && length; i++) {
+                size_t there = f->iov[i].iov_len - from, taken = there < length ? there : length;
+                ret[n++] = (struct iovec){.iov_base = (unsigned char *) f->iov[i].iov_base + from, .iov_len = taken};
+                length -= taken;
+                from = 0;
         }
         return n;
+}
+
+unsigned fields_after(const struct fields *f, size_t done, struct iovec ret[SPEC_FIELDS_MAX]) {
+        return fields_part(f, done, SIZE_MAX, ret);
 }

@@ -44,6 +44,9 @@ void fields_fill(const struct fields *f, uint64_t key);
 /* What remains behind the first `done` bytes, which are less than all. Returns how many entries of ret it takes. */
 unsigned fields_after(const struct fields *f, size_t done, struct iovec ret[SPEC_FIELDS_MAX]);
 
+/* The bytes [from, from + length), which are not more than there are: a packet's. Returns how many entries it takes. */
+unsigned fields_part(const struct fields *f, size_t from, size_t length, struct iovec ret[SPEC_FIELDS_MAX]);
+
 /* Parts of a struct channel whose worker's `channel` is a struct fields: a message in several places has no address. */
 static inline int fields_acquire(struct worker *w, unsigned char **ret) {
         (void) w;

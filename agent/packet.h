@@ -75,6 +75,19 @@ LOOP_INLINE int packet_send_chunks(struct worker *w, unsigned char *message) {
         return 0;
 }
 
+/* The same with another way to send: part() for the chunk(w, moved) bytes behind the first `moved` ones. */
+typedef size_t (*packet_chunks)(const struct worker *w, size_t moved);
+LOOP_INLINE int packet_send_parts(struct worker *w, packet_chunks chunk, packet_again part) {
+        for (size_t moved = 0, length; moved < w->size; moved += length) {
+                length = chunk(w, moved);
+                ssize_t n = part(w, moved, length);
+                int r = LOOP_UNLIKELY(n != (ssize_t) length) ? packet_finish_send(w, moved, length, n, part) : 0;
+                if (LOOP_UNLIKELY(r))
+                        return r;
+        }
+        return 0;
+}
+
 LOOP_INLINE int packet_receive_chunks(struct worker *w, unsigned char **ret) {
         *ret = w->buffer;
         for (size_t moved = 0, n; moved < w->size; moved += n) {

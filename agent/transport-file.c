@@ -23,16 +23,11 @@ LOOP_INLINE ssize_t get(struct worker *w, unsigned char *data, size_t length, of
         return syscall(SYS_pread64, w->receive_fd, data, length, offset);
 }
 
-LOOP_INLINE int settle_nothing(struct worker *w) {
-        (void) w;
-        return 0;
-}
-
 LOOP_INLINE int settle_fsync(struct worker *w) {
         return fsync(w->send_fd);
 }
 
-FILE_CHANNEL(cached, put, get, settle_nothing);
+FILE_CHANNEL(cached, put, get, file_settle_nothing);
 FILE_CHANNEL(synced, put, get, settle_fsync);
 
 static const struct transport_loops *file_loops_of(const struct agent *a) {

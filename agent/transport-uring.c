@@ -136,13 +136,7 @@ static ssize_t send_part(struct worker *w, size_t from, size_t length) {
 /* The fields' bytes [from, from + length), as a packet. */
 static ssize_t gather_part(struct worker *w, size_t from, size_t length) {
         struct iovec part[SPEC_FIELDS_MAX];
-        unsigned n = 0, all = fields_after(w->channel, from, part);
-        for (size_t left = length; n < all && left; n++) {
-                if (part[n].iov_len > left)
-                        part[n].iov_len = left;
-                left -= part[n].iov_len;
-        }
-        return gather(w, part, n);
+        return gather(w, part, fields_part(w->channel, from, length, part));
 }
 
 static ssize_t read_packet(struct worker *w, unsigned char *packet, size_t length) {
@@ -154,25 +148,14 @@ LOOP_INLINE size_t chunk_of(const struct worker *w, size_t moved) {
         return w->agent->setup.chunk_bytes ? packet_chunk(w, moved) : w->size;
 }
 
-LOOP_INLINE int send_parts(struct worker *w, packet_again part) {
-        for (size_t moved = 0, length; moved < w->size; moved += length) {
-                length = chunk_of(w, moved);
-                ssize_t n = part(w, moved, length);
-                int r = LOOP_UNLIKELY(n != (ssize_t) length) ? packet_finish_send(w, moved, length, n, part) : 0;
-                if (LOOP_UNLIKELY(r))
-                        return r;
-        }
-        return 0;
-}
-
 LOOP_INLINE int packet_send_all(struct worker *w, unsigned char *message) {
         (void) message;
-        return send_parts(w, send_part);
+        return packet_send_parts(w, chunk_of, send_part);
 }
 
 LOOP_INLINE int gathered_send_all(struct worker *w, unsigned char *message) {
         (void) message;
-        return send_parts(w, gather_part);
+        return packet_send_parts(w, chunk_of, gather_part);
 }
 
 LOOP_INLINE int packet_receive_all(struct worker *w, unsigned char **ret) {
@@ -211,12 +194,7 @@ LOOP_INLINE ssize_t get(struct worker *w, unsigned char *data, size_t length, of
         return uring_read(w, data, length, (uint64_t) offset);
 }
 
-LOOP_INLINE int settle_nothing(struct worker *w) {
-        (void) w;
-        return 0;
-}
-
-FILE_CHANNEL(cached, put, get, settle_nothing);
+FILE_CHANNEL(cached, put, get, file_settle_nothing);
 FILE_CHANNEL(synced, put, get, uring_fsync);
 
 /* The other engine's rows, for all but the loops. */

@@ -34,17 +34,6 @@ TRANSPORT_LOOPS(chunks, chunks_channel);
 
 /* --- in several places --- */
 
-LOOP_INLINE int acquire_fields(struct worker *w, unsigned char **ret) {
-        (void) w;
-        *ret = NULL; /* a message in several places has no address */
-        return 0;
-}
-
-LOOP_INLINE void fill_fields(struct worker *w, unsigned char *message, uint64_t key) {
-        (void) message;
-        fields_fill(w->channel, key);
-}
-
 LOOP_INLINE ssize_t gather(const struct worker *w, struct iovec *iov, unsigned n) {
         struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
         return syscall(SYS_sendmsg, w->send_fd, &m, MSG_NOSIGNAL);
@@ -67,13 +56,7 @@ LOOP_INLINE int gather_stream(struct worker *w, unsigned char *message) {
 /* The fields' bytes [from, from + length), as a packet. */
 static ssize_t gather_part(struct worker *w, size_t from, size_t length) {
         struct iovec part[SPEC_FIELDS_MAX];
-        unsigned n = 0, all = fields_after(w->channel, from, part);
-        for (size_t left = length; n < all && left; n++) {
-                if (part[n].iov_len > left)
-                        part[n].iov_len = left;
-                left -= part[n].iov_len;
-        }
-        return gather(w, part, n);
+        return gather(w, part, fields_part(w->channel, from, length, part));
 }
 
 LOOP_INLINE int gather_packet(struct worker *w, unsigned char *message) {
@@ -87,19 +70,12 @@ LOOP_INLINE int gather_packet(struct worker *w, unsigned char *message) {
 
 LOOP_INLINE int gather_chunks(struct worker *w, unsigned char *message) {
         (void) message;
-        for (size_t moved = 0, length; moved < w->size; moved += length) {
-                length = packet_chunk(w, moved);
-                ssize_t n = gather_part(w, moved, length);
-                int r = n == (ssize_t) length ? 0 : packet_finish_send(w, moved, length, n, gather_part);
-                if (LOOP_UNLIKELY(r))
-                        return r;
-        }
-        return 0;
+        return packet_send_parts(w, packet_chunk, gather_part);
 }
 
 #define GATHERED(how, take)                                                                                            \
         {                                                                                                              \
-                .acquire = acquire_fields, .fill = fill_fields, .send = how, .receive = take,                          \
+                .acquire = fields_acquire, .fill = fields_fill_message, .send = how, .receive = take,                  \
                 .release = loop_release_nothing                                                                        \
         }
 static const struct channel gathered_stream_channel = GATHERED(gather_stream, descriptor_receive);

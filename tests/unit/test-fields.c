@@ -60,6 +60,38 @@ static bool gathers(const struct fields *f, size_t size, size_t done, const unsi
         return at == size;
 }
 
+/* So are the bytes of a part, and nothing behind them. */
+static bool gathers_part(const struct fields *f, size_t from, size_t length, const unsigned char *whole) {
+        struct iovec part[SPEC_FIELDS_MAX];
+        unsigned n = fields_part(f, from, length, part);
+        size_t at = 0;
+        for (unsigned i = 0; i < n; i++) {
+                if (part[i].iov_len == 0 || memcmp(part[i].iov_base, whole + from + at, part[i].iov_len) != 0)
+                        return false;
+                at += part[i].iov_len;
+        }
+        return at == length;
+}
+
+static void test_parts(void) {
+        for (size_t i = 0; i < ELEMENTS(cuts); i++) {
+                struct fields *f;
+                size_t size = cuts[i].size, first = cuts[i].longest;
+                const size_t lengths[] = {1, first, first + 1, size / 3, size - 1, size};
+                unsigned char *whole = malloc(size);
+                CHECK(whole);
+                pattern_fill(whole, size, 77);
+                CHECK_INT(fields_new(&worker, size, cuts[i].asked, &f), 0);
+                fields_fill(f, 77);
+                for (size_t k = 0; k < ELEMENTS(lengths); k++)
+                        for (size_t from = 0; from < size; from += lengths[k] ? lengths[k] : size)
+                                CHECK(gathers_part(f, from, lengths[k] < size - from ? lengths[k] : size - from,
+                                                   whole));
+                fields_free(f);
+                free(whole);
+        }
+}
+
 static void test_filled_as_one_message(void) {
         for (size_t i = 0; i < ELEMENTS(cuts); i++) {
                 struct fields *f;
@@ -111,6 +143,7 @@ static void test_bad(void) {
 int main(void) {
         RUN(test_cut);
         RUN(test_long_fields_begin_pages);
+        RUN(test_parts);
         RUN(test_filled_as_one_message);
         RUN(test_bad);
         return check_end();
