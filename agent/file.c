@@ -16,7 +16,6 @@
 #include "agent/filesystem.h"
 #include "agent/leader.h"
 #include "agent/peer.h"
-#include "agent/pipes.h"
 #include "agent/policy.h"
 #include "schema/file-layout.h"
 #include "schema/json.h"
@@ -63,7 +62,7 @@ int file_short(struct worker *w, ssize_t n, const char *what) {
 }
 
 static unsigned directions(const struct agent *a) {
-        return pipes_directions(a);
+        return point_directions(&a->setup.point);
 }
 
 static struct file_layout layout_of(const struct agent *a) {

@@ -12,10 +12,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-unsigned pipes_directions(const struct agent *a) {
-        return a->setup.point.workload == WORKLOAD_PINGPONG ? 2 : 1;
-}
-
 int pipes_set_size(struct agent *a, int fd) {
         uint64_t size = a->setup.options.pipe_size;
         if (size == 0)

@@ -14,8 +14,6 @@ struct json_writer;
 struct page_list;
 struct worker;
 
-/* How many directions a channel has: 1 for a stream, 2 for a pingpong. */
-unsigned pipes_directions(const struct agent *a);
 /* Gives a pipe the set-up's pipe_size, if it has one. 0; negative errno with a->failure. */
 int pipes_set_size(struct agent *a, int fd);
 /* Effective sizes: pipe_size, and pipe_size_max where the pipes differ. */

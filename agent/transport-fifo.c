@@ -62,9 +62,9 @@ static int make_all(struct agent *a) {
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 names->made = i + 1;
-                for (enum direction d = THERE; r == 0 && d < (enum direction) pipes_directions(a); d++)
+                for (enum direction d = THERE; r == 0 && d < (enum direction) point_directions(&a->setup.point); d++)
                         r = make(a, i, d);
-                if (r == 0 && pipes_directions(a) == 2)
+                if (r == 0 && point_directions(&a->setup.point) == 2)
                         r = open_end(a, i, BACK, O_RDONLY, &a->workers[i].receive_fd);
         }
         return r;
@@ -107,7 +107,7 @@ static int open_second(struct agent *a, uint64_t deadline_ns) {
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 struct worker *w = &a->workers[i];
                 r = open_end(a, i, THERE, O_RDONLY, &w->receive_fd);
-                if (r == 0 && pipes_directions(a) == 2) {
+                if (r == 0 && point_directions(&a->setup.point) == 2) {
                         r = open_end(a, i, BACK, O_WRONLY, &w->send_fd);
                         if (r == 0)
                                 r = pipes_set_size(a, w->send_fd);

@@ -9,7 +9,6 @@
 
 #include "agent/leader.h"
 #include "agent/peer.h"
-#include "agent/pipes.h"
 #include "agent/procfs.h"
 #include "agent/queues.h"
 #include "schema/json.h"
@@ -134,7 +133,7 @@ static int make_queue(struct agent *a, int ret[2]) {
 
 static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
         int there[2] = {-1, -1}, back[2] = {-1, -1};
-        unsigned n = pipes_directions(a);
+        unsigned n = point_directions(&a->setup.point);
 
         int r = make_queue(a, there);
         if (r == 0 && n == 2)
@@ -150,7 +149,7 @@ static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
 
 static int accept_offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
         int fds[2] = {-1, -1};
-        int r = peer_receive_fds(a, w->index, fds, pipes_directions(a), deadline_ns);
+        int r = peer_receive_fds(a, w->index, fds, point_directions(&a->setup.point), deadline_ns);
         w->receive_fd = fds[0];
         w->send_fd = fds[1];
         return r;

@@ -13,7 +13,6 @@
 
 #include "agent/leader.h"
 #include "agent/peer.h"
-#include "agent/pipes.h"
 #include "agent/queues.h"
 #include "schema/json.h"
 
@@ -136,7 +135,7 @@ static uint64_t to_value(const struct ids *q) {
 
 static int offer(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
         int r = make_queue(a, &q->there);
-        if (r == 0 && pipes_directions(a) == 2)
+        if (r == 0 && point_directions(&a->setup.point) == 2)
                 r = make_queue(a, &q->back);
         return r < 0 ? r : peer_send(a, PEER_TRANSPORT, thread, to_value(q), deadline_ns);
 }

@@ -29,7 +29,7 @@ static int make_pipe(struct agent *a, int ret[2]) {
 /* Makes a thread's pipes and gives the other end's descriptors away: to read from, then (pingpong) to write to. */
 static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
         int there[2] = {-1, -1}, back[2] = {-1, -1};
-        unsigned n = pipes_directions(a);
+        unsigned n = point_directions(&a->setup.point);
 
         int r = make_pipe(a, there);
         if (r == 0 && n == 2)
@@ -45,7 +45,7 @@ static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
 
 static int accept_offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
         int fds[2] = {-1, -1};
-        int r = peer_receive_fds(a, w->index, fds, pipes_directions(a), deadline_ns);
+        int r = peer_receive_fds(a, w->index, fds, point_directions(&a->setup.point), deadline_ns);
         w->receive_fd = fds[0];
         w->send_fd = fds[1];
         return r;

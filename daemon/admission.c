@@ -72,10 +72,6 @@ static bool is_pipe(const struct point *p) {
                (p->transport == TRANSPORT_PIPE || p->transport == TRANSPORT_FIFO);
 }
 
-static unsigned directions(const struct point *p) {
-        return p->workload == WORKLOAD_PINGPONG ? 2 : 1;
-}
-
 /* round_pipe_size(): a power of two, at least a page. */
 static uint64_t round_pipe_size(uint64_t bytes) {
         uint64_t size = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -96,7 +92,8 @@ static int check_pipe_size(struct asked *a) {
                                     "fs.pipe-max-size=BYTES)");
 
         uint64_t pages = asked_setting(a, "/proc/sys/fs/pipe-user-pages-soft");
-        uint64_t need = round_pipe_size(bytes) / (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads * directions(a->p);
+        uint64_t need =
+                round_pipe_size(bytes) / (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads * point_directions(a->p);
         if (pages != 0 && need > pages)
                 return asked_refuse(a, "/transport_options/pipe_size", "fs.pipe-user-pages-soft", pages, need,
                                     "the pipes of all threads together hold more pages than one user may (to raise it: "
@@ -176,7 +173,7 @@ static void add_carrier(struct asked *a, unsigned e, struct holding *h) {
         if (is_pipe(a->p) && a->spec->options.pipe_size && end_sends(a->p, e))
                 h->own += round_pipe_size(a->spec->options.pipe_size) * a->p->threads;
         if (end_sends(a->p, e))
-                h->own += asked_queue_bytes(a) / directions(a->p);
+                h->own += asked_queue_bytes(a) / point_directions(a->p);
         if (a->spec->options.huge_pages == TOGGLE_ON || asked_ring_bytes(a, &rings) == 0)
                 return;
         if (e == END_FIRST)

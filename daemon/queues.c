@@ -66,7 +66,7 @@ static uint64_t packet_of(const struct point *p, uint64_t chunk_bytes) {
 }
 
 static uint64_t count_of(const struct point *p) {
-        return (uint64_t) p->threads * (p->workload == WORKLOAD_PINGPONG ? 2 : 1);
+        return (uint64_t) p->threads * point_directions(p);
 }
 
 void queues_need(const struct spec *spec, const struct point *p, uint64_t chunk_bytes, uint64_t ret[QUEUE_SETTINGS]) {

@@ -21,14 +21,14 @@ struct file_layout {
 
 /* Slots enough for both ends to be busy at once; a message that goes there and back needs one each way. */
 static inline struct file_layout file_layout_of(const struct point *p, uint64_t page) {
-        bool both_ways = p->workload == WORKLOAD_PINGPONG;
+        unsigned directions = point_directions(p);
         struct file_layout l = {.stride = (p->message_size + page - 1) / page * page};
         uint64_t n = FILE_LAYOUT_RING_BYTES / l.stride;
-        l.slots = both_ways                   ? 1
+        l.slots = directions == 2             ? 1
                   : n < FILE_LAYOUT_SLOTS_MIN ? FILE_LAYOUT_SLOTS_MIN
                   : n > FILE_LAYOUT_SLOTS_MAX ? FILE_LAYOUT_SLOTS_MAX
                                               : (uint32_t) n;
-        l.bytes = l.slots * l.stride * (both_ways ? 2 : 1);
+        l.bytes = l.slots * l.stride * directions;
         return l;
 }
 

@@ -29,7 +29,7 @@ static uint64_t slots_by_default(const struct point *p, uint64_t slot_bytes) {
 }
 
 struct ring_layout ring_layout_of(const struct point *p, const struct transport_options *o, uint64_t page_bytes) {
-        struct ring_layout l = {.directions = p->workload == WORKLOAD_PINGPONG ? 2 : 1};
+        struct ring_layout l = {.directions = point_directions(p)};
         bool beside = p->message_size <= RING_INLINE_MAX;
         l.message_at = beside ? RING_INLINE_AT : RING_LINE_BYTES;
         l.slot_bytes = beside ? RING_LINE_BYTES : RING_LINE_BYTES + round_up(p->message_size, RING_LINE_BYTES);

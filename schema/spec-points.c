@@ -244,7 +244,7 @@ static uint64_t channel_descriptors(const struct point *p) {
         case TRANSPORT_PIPE:
         case TRANSPORT_FIFO:
         case TRANSPORT_MSGQ_POSIX:
-                return p->workload == WORKLOAD_PINGPONG ? 2 : 1;
+                return point_directions(p);
         case TRANSPORT_UNIX_STREAM:
         case TRANSPORT_UNIX_DGRAM:
         case TRANSPORT_UNIX_SEQPACKET:

@@ -208,6 +208,12 @@ static inline double spec_point_rate(const struct spec *s, const struct point *p
         return workload_has_transport(p->workload) ? s->rate : 0;
 }
 
+/* Ways that messages go between the ends of a channel that has pipes, queues, rings or slots of its own for each:
+ * there, and in a round trip back. (A connection has both in one.) */
+static inline unsigned point_directions(const struct point *p) {
+        return p->workload == WORKLOAD_PINGPONG ? 2 : 1;
+}
+
 /* Messages that a thread takes turns with when it sends over tcp without copying, as their bytes are the kernel's until
  * it says otherwise: as many as a send buffer holds that has grown as far as tcp_wmem lets it by default, two at least.
  */

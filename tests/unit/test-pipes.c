@@ -38,14 +38,6 @@ static void reset(uint64_t pipe_size) {
                 workers[i].send_fd = workers[i].receive_fd = -1;
 }
 
-static void directions(void) {
-        reset(0);
-        agent.setup.point.workload = WORKLOAD_STREAM;
-        CHECK_UINT(pipes_directions(&agent), 1);
-        agent.setup.point.workload = WORKLOAD_PINGPONG;
-        CHECK_UINT(pipes_directions(&agent), 2);
-}
-
 static void sizes_are_set_as_asked(void) {
         PIPE p;
         CHECK(pipe_open(&p));
@@ -120,7 +112,6 @@ static void what_is_no_pipe_has_no_size(void) {
 }
 
 int main(void) {
-        RUN(directions);
         RUN(sizes_are_set_as_asked);
         RUN(refusals_name_the_size);
         RUN(sizes_are_told_as_they_are);
