@@ -44,7 +44,7 @@ struct work {
         const struct bench_row *row;
         struct window window;
         double rate, p50_ns; /* of what the row is measured against, about; of the last round that had it */
-        uint32_t slots;
+        struct ring_layout ring;
 };
 
 static int work_begin(struct work *w, const struct bench *b, const struct bench_row *row) {
@@ -52,7 +52,7 @@ static int work_begin(struct work *w, const struct bench *b, const struct bench_
         struct transport_options none = {};
         double rate;
         p.threads = 1;
-        *w = (struct work){.b = b, .row = row, .slots = ring_layout_of(&p, &none, PAGE).slots};
+        *w = (struct work){.b = b, .row = row, .ring = ring_layout_of(&p, &none, PAGE)};
         int r = agents_probe(b, row, &rate);
         if (r == 0)
                 w->window = bench_window(row, rate);
@@ -91,7 +91,7 @@ static int ring_once(void *userdata, unsigned which, double *ret_rate) {
                 .wait = p->wait,
                 .verify = w->b->options.verify,
                 .size = p->message_size,
-                .slots = w->slots,
+                .slots = w->ring.slots,
                 .warmup_ns = w->window.warmup_ns,
                 .duration_ns = w->window.duration_ns,
                 .chunk = w->window.chunk,
@@ -211,14 +211,18 @@ static const struct bench_part part_handover = {.name = "handover",
 
 enum { MEMCPY_READ, MEMCPY_AGENTS, MEMCPY_ALONE };
 
+/* Into memory that is as large as the ring, and as far from one message to the next. */
+static int copy_pieces(const struct work *w, uint64_t passes, int read_back, double *ret_rate) {
+        const struct hand_pieces p = {w->row->point.message_size, w->ring.slot_bytes, w->ring.slots};
+        return said(w, hand_memcpy_run(w->row->cpus, &p, passes, read_back, ret_rate));
+}
+
 static int memcpy_once(void *userdata, unsigned which, double *ret_rate) {
         struct work *w = userdata;
-        const struct bench_row *row = w->row;
-        double passes = w->rate * (double) w->window.duration_ns / 3e9 / w->slots;
+        double passes = w->rate * (double) w->window.duration_ns / 3e9 / w->ring.slots;
         if (which == MEMCPY_AGENTS)
                 return agents_once(w, AGENTS_SAMPLED, ret_rate);
-        return said(w, hand_memcpy_run(row->cpus, row->point.message_size, w->slots, (uint64_t) passes + 16,
-                                       which == MEMCPY_READ, ret_rate));
+        return copy_pieces(w, (uint64_t) passes + 16, which == MEMCPY_READ, ret_rate);
 }
 
 static uint64_t l2_bytes(void) {
@@ -232,10 +236,10 @@ static int memcpy_row(struct bench *b, const struct bench_row *row) {
         char notes[2][128];
         int r = work_begin(&w, b, row);
         if (r == 0)
-                r = said(&w, hand_memcpy_run(row->cpus, row->point.message_size, w.slots, 16, 1, &w.rate));
+                r = copy_pieces(&w, 16, 1, &w.rate);
         if (r < 0)
                 return r;
-        uint64_t ring = w.slots * row->point.message_size, l2 = l2_bytes();
+        uint64_t ring = w.ring.slots * w.ring.slot_bytes, l2 = l2_bytes();
         bool alone = ring > l2;
         (void) snprintf(notes[alone], sizeof notes[alone], "%s", alone ? "alone" : "read by the peer");
         (void) snprintf(notes[!alone], sizeof notes[!alone],
@@ -263,8 +267,7 @@ static int memcpy_row(struct bench *b, const struct bench_row *row) {
 static const struct bench_part part_memcpy = {
         .name = "memcpy",
         .heading = "streams beside memcpy() on the sender's CPU into memory of the ring's size, twice: while the other "
-                   "CPU "
-                   "reads every line between the passes,\n"
+                   "CPU reads every line between the passes,\n"
                    "and alone. A ring that fits the L2 cache is judged by the first: memcpy() alone stores there into "
                    "lines that its CPU has kept,\n"
                    "while a line that a peer has read must come out of the peer's cache first, and no transfer between "

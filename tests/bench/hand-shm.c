@@ -431,16 +431,13 @@ static int run_memcpy(void *userdata, int end, struct hand_result *ret) {
         return 0;
 }
 
-int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t passes, int read_back, double *ret_rate) {
-        struct memcpy_task t = {.size = size,
-                                .stride = (size + LINE - 1) / LINE * LINE,
-                                .slots = slots,
-                                .passes = passes,
-                                .read_back = read_back};
+int hand_memcpy_run(const int cpus[2], const struct hand_pieces *p, uint64_t passes, int read_back, double *ret_rate) {
+        struct memcpy_task t = {
+                .size = p->size, .stride = p->stride, .slots = p->slots, .passes = passes, .read_back = read_back};
         struct hand_result result;
-        size_t bytes = t.stride * slots + 4096;
+        size_t bytes = t.stride * p->slots + 4096;
         unsigned char *shared = make_memory(TRANSPORT_MMAP_ANONYMOUS, bytes);
-        t.buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        t.buffer = mmap(NULL, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (!shared || t.buffer == MAP_FAILED)
                 return -ENOMEM;
         memset(shared, 0, bytes);
@@ -448,7 +445,7 @@ int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t pas
         t.area = shared + 4096;
         int r = hand_two_run(&(struct hand_two){.run = run_memcpy, .userdata = &t, .cpus = cpus}, &result);
         drop_memory(TRANSPORT_MMAP_ANONYMOUS, shared, bytes);
-        (void) munmap(t.buffer, size);
+        (void) munmap(t.buffer, p->size);
         if (r == 0)
                 *ret_rate = (double) result.messages * 1e9 / (double) result.ns;
         return r;

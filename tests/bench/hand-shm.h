@@ -31,8 +31,14 @@ int hand_shm_run(const struct hand_shm *h, double *ret_rate);
 /* Two cache lines, each written by one CPU and watched by the other: round trips per second. */
 int hand_handover_run(const int cpus[2], uint64_t rounds, double *ret_rate);
 
-/* memcpy() of `size` bytes at a time from a private buffer into shared memory of `slots` such pieces, on the first CPU:
- * pieces per second. `read_back`: after each pass over all pieces the second CPU reads all lines, outside the clock. */
-int hand_memcpy_run(const int cpus[2], size_t size, uint32_t slots, uint64_t passes, int read_back, double *ret_rate);
+/* Shared memory in pieces, `stride` bytes from one to the next. */
+struct hand_pieces {
+        size_t size, stride;
+        uint32_t slots;
+};
+
+/* memcpy() of a piece at a time from a private buffer into the shared ones, on the first CPU: pieces per second.
+ * `read_back`: after each pass over all of them the second CPU reads all lines, outside the clock. */
+int hand_memcpy_run(const int cpus[2], const struct hand_pieces *p, uint64_t passes, int read_back, double *ret_rate);
 
 #endif
