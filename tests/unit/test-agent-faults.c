@@ -372,6 +372,9 @@ static void test_lost_byte_is_counted(void) {
         struct driver d = {};
         struct interposer p = {.flip = 3777, .drop = true};
         CHECK(run_interposed(&d, &p, VERIFY_NONE, 1000, 0) < 0);
+        if (d.ends[END_SECOND].error.error != ETIMEDOUT)
+                fprintf(stderr, "sender: \"%s\", receiver: \"%s\"\n", d.ends[END_FIRST].error.detail,
+                        d.ends[END_SECOND].error.detail);
         CHECK_INT(d.ends[END_SECOND].error.error, ETIMEDOUT);
         CHECK(strstr(d.ends[END_SECOND].error.detail, "of the "));
         driver_deinit(&d);
