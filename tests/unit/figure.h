@@ -6,10 +6,12 @@
 
 #include "schema/json.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The figure of an agent's JSON object; -1: it is not there. */
-static double figure(const char *text, const char *key) {
+static inline double figure(const char *text, const char *key) {
         struct json *root;
         double v = -1;
         if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
@@ -19,6 +21,38 @@ static double figure(const char *text, const char *key) {
                 v = -1;
         json_free(root);
         return v;
+}
+
+/* The same of an exact one; false: it is not there. */
+static inline bool number_in(const char *text, const char *key, int64_t *ret) {
+        struct json *root;
+        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
+                return false;
+        const struct json *member = json_get(root, key);
+        bool found = member && json_as_i64(member, ret) == 0;
+        json_free(root);
+        return found;
+}
+
+/* Its word, number or truth as text, in a buffer of the function's own; "" when it has none. */
+static inline const char *text_in(const char *text, const char *key) {
+        static char value[200];
+        struct json *root;
+        value[0] = '\0';
+        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
+                return value;
+        const struct json *member = json_get(root, key);
+        const char *word = NULL;
+        int64_t number = 0;
+        bool yes = false;
+        if (member && json_as_string(member, &word) == 0)
+                (void) snprintf(value, sizeof value, "%s", word);
+        else if (member && json_as_i64(member, &number) == 0)
+                (void) snprintf(value, sizeof value, "%" PRId64, number);
+        else if (member && json_as_bool(member, &yes) == 0)
+                (void) snprintf(value, sizeof value, "%s", yes ? "true" : "false");
+        json_free(root);
+        return value;
 }
 
 #endif

@@ -157,17 +157,17 @@ static uint64_t some_messages(const struct mode *m, uint64_t size) {
         return size < 65536 ? 500 : 100;
 }
 
-static void explain(const struct mode *m, const struct driver *d) {
+static void explain(const struct driver *d) {
         const struct point *p = &d->spec.point;
-        fprintf(stderr, "%s %s %s %s, %" PRIu64 " bytes, %" PRIu32 " threads: %s\n", transport_name(m->transport),
-                engine_name(m->engine), copy_mode_name(m->copy_mode), workload_name(p->workload), p->message_size,
+        fprintf(stderr, "%s %s %s %s, %" PRIu64 " bytes, %" PRIu32 " threads: %s\n", transport_name(p->transport),
+                engine_name(p->engine), copy_mode_name(p->copy_mode), workload_name(p->workload), p->message_size,
                 p->threads, d->trouble);
 }
 
-static bool run_well(struct driver *d, const struct mode *m, const struct driver_spec *s) {
+static bool run_well(struct driver *d, const struct driver_spec *s) {
         bool well = driver_run(d, s) == 0;
         if (!well)
-                explain(m, d);
+                explain(d);
         return well;
 }
 
@@ -187,7 +187,7 @@ static void test_every_byte_arrives(void) {
                                 s.point.threads = threads[n / ELEMENTS(sizes)];
                                 s.messages = some_messages(&modes[i], s.point.message_size);
                                 s.warmup_ns = (n % 2) * 5 * NSEC_PER_MSEC;
-                                CHECK(run_well(&d, &modes[i], &s));
+                                CHECK(run_well(&d, &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, s.messages * s.point.threads);
                                 CHECK(strstr(d.ends[END_FIRST].report.effective, modes[i].method));
                                 driver_deinit(&d);
@@ -210,7 +210,7 @@ static void test_rate(void) {
                 s.point.threads = 2;
                 s.messages = 20;
                 s.rate = 1000;
-                CHECK(run_well(&d, m, &s));
+                CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         CHECK_UINT(d.ends[end].report.messages, 40);
                         CHECK_UINT(histogram_total(&d.ends[end].latency), end == timed ? 40 : 0);
@@ -238,7 +238,7 @@ static void test_what_is_registered(void) {
                 if (!in_turn(m, s.point.message_size) || !lanes_my_turn())
                         continue;
                 s.messages = 1;
-                CHECK(run_well(&d, m, &s));
+                CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         const char *effective = d.ends[end].report.effective;
                         CHECK(strstr(effective, RING));
@@ -253,17 +253,6 @@ static void test_what_is_registered(void) {
         }
 }
 
-/* A machine or a device that is busy may let nothing through for a while: then it is given longer. */
-static bool moves_something(struct driver *d, const struct mode *m, struct driver_spec *s) {
-        for (s->duration_ns = 30 * NSEC_PER_MSEC;; s->duration_ns *= 4) {
-                if (!run_well(d, m, s))
-                        return false;
-                if (d->ends[END_SECOND].report.messages > 0 || s->duration_ns > 5 * NSEC_PER_SEC)
-                        return d->ends[END_SECOND].report.messages > 0;
-                driver_deinit(d);
-        }
-}
-
 static void test_every_verification_by_time(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_every_verification_by_time);
@@ -275,7 +264,8 @@ static void test_every_verification_by_time(void) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(&modes[i], workloads[k]);
                                 s.verify = v;
-                                CHECK(moves_something(&d, &modes[i], &s));
+                                s.duration_ns = 30 * NSEC_PER_MSEC;
+                                CHECK(something_arrives(&d, &s, run_well));
                                 driver_deinit(&d);
                         }
 }
@@ -302,7 +292,7 @@ static void test_reader_that_stands_still(void) {
                 }
                 int r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
                 if (r < 0)
-                        explain(&modes[i], &d);
+                        explain(&d);
                 CHECK_INT(r, 0);
                 CHECK_INT(driver_close(&d), 0);
                 driver_deinit(&d);

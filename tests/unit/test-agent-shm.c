@@ -6,9 +6,9 @@
  */
 
 #include "check.h"
+#include "figure.h"
 #include "lanes.h"
 #include "pairs.h"
-#include "schema/json.h"
 #include "schema/ring-layout.h"
 #include "schema/util.h"
 #include "strike.h"
@@ -66,27 +66,6 @@ static bool run_well(struct driver *d, const struct driver_spec *s) {
                         wait_mode_name(s->point.wait), s->point.message_size, s->point.threads, verify_name(s->verify),
                         fault);
         return !fault;
-}
-
-/* The member of a JSON object as text, in a buffer of the function's own; "" when it has none. */
-static const char *member(const char *text, const char *key) {
-        static char value[200];
-        struct json *root;
-        value[0] = '\0';
-        if (!text || json_parse(text, strlen(text), &root, NULL) < 0)
-                return value;
-        const struct json *v = json_get(root, key);
-        const char *word = NULL;
-        int64_t number = 0;
-        bool yes = false;
-        if (v && json_as_string(v, &word) == 0)
-                (void) snprintf(value, sizeof value, "%s", word);
-        else if (v && json_as_i64(v, &number) == 0)
-                (void) snprintf(value, sizeof value, "%" PRId64, number);
-        else if (v && json_as_bool(v, &yes) == 0)
-                (void) snprintf(value, sizeof value, "%s", yes ? "true" : "false");
-        json_free(root);
-        return value;
 }
 
 static void test_every_combination_by_time(void) {
@@ -190,7 +169,7 @@ static void test_odd_sizes_and_rings(void) {
                                 CHECK(run_well(&d, &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, cases[i].messages * cases[i].threads);
                                 if (cases[i].slots)
-                                        CHECK_INT(atoll(member(d.ends[END_FIRST].effective, "ring_messages")),
+                                        CHECK_INT(atoll(text_in(d.ends[END_FIRST].effective, "ring_messages")),
                                                   cases[i].slots);
                                 driver_deinit(&d);
                         }
@@ -223,7 +202,7 @@ static void test_many_threads(void) {
 static uint64_t futex_waits(const struct driver *d) {
         uint64_t sum = 0;
         for (enum end end = END_FIRST; end < END_COUNT; end++)
-                sum += strtoull(member(d->ends[end].report.effective, "futex_waits"), NULL, 10);
+                sum += strtoull(text_in(d->ends[end].report.effective, "futex_waits"), NULL, 10);
         return sum;
 }
 
@@ -250,20 +229,20 @@ static void test_effective(void) {
         s.point.message_size = 4096;
         CHECK(run_well(&d, &s));
         const char *e = d.ends[END_FIRST].report.effective;
-        CHECK_STRING(member(e, "ring_slot_bytes"), "4160");
-        CHECK_STRING(member(e, "ring_messages"), "15");
-        CHECK_STRING(member(e, "ring_bytes"), "62400");
-        CHECK_STRING(member(e, "receiver_reads"), "in place");
-        CHECK_STRING(member(e, "huge_pages"), "false");
-        CHECK_STRING(member(e, "spin_ns"), "50000");
-        CHECK(member(e, "file_system")[0] || member(e, "file_system_reason")[0]);
-        CHECK(atoll(member(e, "memcpy_bytes_per_second")) > 10000000);
+        CHECK_STRING(text_in(e, "ring_slot_bytes"), "4160");
+        CHECK_STRING(text_in(e, "ring_messages"), "15");
+        CHECK_STRING(text_in(e, "ring_bytes"), "62400");
+        CHECK_STRING(text_in(e, "receiver_reads"), "in place");
+        CHECK_STRING(text_in(e, "huge_pages"), "false");
+        CHECK_STRING(text_in(e, "spin_ns"), "50000");
+        CHECK(text_in(e, "file_system")[0] || text_in(e, "file_system_reason")[0]);
+        CHECK(atoll(text_in(e, "memcpy_bytes_per_second")) > 10000000);
         driver_deinit(&d);
 
         s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN), 1000);
         CHECK(run_well(&d, &s));
-        CHECK_STRING(member(d.ends[END_SECOND].report.effective, "futex_waits"), ""); /* a spinner knows none */
-        CHECK_STRING(member(d.ends[END_SECOND].report.effective, "object"), "shm_open");
+        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective, "futex_waits"), ""); /* a spinner knows none */
+        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective, "object"), "shm_open");
         driver_deinit(&d);
 }
 
@@ -284,8 +263,8 @@ static void test_who_gathers(void) {
                 s.options.ring_bytes = cases[i].ring_bytes;
                 s.rate = cases[i].rate;
                 CHECK(run_well(&d, &s));
-                CHECK_STRING(member(d.ends[END_FIRST].report.effective, "gather_ns"), cases[i].there);
-                CHECK_STRING(member(d.ends[END_SECOND].report.effective, "gather_ns"), cases[i].back);
+                CHECK_STRING(text_in(d.ends[END_FIRST].report.effective, "gather_ns"), cases[i].there);
+                CHECK_STRING(text_in(d.ends[END_SECOND].report.effective, "gather_ns"), cases[i].back);
                 driver_deinit(&d);
         }
 }
@@ -377,9 +356,9 @@ static void check_huge(const struct driver_spec *s) {
         CHECK(run_well(&d, s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 const char *e = d.ends[end].report.effective;
-                CHECK_STRING(member(e, "huge_pages"), "true");
-                CHECK_UINT(strtoull(member(e, "page_bytes"), NULL, 10), page);
-                CHECK_UINT(strtoull(member(e, "shared_bytes"), NULL, 10), area);
+                CHECK_STRING(text_in(e, "huge_pages"), "true");
+                CHECK_UINT(strtoull(text_in(e, "page_bytes"), NULL, 10), page);
+                CHECK_UINT(strtoull(text_in(e, "shared_bytes"), NULL, 10), area);
         }
         driver_deinit(&d);
 }

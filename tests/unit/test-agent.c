@@ -6,6 +6,7 @@
  */
 
 #include "check.h"
+#include "figure.h"
 #include "pairs.h"
 #include "schema/json.h"
 #include "schema/util.h"
@@ -61,18 +62,6 @@ static bool run_well(struct driver *d, const struct driver_spec *s) {
         return false;
 }
 
-/* A machine that stands still may let a short window pass before anything has moved: then the next one is longer. */
-static bool moves_something(struct driver *d, struct driver_spec *s) {
-        for (;; s->duration_ns *= 4) {
-                if (!run_well(d, s))
-                        return false;
-                bool moved = d->ends[END_FIRST].report.messages > 0 && d->ends[END_SECOND].report.messages > 0;
-                if (moved || s->duration_ns > 5 * NSEC_PER_SEC)
-                        return moved;
-                driver_deinit(d);
-        }
-}
-
 static void test_every_combination_by_time(void) {
         for (size_t t = 0; t < ELEMENTS(tried_transports); t++)
                 for (size_t k = 0; k < ELEMENTS(tried_workloads); k++)
@@ -82,7 +71,7 @@ static void test_every_combination_by_time(void) {
                                 s.point.transport = tried_transports[t];
                                 s.point.workload = tried_workloads[k];
                                 s.verify = v;
-                                CHECK(moves_something(&d, &s));
+                                CHECK(something_arrives(&d, &s, run_well));
                                 CHECK(d.ends[END_SECOND].report.window_ns > 0); /* a busy machine opens it late */
                                 CHECK(WIFEXITED(d.ends[END_FIRST].status) &&
                                       WEXITSTATUS(d.ends[END_FIRST].status) == 0);
@@ -156,16 +145,6 @@ static void test_no_samples(void) {
         CHECK(d.ends[END_FIRST].alive >= 2);
         CHECK(d.ends[END_FIRST].report.messages > 0);
         driver_deinit(&d);
-}
-
-static bool number_in(const char *text, const char *key, int64_t *ret) {
-        struct json *root;
-        if (json_parse(text, strlen(text), &root, NULL) < 0)
-                return false;
-        const struct json *v = json_get(root, key);
-        bool found = v && json_as_i64(v, ret) == 0;
-        json_free(root);
-        return found;
 }
 
 static void test_latency_of_every_round_trip(void) {
