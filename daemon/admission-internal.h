@@ -21,6 +21,7 @@ struct asked {
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;
+        struct transport_options options; /* of the spec's, those that mean something for the point */
         struct refusal *r;
 };
 

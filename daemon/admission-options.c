@@ -20,14 +20,9 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
-static bool is_socket(enum transport t) {
-        return t == TRANSPORT_TCP || t == TRANSPORT_UNIX_STREAM || t == TRANSPORT_UNIX_DGRAM ||
-               t == TRANSPORT_UNIX_SEQPACKET;
-}
-
 /* tcp_allowed_congestion_control: what programs without CAP_NET_ADMIN may choose from, names between blanks. */
 static int check_congestion(struct asked *a) {
-        const char *name = a->spec->options.congestion;
+        const char *name = a->options.congestion;
         char line[400], copy[400], *rest = copy;
 
         if (!name[0] || hostfs_line(&a->h, line, sizeof(line), "/proc/sys/net/ipv4/tcp_allowed_congestion_control") < 0)
@@ -44,32 +39,26 @@ static int check_congestion(struct asked *a) {
 }
 
 int check_socket_options(struct asked *a) {
-        const struct transport_options *o = &a->spec->options;
+        const struct transport_options *o = &a->options;
         const struct {
-                bool tcp_only;
                 uint64_t value;
                 const char *pointer, *limit, *path, *why;
         } all[] = {
-                {false, o->sndbuf, "/transport_options/sndbuf", "net.core.wmem_max", "/proc/sys/net/core/wmem_max",
+                {o->sndbuf, "/transport_options/sndbuf", "net.core.wmem_max", "/proc/sys/net/core/wmem_max",
                  "the kernel would cut SO_SNDBUF down (to raise it: sysctl net.core.wmem_max=BYTES)"},
-                {true, o->rcvbuf, "/transport_options/rcvbuf", "net.core.rmem_max", "/proc/sys/net/core/rmem_max",
+                {o->rcvbuf, "/transport_options/rcvbuf", "net.core.rmem_max", "/proc/sys/net/core/rmem_max",
                  "the kernel would cut SO_RCVBUF down (to raise it: sysctl net.core.rmem_max=BYTES)"},
-                {true, o->busy_poll, "/transport_options/busy_poll", "net.core.busy_read",
-                 "/proc/sys/net/core/busy_read",
+                {o->busy_poll, "/transport_options/busy_poll", "net.core.busy_read", "/proc/sys/net/core/busy_read",
                  "more SO_BUSY_POLL than every socket has is for the privileged (to raise it: sysctl "
                  "net.core.busy_read=MICROSECONDS)"},
         };
-        bool tcp = a->p->transport == TRANSPORT_TCP;
 
-        if (!workload_has_transport(a->p->workload) || !is_socket(a->p->transport))
-                return 0;
         for (size_t i = 0; i < ELEMENTS(all); i++) {
-                uint64_t most =
-                        all[i].value && (tcp || !all[i].tcp_only) ? asked_setting(a, all[i].path) : ASKED_UNLIMITED;
+                uint64_t most = all[i].value ? asked_setting(a, all[i].path) : ASKED_UNLIMITED;
                 if (all[i].value > most)
                         return asked_refuse(a, all[i].pointer, all[i].limit, most, all[i].value, all[i].why);
         }
-        return tcp ? check_congestion(a) : 0;
+        return check_congestion(a);
 }
 
 /* "32768 60999". Each connection to the one port of the server needs a port of its own. */
@@ -125,7 +114,7 @@ static int open_direct(const char *dir) {
 static int refuse_sync(const struct asked *a, const char *why) {
         return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
                       "file_sync %s is not available: %s %s (to change it: --runtime-dir on another file system)",
-                      file_sync_name(a->spec->options.file_sync), a->runtime_dir, why);
+                      file_sync_name(a->options.file_sync), a->runtime_dir, why);
 }
 
 /* Found by trying, as file systems tell it in no other way. */
@@ -147,9 +136,8 @@ static int check_direct(struct asked *a) {
 }
 
 int check_file_sync(struct asked *a) {
-        enum file_sync sync = a->spec->options.file_sync;
-        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE ||
-            sync == FILE_SYNC_PAGE_CACHE || !a->runtime_dir || a->h.root_fd >= 0)
+        enum file_sync sync = a->options.file_sync;
+        if (sync == FILE_SYNC_PAGE_CACHE || !a->runtime_dir || a->h.root_fd >= 0)
                 return 0;
         if (in_memory(a->runtime_dir))
                 return refuse_sync(a, "is in memory, where the page cache is all there is");

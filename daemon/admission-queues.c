@@ -73,7 +73,7 @@ static int check_rlimit(struct asked *a, uint64_t chunk) {
                         "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, "
                         "or ulimit -q%s)",
                         chunks_would_fit(a) ? "; chunk: true sends messages in pieces" : "");
-        return asked_refuse(a, a->spec->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
+        return asked_refuse(a, a->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
                             "RLIMIT_MSGQUEUE", most, need, why);
 }
 

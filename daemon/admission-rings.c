@@ -15,7 +15,7 @@
 #include <string.h>
 
 static bool wants_huge(const struct asked *a) {
-        return a->spec->options.huge_pages == TOGGLE_ON && a->p->transport != TRANSPORT_MMAP_FILE;
+        return a->options.huge_pages == TOGGLE_ON;
 }
 
 /* "HugePages_Free:     12", "Hugepagesize:    2048 kB": the number; 0 where there is none. */
@@ -35,7 +35,7 @@ uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret) {
                 page = meminfo(a, "Hugepagesize") * 1024;
         if (page == 0)
                 page = UINT64_C(2) << 20; /* check_huge_pages() refuses */
-        *ret = ring_layout_of(a->p, &a->spec->options, page);
+        *ret = ring_layout_of(a->p, &a->options, page);
         return ret->area_bytes;
 }
 
@@ -71,7 +71,7 @@ static int check_huge_group(struct asked *a) {
 /* The ring that has no more than one message at a time; 0: the options can ask for none that small, or it is too large,
  * too. */
 static uint64_t least_ring_that_fits(struct asked *a, const struct ring_layout *l, uint64_t have) {
-        struct transport_options o = a->spec->options;
+        struct transport_options o = a->options;
         if (o.ring_bytes)
                 return 0;
         for (o.ring_bytes = RING_BYTES_MIN; o.ring_bytes < l->slot_bytes;)
@@ -98,7 +98,7 @@ static int check_carrier(struct asked *a, const struct ring_layout *l) {
                                 ring_bytes);
         (void) snprintf(why, sizeof(why), "the rings of all threads, in bytes, do not fit (to have more: %.120s%s)",
                         c.raise, smaller);
-        return asked_refuse(a, a->spec->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
+        return asked_refuse(a, a->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
                             c.largest_transfer, l->area_bytes, why);
 }
 
@@ -108,7 +108,7 @@ int check_rings(struct asked *a) {
         if (asked_ring_bytes(a, &l) == 0)
                 return 0;
         if (l.slots == 0)
-                return asked_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->spec->options.ring_bytes,
+                return asked_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->options.ring_bytes,
                                     l.slot_bytes, "a ring holds at least one message with its state, in bytes");
         int x = wants_huge(a) ? check_huge_pages(a, &l) : 0;
         if (x == 0 && wants_huge(a))

@@ -82,8 +82,8 @@ static uint64_t round_pipe_size(uint64_t bytes) {
 
 /* Agents have no privilege, so both limits hold for them. The kernel rounds up before it compares. */
 static int check_pipe_size(struct asked *a) {
-        uint64_t bytes = a->spec->options.pipe_size;
-        if (bytes == 0 || !is_pipe(a->p))
+        uint64_t bytes = a->options.pipe_size;
+        if (bytes == 0)
                 return 0;
         uint64_t most = asked_setting(a, "/proc/sys/fs/pipe-max-size");
         if (round_pipe_size(bytes) > most)
@@ -153,7 +153,7 @@ static bool end_receives(const struct point *p, unsigned e) {
  * message before and behind them (agent/splice.h). */
 static uint64_t sent_bytes(const struct asked *a) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), message = (a->p->message_size + page - 1) / page * page;
-        uint64_t pipe = a->spec->options.pipe_size ? round_pipe_size(a->spec->options.pipe_size) : 16 * page;
+        uint64_t pipe = a->options.pipe_size ? round_pipe_size(a->options.pipe_size) : 16 * page;
         if (a->p->transport == TRANSPORT_TCP)
                 return point_sent_bytes(a->p, page);
         if (a->p->copy_mode == COPY_ONE)
@@ -170,11 +170,11 @@ struct holding {
 /* Rings are of who reads them. Those in huge pages lie in what has been set apart. */
 static void add_carrier(struct asked *a, unsigned e, struct holding *h) {
         struct ring_layout rings;
-        if (is_pipe(a->p) && a->spec->options.pipe_size && end_sends(a->p, e))
-                h->own += round_pipe_size(a->spec->options.pipe_size) * a->p->threads;
+        if (a->options.pipe_size && end_sends(a->p, e))
+                h->own += round_pipe_size(a->options.pipe_size) * a->p->threads;
         if (end_sends(a->p, e))
                 h->own += asked_queue_bytes(a) / point_directions(a->p);
-        if (a->spec->options.huge_pages == TOGGLE_ON || asked_ring_bytes(a, &rings) == 0)
+        if (a->options.huge_pages == TOGGLE_ON || asked_ring_bytes(a, &rings) == 0)
                 return;
         if (e == END_FIRST)
                 h->messages += rings.control_bytes;
@@ -403,6 +403,7 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
                           .answers = host->answers,
                           .spec = spec,
                           .p = p,
+                          .options = options_for_point(&spec->options, p),
                           .r = r};
 
         int x = hostfs_init(&a.h, host->root);

@@ -428,6 +428,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static void plan_setup(struct runner *r, enum end end) {
         const struct run_order *o = r->order;
+        const struct transport_options options = options_for_point(&o->spec->options, o->point);
         uint64_t total = window_end_messages(&o->spec->end, o->point);
         r->setups[end] = (struct message_setup){
                 .end = end,
@@ -438,11 +439,11 @@ static void plan_setup(struct runner *r, enum end end) {
                 .messages_over = total % o->point->threads,
                 .warmup_ns = o->spec->warmup_ns,
                 .interval_ns = INTERVAL_NS,
-                .stall_ns = STALL_NS + bytes_time(o->point) +
-                            (o->spec->options.file_sync == FILE_SYNC_PAGE_CACHE ? 0 : DEVICE_NS),
+                .stall_ns =
+                        STALL_NS + bytes_time(o->point) + (options.file_sync == FILE_SYNC_PAGE_CACHE ? 0 : DEVICE_NS),
                 .rate = spec_point_rate(o->spec, o->point) / o->point->threads,
                 .chunk_bytes = o->chunk_bytes,
-                .options = o->spec->options,
+                .options = options,
                 .placement = o->placement->ends[end],
         };
 }

@@ -222,6 +222,14 @@ int options_check(struct parser *p, const struct json *v) {
         return 0;
 }
 
+struct transport_options options_for_point(const struct transport_options *t, const struct point *p) {
+        struct transport_options ret = *t;
+        for (size_t i = 0; i < ELEMENTS(options); i++)
+                if (!workload_has_transport(p->workload) || !(options[i].transports & 1u << p->transport))
+                        drop(&ret, &options[i]);
+        return ret;
+}
+
 void transport_option_names_put(struct json_writer *w, enum transport t) {
         json_array_begin(w);
         for (size_t i = 0; i < ELEMENTS(options); i++)

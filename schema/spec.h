@@ -293,6 +293,9 @@ char *point_to_json(const struct point *p);
 /* Back from point_to_json(); -EINVAL when it is not one. */
 int point_from_json(const char *text, size_t length, struct point *ret);
 
+/* Of a spec's options those that mean something for the point; the others are as if nobody had given them. */
+struct transport_options options_for_point(const struct transport_options *t, const struct point *p);
+
 /* Names of the transport_options that mean something for a transport, as a list. */
 void transport_option_names_put(struct json_writer *w, enum transport t);
 

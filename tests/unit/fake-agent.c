@@ -11,6 +11,7 @@
 #include "schema/util.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -180,6 +181,17 @@ static void be_counted(void) {
                 count(INT32_MAX, false);
 }
 
+static void tell_options(void) {
+        const struct transport_options *o = &setup.options;
+        char words[300];
+        (void) snprintf(words, sizeof(words),
+                        "it was told of pipe_size %" PRIu64 ", ring_bytes %" PRIu64 ", huge_pages %d, file_sync %s, "
+                        "congestion '%s', and to be patient for %" PRIu64 " ms",
+                        o->pipe_size, o->ring_bytes, o->huge_pages == TOGGLE_ON, file_sync_name(o->file_sync),
+                        o->congestion, setup.stall_ns / NSEC_PER_MSEC);
+        give_up(FAULT_OWN, EPROTO, words);
+}
+
 static void be_ready(void) {
         struct message m = {.type = MESSAGE_READY};
         be_counted();
@@ -290,6 +302,8 @@ int main(int argc, char **argv) {
                 abort();
         if (wished("unpaced") && setup.rate != 0)
                 give_up(FAULT_OWN, EPROTO, "it was told of a rate");
+        if (wished("tells-its-options"))
+                tell_options();
         be_ready();
         hear(&m, MESSAGE_START);
         measure(m.start.start_ns);

@@ -200,6 +200,12 @@ static const struct option_case {
          SENT(.huge_pages = TOGGLE_ON), false, "not-available", "/transport_options/huge_pages", "", "", ""},
         {"busy-lab", "/proc/meminfo", HUGE("0", "0"), STREAM(PIPE, 4096, 1), SENT(.huge_pages = TOGGLE_ON),
          .code = NULL},
+        /* a mapped file has none: its ring is of the memory that there is, beside both ends' buffers */
+        {"busy-lab", "/proc/meminfo", "MemAvailable: 5640 kB\n", STREAM(MMAP_FILE, 1 << 20, 1),
+         SENT(.huge_pages = TOGGLE_ON), .code = NULL},
+        {"busy-lab", "/proc/meminfo", "MemAvailable: 5639 kB\n", STREAM(MMAP_FILE, 1 << 20, 1),
+         SENT(.huge_pages = TOGGLE_ON), false, "limit-exceeded", "/message_size", "memory available", "5774336",
+         "5775360"},
         /* a server over tcp: sockets, and who is at the door */
         {"busy-lab", "/proc/self/limits", LIMITS("unlimited", "292"), STREAM(TCP, 4096, 100), SENT(0), false,
          "limit-exceeded", "/threads", "RLIMIT_NOFILE", "292", "293"},

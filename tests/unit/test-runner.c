@@ -391,6 +391,50 @@ static void a_rate_is_for_who_sends(void) {
         CHECK(nothing_left());
 }
 
+/* Of a spec with several transports some options are for one of them only. */
+static void options_are_for_whom_they_mean_something(void) {
+        static const struct {
+                enum workload workload;
+                enum transport transport;
+                const char *role, *told;
+        } rows[] = {
+                {WORKLOAD_STREAM, TRANSPORT_PIPE, "sender",
+                 "pipe_size 65536, ring_bytes 0, huge_pages 0, file_sync page-cache, congestion '', and to be patient "
+                 "for 5000 ms"},
+                {WORKLOAD_PINGPONG, TRANSPORT_SHM_POSIX, "responder",
+                 "pipe_size 0, ring_bytes 8192, huge_pages 1, file_sync page-cache, congestion '', and to be patient "
+                 "for 5000 ms"},
+                {WORKLOAD_STREAM, TRANSPORT_MMAP_FILE, "receiver",
+                 "pipe_size 0, ring_bytes 8192, huge_pages 0, file_sync page-cache, congestion '', and to be patient "
+                 "for 5000 ms"},
+                {WORKLOAD_STREAM, TRANSPORT_FILE, "sender",
+                 "pipe_size 0, ring_bytes 0, huge_pages 0, file_sync fsync, congestion '', and to be patient for "
+                 "15000 ms"},
+                {WORKLOAD_SYSCALL, TRANSPORT_PIPE, "initiator",
+                 "pipe_size 0, ring_bytes 0, huge_pages 0, file_sync page-cache, congestion '', and to be patient for "
+                 "5000 ms"},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct order o;
+                char wish[64];
+                make_order(&o);
+                o.point.workload = rows[i].workload;
+                o.point.transport = rows[i].transport;
+                o.spec.options = (struct transport_options){.pipe_size = 65536,
+                                                            .ring_bytes = 8192,
+                                                            .huge_pages = TOGGLE_ON,
+                                                            .file_sync = FILE_SYNC_FSYNC,
+                                                            .congestion = "reno"};
+                (void) snprintf(wish, sizeof(wish), "%s.tells-its-options", rows[i].role);
+                CHECK(run_order(&o.run, wish, UINT64_MAX, STATE_FAILED) > 0);
+                const char *told = verdict.error ? strstr(verdict.error, "it was told of ") : NULL;
+                CHECK(told);
+                CHECK_STRING(told + strlen("it was told of "), rows[i].told);
+                run_verdict_deinit(&verdict);
+        }
+        CHECK(nothing_left());
+}
+
 /* A thread on one CPU of a kernel that does not count migrations may have been away and come back. */
 static void uncounted_migrations_are_flagged(void) {
         struct order o;
@@ -548,6 +592,7 @@ int main(void) {
         RUN(good_run_has_the_receivers_figures);
         RUN(ends_that_differ_are_flagged);
         RUN(a_rate_is_for_who_sends);
+        RUN(options_are_for_whom_they_mean_something);
         RUN(uncounted_migrations_are_flagged);
         RUN(moved_pages_are_flagged);
         RUN(counters_are_an_agents_own);
