@@ -418,6 +418,8 @@ static const char *raise_prefix(const char *raise) {
 
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
                            struct refusal *r) {
+        const struct transport_term *term = &transport_terms[q->transport];
+        const char *pieces = term->message_bound ? "; chunk: true sends it in pieces" : "";
         struct capacity c;
         char value[32], limit_value[32];
 
@@ -429,11 +431,11 @@ int capacity_check_message(struct hostfs *h, const struct capacity_question *q, 
         if (c.reach)
                 return refuse_limit(r, "/message_size", c.reach_limit, limit_value, value,
                                     "a message of %s bytes does not fit the %s: %" PRIu64 " at most in a run's own IPC "
-                                    "namespace, as %s is %s there at most; %s%s; chunk: true sends it in pieces",
-                                    value, transport_terms[q->transport].title, c.largest_message, c.reach_limit,
-                                    limit_value, raise_prefix(c.reach_raise), c.reach_raise);
+                                    "namespace, as %s is %s there at most; %s%s%s",
+                                    value, term->title, c.largest_message, c.reach_limit, limit_value,
+                                    raise_prefix(c.reach_raise), c.reach_raise, pieces);
         return refuse_limit(r, "/message_size", c.limit, limit_value, value,
-                            "a message of %s bytes does not fit the %s: %" PRIu64 " at most, as %s is %s; %s%s", value,
-                            transport_terms[q->transport].title, c.largest_message, c.limit, limit_value,
-                            raise_prefix(c.raise), c.raise);
+                            "a message of %s bytes does not fit the %s: %" PRIu64 " at most, as %s is %s; %s%s%s",
+                            value, term->title, c.largest_message, c.limit, limit_value, raise_prefix(c.raise), c.raise,
+                            pieces);
 }

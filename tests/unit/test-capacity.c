@@ -171,7 +171,48 @@ static void messages_above_a_limit_are_refused_by_its_name(void) {
         CHECK_STRING(r.detail,
                      "a message of 8193 bytes does not fit the POSIX message queue: 8192 at most, as "
                      "fs.mqueue.msgsize_max is 8192; to raise it: sysctl fs.mqueue.msgsize_max=BYTES (16777216 at "
-                     "most)");
+                     "most); chunk: true sends it in pieces");
+}
+
+/* Whatever decides how long a message may be, and whether a run can have that raised. */
+static void what_goes_in_pieces_is_told_of_them(void) {
+        static const struct queue_host able = {.settable = true,
+                                               .rlimit_msgqueue = 819200,
+                                               .fresh = {[QUEUE_MSGSIZE_MAX] = 8192}},
+                                       tight = {.settable = true,
+                                                .rlimit_msgqueue = 4096,
+                                                .fresh = {[QUEUE_MSGSIZE_MAX] = 8192}};
+        static const struct transport_options sent = {.sndbuf = 65536};
+        static const struct {
+                enum transport transport;
+                const struct queue_host *queues;
+                const struct transport_options *options;
+                const char *limit;
+        } rows[] = {
+                {TRANSPORT_MSGQ_SYSV, NULL, NULL, "kernel.msgmax"},
+                {TRANSPORT_MSGQ_SYSV, &able, NULL, "kernel.msgmax"},
+                {TRANSPORT_MSGQ_POSIX, NULL, NULL, "fs.mqueue.msgsize_max"},
+                {TRANSPORT_MSGQ_POSIX, &able, NULL, "RLIMIT_MSGQUEUE"},
+                {TRANSPORT_MSGQ_POSIX, &tight, NULL, "RLIMIT_MSGQUEUE"},
+                {TRANSPORT_UNIX_DGRAM, NULL, NULL, "kernel's largest socket buffer"},
+                {TRANSPORT_UNIX_SEQPACKET, NULL, &sent, "transport_options.sndbuf"},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                const struct capacity_question q = {
+                        .transport = rows[i].transport, .queues = rows[i].queues, .options = rows[i].options};
+                struct hostfs h;
+                struct refusal r = {0};
+                char tree[64];
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                int x = capacity_check_message(&h, &q, GIB, &r);
+                hostfs_deinit(&h);
+                host_tree_remove(tree);
+                CHECK_INT(x, -EINVAL);
+                CHECK_STRING(r.limit, rows[i].limit);
+                if (!strstr(r.detail, "; chunk: true sends it in pieces"))
+                        CHECK_FAIL("row %zu: %s", i, r.detail);
+        }
 }
 
 /* What a row says may be asked for is what admission lets in, and not a byte more. */
@@ -637,6 +678,7 @@ int main(void) {
         RUN(memory_ends_what_lies_in_it);
         RUN(memory_is_named_below_the_address_space);
         RUN(messages_above_a_limit_are_refused_by_its_name);
+        RUN(what_goes_in_pieces_is_told_of_them);
         RUN(the_largest_message_is_admitted_and_no_larger_one);
         RUN(a_message_leaves_room_for_the_slots_that_come);
         RUN(io_uring_is_what_the_kernel_says);
