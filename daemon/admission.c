@@ -206,19 +206,18 @@ static uint64_t memory_needed(struct asked *a) {
 }
 
 static int check_memory(struct asked *a) {
-        _cleanup_free_ char *text = NULL;
-        char line[64], *end = NULL;
-
-        int x = hostfs_text(&a->h, &text, "/proc/meminfo");
+        struct capacity_memory memory;
+        char why[200];
+        int x = capacity_memory(&a->h, &memory);
         if (x < 0)
                 return x == -ENOMEM ? x : 0;
-        if (hostfs_field(text, "MemAvailable", line, sizeof(line)) < 0)
+        uint64_t need = memory_needed(a);
+        if (need <= memory.bytes)
                 return 0;
-        uint64_t available = strtoull(line, &end, 10) * KIB, need = memory_needed(a);
-        if (end == line || need <= available)
-                return 0;
-        return asked_refuse(a, "/message_size", "memory available", available, need,
-                            "the buffers of all threads, in bytes, do not fit into memory");
+        (void) snprintf(why, sizeof(why),
+                        "the buffers of all threads, in bytes, do not fit into memory (to have more: %.100s)",
+                        memory.raise);
+        return asked_refuse(a, "/message_size", memory.limit, memory.bytes, need, why);
 }
 
 /* Bytes that must lie on these nodes: anywhere on them, or an even share on each. */
@@ -321,16 +320,16 @@ static uint64_t hard_limit(const char *limits, const char *name) {
         return end == at ? ASKED_UNLIMITED : v; /* "unlimited" */
 }
 
-/* pids.max of the daemon's own group, which every run's group is below of. */
+/* The least of the daemon's own group and those above it. */
 static uint64_t cgroup_pids_max(struct asked *a) {
-        char line[400];
-        int64_t v = 0;
-        if (hostfs_line(&a->h, line, sizeof(line), "/proc/self/cgroup") < 0 || strncmp(line, "0::/", 4) != 0 ||
-            strstr(line, "/.."))
-                return ASKED_UNLIMITED;
-        const char *group = strcmp(line, "0::/") == 0 ? "" : line + 3;
-        return hostfs_i64(&a->h, &v, "/sys/fs/cgroup%s/pids.max", group) == 0 && v >= 0 ? (uint64_t) v
-                                                                                        : ASKED_UNLIMITED;
+        char group[CAPACITY_CGROUP_MAX];
+        uint64_t least = ASKED_UNLIMITED;
+        for (bool more = capacity_cgroup(&a->h, group); more; more = capacity_cgroup_above(group)) {
+                int64_t v = 0;
+                if (hostfs_i64(&a->h, &v, "/sys/fs/cgroup%s/pids.max", group) == 0 && v >= 0 && (uint64_t) v < least)
+                        least = (uint64_t) v;
+        }
+        return least;
 }
 
 static int check_threads(struct asked *a) {

@@ -87,7 +87,7 @@ static void put_limit(struct json_writer *w, const char *key, const char *name, 
  * what a run finds before it is raised for longer messages. */
 static void put_limits(struct json_writer *w, const struct capacity *c) {
         if (c->by_memory) {
-                put_limit(w, "limit", CAPACITY_MEMORY, c->memory, CAPACITY_MEMORY_RAISE);
+                put_limit(w, "limit", c->memory.limit, c->memory.bytes, c->memory.raise);
                 json_member_null(w, "at_start");
         } else if (c->reach) {
                 put_limit(w, "limit", c->reach_limit, c->reach_value, c->reach_raise);

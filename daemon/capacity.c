@@ -64,7 +64,7 @@ static int read_u64(struct hostfs *h, uint64_t *ret, const char *path) {
 static void decide(struct capacity *c, uint64_t transfer, const char *limit, uint64_t value, const char *raise) {
         c->known = true;
         c->largest_transfer = transfer;
-        c->limit = limit;
+        (void) snprintf(c->limit, sizeof(c->limit), "%s", limit);
         c->value = value;
         c->raise = raise;
 }
@@ -315,26 +315,14 @@ uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes) {
         return largest_that_fits(t, bytes, &(const struct share){.slots = true});
 }
 
-/* "MemAvailable:   23764084 kB" of /proc/meminfo. */
-static int read_memory(struct hostfs *h, uint64_t *ret) {
-        _cleanup_free_ char *text = NULL;
-        char line[64], *end = line;
-        int r = hostfs_text(h, &text, "/proc/meminfo");
-        if (r == 0)
-                r = hostfs_field(text, "MemAvailable", line, sizeof(line));
-        if (r < 0)
-                return r;
-        *ret = strtoull(line, &end, 10) * KIB;
-        return end == line ? -EBADMSG : 0;
-}
-
 static int read_anonymous(const struct reading *g, struct capacity *c) {
-        uint64_t bytes = 0, address_space = 0;
-        int r = read_memory(g->h, &bytes);
+        struct capacity_memory memory;
+        uint64_t address_space = 0;
+        int r = capacity_memory(g->h, &memory);
         if (r < 0)
                 return unknown(c, g->h, r);
-        decide(c, bytes, CAPACITY_MEMORY, bytes, CAPACITY_MEMORY_RAISE);
-        if (read_address_space(g->h, &address_space) == 0 && address_space < bytes)
+        decide(c, memory.bytes, memory.limit, memory.bytes, memory.raise);
+        if (read_address_space(g->h, &address_space) == 0 && address_space < memory.bytes)
                 decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
         return 0;
 }
@@ -351,16 +339,16 @@ static bool file_is_in_memory(const struct capacity_question *q) {
 static int end_by_memory(const struct reading *g, struct capacity *c) {
         const enum transport t = g->q->transport;
         struct share share = {.slots = t != TRANSPORT_FILE || file_is_in_memory(g->q), .buffers = END_COUNT};
-        uint64_t bytes = 0;
-        int r = read_memory(g->h, &bytes);
+        struct capacity_memory memory;
+        int r = capacity_memory(g->h, &memory);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        uint64_t most = largest_that_fits(t, bytes, &share);
+        uint64_t most = largest_that_fits(t, memory.bytes, &share);
         if (most >= c->largest_message)
                 return 0;
         c->largest_message = most;
         c->by_memory = true;
-        c->memory = bytes;
+        c->memory = memory;
         return 0;
 }
 

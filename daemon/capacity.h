@@ -24,23 +24,29 @@
 /* Beside the buffers a thread costs its stack's touched pages, its histogram and its samples. */
 #define CAPACITY_THREAD_BYTES (UINT64_C(256) * 1024)
 
-#define CAPACITY_MEMORY "memory available"
-#define CAPACITY_MEMORY_RAISE "free memory, or add some"
+#define CAPACITY_LIMIT_MAX 96u
+#define CAPACITY_CGROUP_MAX 400u
+
+/* What may be had of memory. */
+struct capacity_memory {
+        uint64_t bytes;
+        char limit[CAPACITY_LIMIT_MAX]; /* what decides */
+        const char *raise;              /* how a person raises it; static */
+};
 
 struct capacity {
         bool known;
         char reason[160];                           /* why not known */
         uint64_t largest_transfer, largest_message; /* bytes */
-        const char *limit;                          /* the setting's name: "kernel.msgmax"; static */
+        char limit[CAPACITY_LIMIT_MAX];             /* the setting's name: "kernel.msgmax" */
         uint64_t value;                             /* its current value; for most the same as largest_transfer */
         uint64_t reach; /* largest_transfer of runs that have the setting raised for them; 0: it cannot be */
         const char *reach_limit;
         uint64_t reach_value;    /* what ends that */
         const char *reach_raise; /* how a person raises that; static */
         const char *raise;       /* how a person raises it; static */
-        /* What ends largest_message is none of these but CAPACITY_MEMORY, of which there are so many bytes. */
-        bool by_memory;
-        uint64_t memory;
+        bool by_memory;          /* what ends largest_message is none of these but memory */
+        struct capacity_memory memory;
 };
 
 /* A file system. */
@@ -60,6 +66,15 @@ struct capacity_question {
 
 /* 0; -errno only when nothing could be looked at (memory). */
 int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret);
+
+/* What the host has available, and what the cgroup and those above it leave of theirs: the least. -ENOENT: nobody
+ * tells; other errno of reading /proc/meminfo. */
+int capacity_memory(struct hostfs *h, struct capacity_memory *ret);
+
+/* The cgroup (v2) of the daemon, which that of each run is below of, by its path below /sys/fs/cgroup, "" for the root.
+ * false: it has none that can be seen. And the one above it; false: there is none. */
+bool capacity_cgroup(struct hostfs *h, char ret_path[CAPACITY_CGROUP_MAX]);
+bool capacity_cgroup_above(char path[CAPACITY_CGROUP_MAX]);
 
 /* Of a transport that has slots for messages (rings, files): the longest message of a stream of one thread whose slots,
  * as many as come by default, fit into so many bytes; 0: none. */

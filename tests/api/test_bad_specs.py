@@ -64,6 +64,13 @@ def can_set_queues():
     return False
 
 
+def has_memory_limit():
+    """Whether a cgroup that these tests are in, and so the daemon, may not have all of the memory."""
+    own = re.search(r"^0::(/.*)$", read("/proc/self/cgroup"), re.MULTILINE)
+    groups = [Path(own[1]), *Path(own[1]).parents] if own else []
+    return any(read(f"/sys/fs/cgroup{group}/memory.max", "max") != "max" for group in groups)
+
+
 def free_space(folder):
     info = os.statvfs(folder)
     return info.f_bavail * info.f_frsize
@@ -94,6 +101,7 @@ def facts():
         "huge_pages": meminfo("HugePages_Free") + number("/proc/sys/vm/nr_overcommit_hugepages"),
         "huge_page": meminfo("Hugepagesize") * 1024,
         "memory": meminfo("MemAvailable") * 1024,
+        "memory_limit": has_memory_limit(),
         "shm_free": free_space("/dev/shm"),
         "numa_balancing": Path("/proc/sys/kernel/numa_balancing").exists(),
         "queues": can_set_queues(),

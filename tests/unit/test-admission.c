@@ -496,26 +496,6 @@ static void queues_that_are_too_large_may_take_pieces(void) {
         }
 }
 
-static void the_cgroup_limits_processes(void) {
-        char tree[64];
-        struct topology *t = NULL;
-        struct refusal r = {.status = 0};
-        const struct spec spec = {.repetitions = 1};
-        const struct point p = {.message_size = 1, .threads = 8};
-        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
-        CHECK_INT(topology_read(tree, &t), 0);
-        CHECK_INT(host_tree_write(tree, "/proc/self/cgroup", "0::/system.slice/ipclabd.service\n"), 0);
-        CHECK_INT(host_tree_write(tree, "/sys/fs/cgroup/system.slice/ipclabd.service/pids.max", "max\n"), 0);
-        CHECK_INT(admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r), 0);
-        CHECK_INT(host_tree_write(tree, "/sys/fs/cgroup/system.slice/ipclabd.service/pids.max", "19\n"), 0);
-        CHECK_INT(admission_check(&(struct admission_host){.root = tree, .topology = t}, &spec, &p, &r), -EINVAL);
-        topology_free(t);
-        host_tree_remove(tree);
-        CHECK_STRING(r.limit, "pids.max of the cgroup");
-        CHECK_STRING(r.value, "20");
-        CHECK_STRING(r.detail, "too many threads for this host: 20 needed, pids.max of the cgroup is 19");
-}
-
 /* A precondition that this host can never meet is no reason to run and fail. */
 static void preconditions_that_cannot_be_met(void) {
         static const struct {
@@ -665,7 +645,6 @@ int main(void) {
         RUN(interleaved_pages_fit_into_each_node);
         RUN(a_smaller_ring_is_told_of_where_it_helps);
         RUN(queues_that_are_too_large_may_take_pieces);
-        RUN(the_cgroup_limits_processes);
         RUN(preconditions_that_cannot_be_met);
         RUN(this_machine_admits_what_is_modest);
         return check_end();

@@ -138,11 +138,11 @@ static void memory_ends_what_lies_in_it(void) {
                 const struct capacity_question q = {.transport = cases[i].transport, .space = cases[i].space};
                 struct capacity c;
                 CHECK_INT(read_at_busy_lab(cases[i].file, cases[i].content, &q, &c), 0);
-                if (!c.known || c.by_memory != (cases[i].memory != 0) || c.memory != cases[i].memory ||
+                if (!c.known || c.by_memory != (cases[i].memory != 0) || c.memory.bytes != cases[i].memory ||
                     c.largest_message < cases[i].least || c.largest_message > cases[i].most ||
                     strcmp(c.limit, cases[i].carrier) != 0)
                         CHECK_FAIL("case %zu, %s: %s, memory %" PRIu64 ", message %" PRIu64, i,
-                                   transport_name(cases[i].transport), c.known ? c.limit : c.reason, c.memory,
+                                   transport_name(cases[i].transport), c.known ? c.limit : c.reason, c.memory.bytes,
                                    c.largest_message);
         }
 }
@@ -620,10 +620,10 @@ static void memory_is_named_below_the_address_space(void) {
         hostfs_deinit(&h);
         host_tree_remove(tree);
         CHECK(c.known && c.by_memory);
-        CHECK_UINT(c.memory, UINT64_C(3670016) * 1024);
+        CHECK_UINT(c.memory.bytes, UINT64_C(3670016) * 1024);
         CHECK_STRING(c.limit, "RLIMIT_AS"); /* of a transfer */
         CHECK_UINT(c.largest_transfer, 3 * GIB);
-        CHECK(c.largest_message < c.memory / 4);
+        CHECK(c.largest_message < c.memory.bytes / 4);
 }
 
 /* A byte stream carries any message in pieces, and shmmax as it comes is near 2^64: there the spec ends it. */
