@@ -142,17 +142,30 @@ static const char *no_latency(const struct point *p) {
         return p->message_size < SPEC_STAMPED_MIN ? too_short : "no stamped message arrived in the window";
 }
 
-static void put_latencies(const struct result *r, struct json_writer *w) {
-        struct latency_summary s;
-        bool round_trip = r->order->point->workload == WORKLOAD_PINGPONG;
-        if (!r->latency || histogram_summarize(r->latency, &s) < 0) {
-                json_member_null(w, "latency_ns");
-                json_member_string(w, "latency_reason", no_latency(r->order->point));
+/* Half of a round trip; NULL for s: there is none. In an open loop it has the wait before its sending in it. */
+static void put_one_way(const struct run_order *o, const struct latency_summary *s, struct json_writer *w) {
+        bool round_trip = o->point->workload == WORKLOAD_PINGPONG, open = spec_point_rate(o->spec, o->point) > 0;
+        if (round_trip && !open && s) {
+                put_latency(w, "latency_one_way_ns", s, "one_way", 2);
                 return;
         }
-        put_latency(w, "latency_ns", &s, latency_kind(r->order->point->workload), 1);
-        if (round_trip)
-                put_latency(w, "latency_one_way_ns", &s, "one_way", 2);
+        json_member_null(w, "latency_one_way_ns");
+        json_member_string(w, "latency_one_way_ns_reason",
+                           !round_trip ? RESULT_BOTH_WAYS_REASON
+                           : open      ? RESULT_ONE_WAY_REASON
+                                       : "no round trip was timed");
+}
+
+static void put_latencies(const struct result *r, struct json_writer *w) {
+        struct latency_summary s;
+        bool timed = r->latency && histogram_summarize(r->latency, &s) >= 0;
+        if (timed) {
+                put_latency(w, "latency_ns", &s, latency_kind(r->order->point->workload), 1);
+        } else {
+                json_member_null(w, "latency_ns");
+                json_member_string(w, "latency_reason", no_latency(r->order->point));
+        }
+        put_one_way(r->order, timed ? &s : NULL, w);
 }
 
 /* What its round trips are timed from, as agent/loops.h has it: those of two kinds are not alike. NULL: it has none. */

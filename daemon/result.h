@@ -10,8 +10,12 @@
 #include "daemon/numastat.h"
 #include "daemon/runner.h"
 
-/* Why a run, or all of a point, has no figure of both ways. */
+/* Why a run, or all of a point, has no figure of both ways, nor of one of them. */
 #define RESULT_BOTH_WAYS_REASON "of pingpong only"
+/* Why round trips have none of one way. */
+#define RESULT_ONE_WAY_REASON                                                                                          \
+        "none in an open loop: latency_ns counts from when a message was due, and what it waited for its sending has " \
+        "no way back"
 
 struct result_series {
         double *rates; /* messages per second, by second of the window */

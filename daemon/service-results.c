@@ -22,6 +22,8 @@
 /* Of figures that runs of another version did not have. */
 #define UNTOLD "the runs do not tell it"
 
+#define ONE_WAY "latency_one_way_ns"
+
 /* Where each figure stands in a run's result, and where its statistic goes. */
 static const struct figure {
         const char *object; /* NULL: the result itself */
@@ -40,13 +42,13 @@ static const struct figure {
         {"latency_ns", "p99_9", offsetof(struct result_record, latency_p99_9), false},
         {"latency_ns", "max", offsetof(struct result_record, latency_max), false},
         {"latency_ns", "mean", offsetof(struct result_record, latency_mean), false},
-        {"latency_one_way_ns", "min", offsetof(struct result_record, one_way_min), false},
-        {"latency_one_way_ns", "p50", offsetof(struct result_record, one_way_p50), false},
-        {"latency_one_way_ns", "p90", offsetof(struct result_record, one_way_p90), false},
-        {"latency_one_way_ns", "p99", offsetof(struct result_record, one_way_p99), false},
-        {"latency_one_way_ns", "p99_9", offsetof(struct result_record, one_way_p99_9), false},
-        {"latency_one_way_ns", "max", offsetof(struct result_record, one_way_max), false},
-        {"latency_one_way_ns", "mean", offsetof(struct result_record, one_way_mean), false},
+        {ONE_WAY, "min", offsetof(struct result_record, one_way_min), false},
+        {ONE_WAY, "p50", offsetof(struct result_record, one_way_p50), false},
+        {ONE_WAY, "p90", offsetof(struct result_record, one_way_p90), false},
+        {ONE_WAY, "p99", offsetof(struct result_record, one_way_p99), false},
+        {ONE_WAY, "p99_9", offsetof(struct result_record, one_way_p99_9), false},
+        {ONE_WAY, "max", offsetof(struct result_record, one_way_max), false},
+        {ONE_WAY, "mean", offsetof(struct result_record, one_way_mean), false},
         {"counters", "cycles", offsetof(struct result_record, cycles), true},
         {"counters", "instructions", offsetof(struct result_record, instructions), true},
         {"counters", "l1d_read_misses", offsetof(struct result_record, l1d_read_misses), true},
@@ -60,12 +62,13 @@ static const struct figure {
 };
 
 /* What runs say in words. The last that says one is believed: what is asked of a point is the same for all of them. */
-enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, STEADY_REASON, COUNTED_BY, WORD_COUNT };
+enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, ONE_WAY_REASON, STEADY_REASON, COUNTED_BY, WORD_COUNT };
 static const char *const words[WORD_COUNT] = {
         [LOOP] = "loop",
         [VERIFY] = "verify",
         [VERIFY_REASON] = "verify_reason",
         [LATENCY_REASON] = "latency_reason",
+        [ONE_WAY_REASON] = "latency_one_way_ns_reason",
         [STEADY_REASON] = "steady_reason",
         [COUNTED_BY] = "counted_by",
 };
@@ -122,8 +125,14 @@ static const char *string_member(const struct json *object, const char *key) {
         return member && json_as_string(member, &s) == 0 ? s : NULL;
 }
 
-/* The object that has a figure, or would have it. */
+static bool is_open(const char *loop) {
+        return loop && strcmp(loop, "open") == 0;
+}
+
+/* The object that has a figure, or would have it. Runs of earlier versions halve round trips of open loops, too. */
 static const struct json *object_of(const struct figure *f, const struct json *result) {
+        if (f->object && strcmp(f->object, ONE_WAY) == 0 && is_open(string_member(result, "loop")))
+                return NULL;
         const struct json *object = f->object ? object_member(result, f->object) : result;
         const char *role = f->by_role ? string_member(result, "counted_by") : NULL;
         if (!f->by_role)
@@ -285,6 +294,13 @@ static bool is_latency(const struct figure *f) {
         return f->object && strncmp(f->object, "latency", 7) == 0; /* has one reason for all its percentiles */
 }
 
+static const char *one_way_reason(const struct columns *c, const struct result_record *row) {
+        if (c->words[ONE_WAY_REASON])
+                return c->words[ONE_WAY_REASON];
+        bool round_trips = row->both_ways_bytes_per_second.n > 0;
+        return round_trips && is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
+}
+
 /* Of all figures that are null although there are runs. */
 static int print_reasons(const struct columns *c, const struct result_record *row, char **ret) {
         struct json_writer w;
@@ -296,7 +312,7 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
         if (c->n_runs > 0 && (!row->latency_kind || row->latency_p50.n == 0))
                 json_member_string(&w, "latency_ns", c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : UNTOLD);
         if (c->n_runs > 0 && row->one_way_p50.n == 0)
-                json_member_string(&w, "latency_one_way_ns", RESULT_BOTH_WAYS_REASON);
+                json_member_string(&w, ONE_WAY, one_way_reason(c, row));
         if (c->n_runs > 0 && !row->steady)
                 json_member_string(&w, "steady", c->words[STEADY_REASON] ? c->words[STEADY_REASON] : UNTOLD);
         if (!c->words[VERIFY] && c->words[VERIFY_REASON])

@@ -40,6 +40,27 @@ def test_rate_over_tcp(unix, workload):
         assert result["window_ns"] >= 59 / RATE * 1e9  # the threads take turns
 
 
+@pytest.mark.parametrize("rate", [None, RATE])
+def test_half_of_a_round_trip_from_when_it_was_due_is_no_figure(unix, rate):
+    """Time before the sending has no way back."""
+    spec = {"workload": "pingpong", "messages": 60, "warmup_seconds": 0} | ({"rate": rate} if rate else {})
+    path = f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}"
+    (run,) = unix.items(f"{path}/runs")
+    (row,) = unix.get(f"{path}/results")["items"]
+    table = unix.request("GET", f"{path}/results", headers={"Accept": "text/csv"})
+    (line,) = csv.DictReader(io.StringIO(table.body.decode(), newline=""))
+    assert run["result"]["latency_ns"]["kind"] == row["latency_ns"]["kind"] == line["latency_kind"] == "rtt"
+    halves = {name: text for name, text in line.items() if name.startswith("latency_one_way")}
+    if rate is None:
+        assert run["result"]["latency_one_way_ns"]["p50"] == run["result"]["latency_ns"]["p50"] // 2
+        assert row["latency_one_way_ns"] and float(halves["latency_one_way_us_mean_median"]) > 0
+        return
+    assert run["result"]["latency_one_way_ns"] is None and row["latency_one_way_ns"] is None
+    assert run["result"]["latency_one_way_ns_reason"] == row["reasons"]["latency_one_way_ns"]
+    assert "open loop" in row["reasons"]["latency_one_way_ns"]
+    assert len(halves) > 5 and not any(halves.values())
+
+
 def test_rate_is_of_messages(unix):
     """What sends none beside what does is in a closed loop, and says so."""
     spec = {"workload": ["stream", "syscall"], "rate": 1000, "messages": 100, "warmup_seconds": 0}

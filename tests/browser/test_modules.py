@@ -370,6 +370,13 @@ def test_round_trips_have_both_ways_and_one_way(modules):
     assert not {"Both waysMB/s", "p50 one wayµs"} & dict(only).keys() and "both ways" not in caption
 
 
+def test_round_trips_of_an_open_loop_have_no_half(modules):
+    trip = timed("rtt") | {"both_ways_bytes_per_second": figure(8e6), "latency_one_way_ns": None}
+    caption, (only,) = table(modules, [trip])
+    assert dict(only)["Both waysMB/s"] == "8.000" and "p50 one wayµs" not in dict(only)
+    assert "Of a round trip, both ways is what went there and back." in caption and "one way" not in caption
+
+
 def test_a_run_tells_both_ways_and_one_way(modules):
     script = "const { resultFacts } = await import('/assets/run.js'); return resultFacts(args[0])"
     latency = {"kind": "rtt", "p50": 2000, "p99": 4000, "max": 6000}

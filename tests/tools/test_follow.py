@@ -208,6 +208,15 @@ def test_table_has_fields_that_the_first_point_has_not(capsys):
         ["stream,", "4"], ["transport", "copy_mode"], ["pipe", "2,500.0"], ["tcp", "two-copy"], ["tcp", "zero-copy"]]
 
 
+def test_table_of_an_open_loop_has_no_half_of_a_round_trip(capsys):
+    trip = {**row(workload="pingpong"), "latency_one_way_ns": None}
+    lines = shown([trip], capsys)
+    assert lines[1:3] == [
+        "         both ways              round trip",
+        "   MB/s       MB/s  messages/s      p50 µs  p99 µs",
+    ]
+
+
 def test_table_names_the_latency_of_a_stream(capsys):
     stream = {**row(transport="tcp"), "latency_ns": percentiles("one_way", 250_000, 1_250_000)}
     assert shown([stream], capsys) == [

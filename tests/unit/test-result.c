@@ -124,15 +124,19 @@ static void test_loop_and_verify(void) {
 }
 
 /* Of a run of two ends that say the same: 100 messages of 10 bytes in a second. NULL: there is none. */
-static char *result_of_ends(enum workload workload, double rate, enum verify verify) {
+static char *result_of_timed_ends(enum workload workload, double rate, enum verify verify, struct histogram *latency) {
         struct point point = {.workload = workload, .message_size = 10, .threads = 1};
         struct spec spec = {.verify = verify, .rate = rate};
         struct run_order order = {.spec = &spec, .point = &point};
         char object[] = "{}", *text = NULL;
         struct message_report a = {
                 .window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = object, .counters = object};
-        struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}};
+        struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}, .latency = latency};
         return result_to_json(&r, &text) == 0 ? text : NULL;
+}
+
+static char *result_of_ends(enum workload workload, double rate, enum verify verify) {
+        return result_of_timed_ends(workload, rate, verify, NULL);
 }
 
 /* Round trips are timed from one of three moments, and only they are. */
@@ -380,6 +384,33 @@ static void test_both_ways_has_a_reason(void) {
         }
 }
 
+/* Half of a round trip is one way's only where nothing but the two ways is in it. */
+static void test_one_way_is_of_closed_loops(void) {
+        static const struct {
+                enum workload workload;
+                double rate;
+                const char *wanted;
+        } rows[] = {
+                {WORKLOAD_PINGPONG, 0, "\"latency_one_way_ns\":{\"min\":1000,\"p50\":"},
+                {WORKLOAD_PINGPONG, 1000,
+                 "\"latency_one_way_ns\":null,\"latency_one_way_ns_reason\":\"none in an open loop: "},
+                {WORKLOAD_STREAM, 0, "\"latency_one_way_ns\":null,\"latency_one_way_ns_reason\":\"of pingpong only\","},
+                {WORKLOAD_STREAM, 1000,
+                 "\"latency_one_way_ns\":null,\"latency_one_way_ns_reason\":\"of pingpong only\","},
+        };
+        struct histogram *latency = calloc(1, sizeof(*latency));
+        CHECK(latency);
+        histogram_record(latency, 2000);
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                _cleanup_free_ char *text = result_of_timed_ends(rows[i].workload, rows[i].rate, VERIFY_TOUCH, latency);
+                if (!text || !strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text ? text : "no result");
+                if (text && !strstr(text, "\"latency_ns\":{\"min\":2000,"))
+                        CHECK_FAIL("case %zu: %s", i, text);
+        }
+        free(latency);
+}
+
 static const struct {
         enum transport transport;
         enum workload workload;
@@ -483,6 +514,7 @@ int main(void) {
         RUN(test_round_trips_say_their_kind);
         RUN(test_threads_in_use);
         RUN(test_both_ways_has_a_reason);
+        RUN(test_one_way_is_of_closed_loops);
         RUN(test_the_sender_is_counted);
         RUN(test_pipes_that_differ);
         RUN(test_flags_of_counters);

@@ -228,6 +228,41 @@ static void test_results_of_counters(void) {
         result_record_deinit(&row);
 }
 
+/* Half of a round trip that counts from when its message was due is no figure, whatever a run of earlier versions says.
+ */
+static void test_results_of_one_way(void) {
+        static const struct {
+                const char *run, *reason; /* NULL: there is a figure */
+        } rows[] = {
+                {"{\"loop\": \"closed\", \"both_ways_bytes_per_second\": 1, \"latency_one_way_ns\": {\"p50\": 5}}",
+                 NULL},
+                {"{\"loop\": \"open\", \"both_ways_bytes_per_second\": 1, \"latency_one_way_ns\": {\"p50\": 5}}",
+                 "\"latency_one_way_ns\":\"none in an open loop: "},
+                {"{\"loop\": \"open\", \"both_ways_bytes_per_second\": 1, \"latency_one_way_ns\": null, "
+                 "\"latency_one_way_ns_reason\": \"as it is\"}",
+                 "\"latency_one_way_ns\":\"as it is\""},
+                {"{\"loop\": \"open\", \"both_ways_bytes_per_second\": null}",
+                 "\"latency_one_way_ns\":\"of pingpong only\""},
+        };
+        HOUSE h;
+        house_start(&h);
+        struct refusal r = {0};
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                bool created;
+                int64_t id;
+                CHECK_INT(SUBMIT(&h, "{}", NULL, &id, &created, &r), 0);
+                CHECK_INT(run_next(&h, STATE_DONE, rows[i].run, "[]", NULL), 0);
+                struct result_record row = {0}, *p = &row;
+                CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+                if ((row.one_way_p50.n == 0) != (rows[i].reason != NULL))
+                        CHECK_FAIL("case %zu: %u figures", i, row.one_way_p50.n);
+                const char *reason = strstr(row.reasons_json, "\"latency_one_way_ns\"");
+                if ((reason != NULL) != (rows[i].reason != NULL) || (reason && !strstr(reason, rows[i].reason)))
+                        CHECK_FAIL("case %zu: %s", i, row.reasons_json);
+                result_record_deinit(&row);
+        }
+}
+
 /* A row is steady when each of its runs is known to be, and is not when one is not. */
 static void test_results_of_steadiness(void) {
         static const struct {
@@ -294,6 +329,7 @@ int main(void) {
         RUN(test_runs_samples_changes);
         RUN(test_results);
         RUN(test_results_of_counters);
+        RUN(test_results_of_one_way);
         RUN(test_results_of_steadiness);
         RUN(test_results_before_the_first_run);
         return check_end();

@@ -184,11 +184,13 @@ function latencyWords(rows) {
     return words.length ? `Latency: ${words.join('; ')}.` : '';
 }
 
-/* What a round trip has beside its own time and what one end received. */
+/* What a round trip has beside its own time and what one end received; in an open loop there is no half of it. */
 function roundTripWords(rows) {
-    return rows.some((row) => row.latency_one_way_ns)
-        ? 'Of a round trip, both ways is what went there and back, and p50 one way is half of its p50.'
-        : '';
+    const words = [
+        rows.some((row) => row.both_ways_bytes_per_second) && 'both ways is what went there and back',
+        rows.some((row) => row.latency_one_way_ns) && 'p50 one way is half of its p50',
+    ].filter(Boolean);
+    return words.length ? `Of a round trip, ${words.join(', and ')}.` : '';
 }
 
 /* Flags that every row with figures has are told once. */
