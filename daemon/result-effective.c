@@ -12,6 +12,7 @@
 #include <string.h>
 
 /* Known to the daemon, not said by an end. */
+#define CPU "cpu"
 #define ROUND_TRIP "round_trip"
 #define RATE "rate"
 #define THREADS "threads"
@@ -53,6 +54,7 @@ static const struct {
         {"slots", SENDER, NULL},
         {"direct_alignment_bytes", SENDER, NULL},
         {"clocksource", SENDER, NULL},
+        {CPU, DAEMON, NULL},
         {ROUND_TRIP, DAEMON, NULL},
         {RATE, DAEMON, NULL},
         {THREADS, DAEMON, NULL},
@@ -96,7 +98,7 @@ static int put_setting(struct json_writer *w, size_t i, struct json *const ends[
 }
 
 int result_effective_to_json(const struct message_report *const reports[END_COUNT], enum end sender,
-                             const char *round_trip, double rate, const char *threads_json, struct json_writer *w) {
+                             const struct effective_known *known, struct json_writer *w) {
         struct json *ends[END_COUNT] = {NULL};
         int r = 0;
         for (int end = 0; r == 0 && end < END_COUNT; end++)
@@ -107,12 +109,14 @@ int result_effective_to_json(const struct message_report *const reports[END_COUN
         for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++)
                 if (settings[i].teller != DAEMON)
                         r = put_setting(w, i, ends, sender);
-        if (round_trip)
-                json_member_string(w, ROUND_TRIP, round_trip);
-        if (rate > 0)
-                json_member_double(w, RATE, rate);
-        if (threads_json)
-                json_member_raw(w, THREADS, threads_json);
+        if (known->cpu)
+                json_member_i64(w, CPU, *known->cpu);
+        if (known->round_trip)
+                json_member_string(w, ROUND_TRIP, known->round_trip);
+        if (known->rate > 0)
+                json_member_double(w, RATE, known->rate);
+        if (known->threads_json)
+                json_member_raw(w, THREADS, known->threads_json);
         json_object_end(w);
         for (int end = 0; end < END_COUNT; end++)
                 json_free(ends[end]);

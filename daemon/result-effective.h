@@ -13,14 +13,21 @@ struct json;
 struct json_writer;
 
 /* Settings that the table of results knows, in the order in which it shows them. */
-#define EFFECTIVE_COUNT 32
+#define EFFECTIVE_COUNT 33
+
+/* What the daemon knows by itself; all of it may be absent. */
+struct effective_known {
+        const int32_t *cpu;       /* of a context switch, which has one whatever the placement */
+        const char *round_trip;   /* what round trips are timed from */
+        double rate;              /* messages per second that were due; 0: a closed loop, which has none */
+        const char *threads_json; /* how many moved anything, by role */
+};
 
 /* Member "effective" of an object under construction, from the reports of a run's agents (NULL where there is no such
- * end) of which `sender` sends, and its members "round_trip" (what round trips are timed from; NULL where there are
- * none), "rate" (messages per second that were due; 0 in a closed loop, which has none) and "threads" (JSON: how many
- * moved anything, by role; NULL where that is not known). 0; -EBADMSG when a report has no JSON object; -ENOMEM. */
+ * end) of which `sender` sends, and from what is known beside them. 0; -EBADMSG when a report has no JSON object;
+ * -ENOMEM. */
 int result_effective_to_json(const struct message_report *const reports[END_COUNT], enum end sender,
-                             const char *round_trip, double rate, const char *threads_json, struct json_writer *w);
+                             const struct effective_known *known, struct json_writer *w);
 
 /* The distinct values of each setting over a point's runs, as JSON, in the order in which they appeared. */
 struct effective_values {

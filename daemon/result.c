@@ -327,6 +327,20 @@ static int derive(const struct result *r, struct result_derived ret[END_COUNT], 
         return 0;
 }
 
+/* A context switch is on one CPU, and its point does not say which. */
+static const int32_t *switched_on(const struct run_order *o) {
+        const struct agent_placement *given = o->placement ? &o->placement->ends[END_FIRST] : NULL;
+        return o->point->workload == WORKLOAD_CONTEXT_SWITCH && given && given->n_cpus == 1 ? given->cpus : NULL;
+}
+
+static int put_effective(const struct result *r, const char *threads, struct json_writer *w) {
+        const struct effective_known known = {.cpu = switched_on(r->order),
+                                              .round_trip = round_trip(r->order),
+                                              .rate = spec_point_rate(r->order->spec, r->order->point),
+                                              .threads_json = threads};
+        return result_effective_to_json(r->reports, sender(r), &known, w);
+}
+
 int result_to_json(const struct result *r, char **ret) {
         struct json_writer w;
         const struct spec *spec = r->order->spec;
@@ -353,8 +367,7 @@ int result_to_json(const struct result *r, char **ret) {
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         if (e == 0)
-                e = result_effective_to_json(r->reports, sender(r), round_trip(r->order),
-                                             spec_point_rate(spec, r->order->point), threads, &w);
+                e = put_effective(r, threads, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);

@@ -67,8 +67,22 @@ def test_context_switches(unix):
         assert result["pipe_overhead_ns"] > 0
         assert abs(result["hop_ns"] - result["pipe_overhead_ns"] - result["cost_ns"]) < 1e-6 * result["hop_ns"]
         # on one CPU, whatever was asked for: two of them would measure wake-ups
-        assert len(run["agents"][0]["placement"]["cpus"]) == 1
+        assert point["placement"] == "default"
+        assert run["agents"][0]["placement"]["cpus"] == [result["effective"]["cpu"]]
         assert run["agents"][0]["effective"]["working_set_bytes"] == point["working_set"]
+
+
+def test_a_row_tells_the_cpu_of_its_switches(unix):
+    """Its point does not: "default" is one of them, too, and of calls it is any."""
+    cpu = max(os.sched_getaffinity(0))
+    spec = {"workload": ["syscall", "context-switch"], "messages": 100, "warmup_seconds": 0}
+    for placement in ("default", {"initiator": {"cpu": cpu}}):
+        experiment = finish(unix, spec | {"placement": placement})
+        runs = {run["point"]["workload"]: run for run in runs_of(unix, experiment)}
+        (taken,) = runs["context-switch"]["agents"][0]["placement"]["cpus"]
+        rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
+        assert [row["effective"].get("cpu") for row in rows] == [None, taken]
+    assert taken == cpu
 
 
 def test_the_largest_circle(unix):

@@ -343,6 +343,9 @@ def test_costs_have_a_column_where_there_are_any(modules):
     assert "Cost: of a context switch, without the pipe's part." in caption
     caption, (only,) = table(modules, [stream])
     assert "Cost" not in caption and "Costns" not in dict(only)
+    placed = [switch | {"effective": {"cpu": cpu}} for cpu in (1, [1, 0])]
+    assert "Cost: of a context switch on CPU 1, without the pipe's part." in table(modules, placed[:1])[0]
+    assert "Cost: of a context switch on CPU 0 or 1, without the pipe's part." in table(modules, placed)[0]
 
 
 def test_round_trips_have_both_ways_and_one_way(modules):
@@ -394,8 +397,10 @@ def test_a_run_tells_both_ways_and_one_way(modules):
     ("result", "expected"),
     [
         (
-            {"cost_ns": 812.34, "cost_of": "context switch", "hop_ns": 1012.34, "pipe_overhead_ns": 200},
+            {"cost_ns": 812.34, "cost_of": "context switch", "hop_ns": 1012.34, "pipe_overhead_ns": 200}
+            | {"effective": {"cpu": 0}},
             {
+                "CPU": "0",
                 "cost": "812.3 ns per context switch",
                 "hop": "1\u202f012 ns, pipe included",
                 "pipe overhead": "200.0 ns, not in the cost",
@@ -408,4 +413,4 @@ def test_a_run_tells_both_ways_and_one_way(modules):
 def test_a_run_tells_its_costs(modules, result, expected):
     script = "const { resultFacts } = await import('/assets/run.js'); return Object.fromEntries(resultFacts(args[0]))"
     facts = modules.call(script, result)
-    assert {term: facts[term] for term in ("cost", "hop", "pipe overhead") if term in facts} == expected
+    assert {term: facts[term] for term in ("CPU", "cost", "hop", "pipe overhead") if term in facts} == expected

@@ -10,9 +10,10 @@
 
 #include <string.h>
 
+static const struct effective_known nothing = {.rate = 0};
+
 /* NULL: refused */
-static char *effective_of(const char *first, const char *second, enum end sender, const char *round_trip, double rate,
-                          const char *threads) {
+static char *effective_of(const char *first, const char *second, enum end sender, struct effective_known known) {
         char a[300], b[300];
         (void) snprintf(a, sizeof(a), "%s", first);
         (void) snprintf(b, sizeof(b), "%s", second ? second : "");
@@ -22,7 +23,7 @@ static char *effective_of(const char *first, const char *second, enum end sender
         char *text = NULL;
         json_writer_init(&w);
         json_object_begin(&w);
-        int r = result_effective_to_json(of, sender, round_trip, rate, threads, &w);
+        int r = result_effective_to_json(of, sender, &known, &w);
         json_object_end(&w);
         if (r == 0)
                 (void) json_writer_steal(&w, &text, NULL);
@@ -49,7 +50,7 @@ static void test_of_a_run(void) {
                 {"{}", "no object", NULL},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second, END_FIRST, NULL, 0, NULL);
+                _cleanup_free_ char *text = effective_of(cases[i].first, cases[i].second, END_FIRST, nothing);
                 if (!text || !cases[i].effective ? text != cases[i].effective : strcmp(text, cases[i].effective) != 0)
                         CHECK_FAIL("case %zu: %s", i, text ? text : "refused");
         }
@@ -61,8 +62,8 @@ static void test_either_end_sends(void) {
                                     "\"congestion\":\"reno\",\"segment_bytes\":4}";
         static const char second[] = "{\"sndbuf_bytes\":5,\"rcvbuf_bytes\":6,\"busy_poll_us\":7,\"nodelay\":false,"
                                      "\"congestion\":\"cubic\",\"segment_bytes\":8}";
-        _cleanup_free_ char *down = effective_of(first, second, END_FIRST, NULL, 0, NULL);
-        _cleanup_free_ char *up = effective_of(first, second, END_SECOND, NULL, 0, NULL);
+        _cleanup_free_ char *down = effective_of(first, second, END_FIRST, nothing);
+        _cleanup_free_ char *up = effective_of(first, second, END_SECOND, nothing);
         CHECK_STRING(down, "{\"effective\":{\"sndbuf_bytes\":1,\"rcvbuf_bytes\":6,\"busy_poll_us\":7,"
                            "\"nodelay\":true,\"congestion\":\"reno\",\"segment_bytes\":4}}");
         CHECK_STRING(up, "{\"effective\":{\"sndbuf_bytes\":5,\"rcvbuf_bytes\":2,\"busy_poll_us\":3,"
@@ -74,19 +75,23 @@ static void test_largest_sizes(void) {
         static const char uneven[] = "{\"sndbuf_bytes\":1,\"sndbuf_bytes_max\":2,\"rcvbuf_bytes\":3,"
                                      "\"rcvbuf_bytes_max\":4,\"pipe_size\":5,\"pipe_size_max\":6}";
         static const char even[] = "{\"sndbuf_bytes\":7,\"rcvbuf_bytes\":8,\"pipe_size\":9}";
-        _cleanup_free_ char *sent = effective_of(uneven, even, END_FIRST, NULL, 0, NULL);
-        _cleanup_free_ char *received = effective_of(uneven, even, END_SECOND, NULL, 0, NULL);
+        _cleanup_free_ char *sent = effective_of(uneven, even, END_FIRST, nothing);
+        _cleanup_free_ char *received = effective_of(uneven, even, END_SECOND, nothing);
         CHECK_STRING(sent, "{\"effective\":{\"pipe_size\":5,\"pipe_size_max\":6,\"sndbuf_bytes\":1,"
                            "\"sndbuf_bytes_max\":2,\"rcvbuf_bytes\":8}}");
         CHECK_STRING(received, "{\"effective\":{\"pipe_size\":9,\"sndbuf_bytes\":7,\"rcvbuf_bytes\":3,"
                                "\"rcvbuf_bytes_max\":4}}");
 }
 
-/* What a round trip is timed from, the rate, and how many threads moved anything, the daemon knows by itself. */
+/* Where a switch was, what a round trip is timed from, the rate, and how many threads moved anything, the daemon knows
+ * by itself. */
 static void test_of_the_daemon(void) {
-        _cleanup_free_ char *text = effective_of("{\"slots\":2,\"threads\":99,\"round_trip\":\"mine\",\"rate\":7}",
-                                                 "{}", END_FIRST, "due", 2500.5, "{\"server\":3,\"client\":4}");
-        CHECK_STRING(text, "{\"effective\":{\"slots\":2,\"round_trip\":\"due\",\"rate\":2500.5,"
+        const int32_t cpu = 3;
+        const struct effective_known known = {
+                .cpu = &cpu, .round_trip = "due", .rate = 2500.5, .threads_json = "{\"server\":3,\"client\":4}"};
+        _cleanup_free_ char *text = effective_of(
+                "{\"slots\":2,\"threads\":99,\"round_trip\":\"mine\",\"rate\":7,\"cpu\":8}", "{}", END_FIRST, known);
+        CHECK_STRING(text, "{\"effective\":{\"slots\":2,\"cpu\":3,\"round_trip\":\"due\",\"rate\":2500.5,"
                            "\"threads\":{\"server\":3,\"client\":4}}}");
 }
 

@@ -167,11 +167,15 @@ function caption(rows, common) {
         .join(' ');
 }
 
+/* A switch has a CPU also where its placement names none. */
 function costWords(rows) {
-    const measured = new Set(rows.filter((row) => row.cost_ns).map((row) => row.point.workload));
+    const costs = rows.filter((row) => row.cost_ns);
+    const measured = new Set(costs.map((row) => row.point.workload));
+    const cpus = [...new Set(costs.flatMap((row) => row.effective?.cpu ?? []))].sort((a, b) => a - b);
+    const where = cpus.length ? ` on CPU ${cpus.join(' or ')}` : '';
     const words = [
         measured.has('syscall') && 'of a call',
-        measured.has('context-switch') && "of a context switch, without the pipe's part",
+        measured.has('context-switch') && `of a context switch${where}, without the pipe's part`,
     ].filter(Boolean);
     return words.length ? `Cost: ${words.join('; ')}.` : '';
 }

@@ -72,11 +72,12 @@ function latencyFacts(term, latency) {
     return [[term, `${latencyKind(latency.kind)}: ${words}`]];
 }
 
-/* Of a call, or of a context switch with what it was taken from. */
+/* Of a call, or of a context switch with where it was and what it was taken from. */
 function costFacts(result) {
     const nanos = (value) => `${figure(value)} ns`;
     const given = (value) => value !== null && value !== undefined;
     return [
+        given(result.effective?.cpu) && ['CPU', String(result.effective.cpu)],
         given(result.cost_ns) && ['cost', `${nanos(result.cost_ns)} per ${result.cost_of}`],
         given(result.hop_ns) && ['hop', `${nanos(result.hop_ns)}, pipe included`],
         given(result.pipe_overhead_ns) && ['pipe overhead', `${nanos(result.pipe_overhead_ns)}, not in the cost`],
