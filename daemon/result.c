@@ -127,7 +127,7 @@ static const char *latency_kind(enum workload w) {
         case WORKLOAD_SYSCALL:
                 return "call";
         case WORKLOAD_CONTEXT_SWITCH:
-                return "switch"; /* a hop: the switch with the pipe's part */
+                return "switch"; /* the mean of a round's hops: switches with the pipe's part */
         default:
                 return "one_way";
         }

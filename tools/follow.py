@@ -19,8 +19,13 @@ import typing
 FINAL = ("done", "failed", "cancelled")
 LATENCIES = {"rtt": "round trip", "one_way": "one way", "call": "per call", "switch": "per hop"}
 COSTS = {"syscall": "per call", "context-switch": "per switch"}
+MESSAGES = "messages/s"
 RATES = {"syscall": "calls/s", "context-switch": "rounds/s"}
-HOP = "A hop is a switch, and what the pipe and the working set cost without one."
+NOTES = {
+    "call": "Percentiles are of means: the clock is read once in a batch of calls.",
+    "switch": "A hop is a switch, and what the pipe and the working set cost without one.\n"
+              "Its percentiles are of means: the clock is read once in a round of hops.",
+}
 FIRST_ENDS = ("sender", "initiator", "server")  # of two agents, and the only one where there is one
 QUIET_SECONDS = 5  # between two progress lines when there is no terminal
 
@@ -174,9 +179,10 @@ class Progress:
         if not counted:
             return "starting"
         words = []
-        if self.run["point"].get("workload") == "stream":
+        workload = self.run["point"].get("workload")
+        if workload == "stream":
             words.append(bytes_text(sum(s["bytes"] * 1e9 / s["interval_ns"] for s in counted)))
-        words.append(f"{sum(s['messages'] * 1e9 / s['interval_ns'] for s in counted):,.0f} messages/s")
+        words.append(f"{sum(s['messages'] * 1e9 / s['interval_ns'] for s in counted):,.0f} {RATES.get(workload, MESSAGES)}")
         latency = counted[0].get("latency_ns")
         if latency and latency.get("p50") is not None:
             words.append(f"p50 {micros_text(latency['p50'])}")
@@ -283,7 +289,7 @@ def rate_columns(rows, workload):
     if any(value is not None for value in both_ways):
         columns.append(Column("both ways", "MB/s", numbers(both_ways, 1, 1e6)))
     messages = [median(row["messages_per_second"]) for row in rows]
-    return [*columns, Column("", RATES.get(workload, "messages/s"), numbers(messages, 0))]
+    return [*columns, Column("", RATES.get(workload, MESSAGES), numbers(messages, 0))]
 
 
 def time_columns(rows, workload):
@@ -350,8 +356,9 @@ def show_table(rows):
         for line, told in zip(lines_of(columns), ["", "flags" if any(own) else "", *own], strict=True):
             if line.strip():
                 print(f"{line}  {told}".rstrip())
-        if any(column.top == LATENCIES["switch"] for column in columns):
-            print(HOP)
+        for kind, note in NOTES.items():
+            if any(column.top == LATENCIES[kind] and column.bottom.startswith("p50") for column in columns):
+                print(note)
     if common:
         print(f"\nFlags of every row: {' '.join(sorted(common))}")
 

@@ -48,6 +48,8 @@ def test_system_calls(unix):
         assert result["cost_of"] == "call"
         assert result["cost_ns"] == result["window_ns"] / 50000
         assert result["latency_ns"]["kind"] == "call"
+        # of batches: the clock is not read for each call
+        assert result["latency_ns"]["count"] == 50000 / run["agents"][0]["effective"]["batch_calls"]
         assert "message_size" not in run["point"] and "transport" not in run["point"]
     rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
     assert [row["point"]["call"] for row in rows] == CALLS
@@ -65,6 +67,8 @@ def test_context_switches(unix):
         assert result["cost_of"] == "context switch"
         assert result["hop_ns"] == result["window_ns"] / result["messages"] / point["processes"]
         assert result["pipe_overhead_ns"] > 0
+        # of rounds, each of which is a mean
+        assert (result["latency_ns"]["kind"], result["latency_ns"]["count"]) == ("switch", result["messages"])
         assert abs(result["hop_ns"] - result["pipe_overhead_ns"] - result["cost_ns"]) < 1e-6 * result["hop_ns"]
         # on one CPU, whatever was asked for: two of them would measure wake-ups
         assert point["placement"] == "default"

@@ -222,8 +222,8 @@ def test_results_become_plots(modules):
 KINDS = {  # of latencies: the workload that has it, and what it is called
     "rtt": ("pingpong", "round trip"),
     "one_way": ("stream", "one way"),
-    "call": ("syscall", "per call"),
-    "switch": ("context-switch", "per hop, pipe included"),
+    "call": ("syscall", "per call, means of batches"),
+    "switch": ("context-switch", "per hop, mean of each round, pipe included"),
 }
 
 

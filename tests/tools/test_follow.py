@@ -116,7 +116,10 @@ def test_line_of_calls():
     progress = follow.Progress(experiment())
     progress.take("run", {**RUN, "point": {"workload": "syscall", "call": "getpid"}})
     progress.take("sample", sample("initiator", bytes=0, latency_ns={"p50": 25}))
-    assert progress.line() == "[1/4] syscall: 2,000 messages/s, p50 0.025 µs"
+    assert progress.line() == "[1/4] syscall: 2,000 calls/s, p50 0.025 µs"
+    progress.take("run", {**RUN, "point": {"workload": "context-switch"}})
+    progress.take("sample", sample("initiator", bytes=0, latency_ns={"p50": 2500}))
+    assert progress.line() == "[1/4] context-switch: 2,000 rounds/s, p50 2.50 µs"
 
 
 def test_line_in_the_queue():
@@ -192,12 +195,14 @@ def test_table_of_costs(capsys):
         "2          0             832,986     1,200.5     1.70    2.90",
         "8          65536         432,900     2,310.0     2.80  104.00",
         "A hop is a switch, and what the pipe and the working set cost without one.",
+        "Its percentiles are of means: the clock is read once in a round of hops.",
         "",
         "syscall",
         "                                per call  per call",
         "call                   calls/s  cost, ns    p50 µs  p99 µs",
         "clock-gettime-vdso  39,370,079      25.4     0.025   0.031",
         "getpid                 925,926   1,080.0     1.100   1.900",
+        "Percentiles are of means: the clock is read once in a batch of calls.",
     ]
 
 

@@ -138,8 +138,8 @@ export function pointLabel(point, fields = Object.keys(point)) {
 const LATENCY_KINDS = {
     rtt: 'round trip',
     one_way: 'one way',
-    call: 'per call',
-    switch: 'per hop, pipe included',
+    call: 'per call, means of batches',
+    switch: 'per hop, mean of each round, pipe included',
 };
 
 /** What a latency of that kind is the time of, in words; of a kind that this page does not know, its name. */
