@@ -237,6 +237,7 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         csv_statistic(t->text, &row->messages_per_second);
         csv_statistic(t->text, &row->both_ways_bytes_per_second);
         csv_statistic(t->text, &row->cost_ns);
+        csv_statistic(t->text, &row->hop_ns);
         text_printf(t->text, ",%s", row->latency_kind ? row->latency_kind : "");
         for (size_t i = 0; i < n_latency_columns; i++)
                 csv_statistic(t->text, statistic_of_column(row, &latency_columns[i]));
@@ -284,6 +285,7 @@ static void csv_header(struct table *t) {
         csv_statistic_header(t->text, "messages_per_second");
         csv_statistic_header(t->text, "both_ways_bytes_per_second");
         csv_statistic_header(t->text, "cost_ns");
+        csv_statistic_header(t->text, "hop_ns");
         text_puts(t->text, ",latency_kind");
         csv_latency_header(t->text, "latency_ns", latency_columns, n_latency_columns);
         csv_latency_header(t->text, "latency_one_way_ns", one_way_columns, n_one_way_columns);

@@ -239,6 +239,7 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         member_statistic(w, "messages_per_second", &row->messages_per_second);
         member_statistic(w, "both_ways_bytes_per_second", &row->both_ways_bytes_per_second);
         member_statistic(w, "cost_ns", &row->cost_ns);
+        member_statistic(w, "hop_ns", &row->hop_ns);
         member_latencies(w, "latency_ns", row->latency_p50.n > 0 ? row->latency_kind : NULL, row, latency_columns,
                          n_latency_columns);
         member_latencies(w, "latency_one_way_ns", row->one_way_p50.n > 0 ? "one_way" : NULL, row, one_way_columns,

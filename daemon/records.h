@@ -79,6 +79,7 @@ struct result_record {
         struct statistic throughput_bytes_per_second, messages_per_second;
         struct statistic both_ways_bytes_per_second; /* pingpong: there and back together */
         struct statistic cost_ns; /* per call or context switch; n = 0 for workloads that move data */
+        struct statistic hop_ns;  /* of context-switch: with what the pipe takes, which cost_ns leaves out */
         /* percentiles of each run's whole window, then the statistic over the runs; n = 0 without latency */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         struct statistic latency_min, latency_p50, latency_p90, latency_p99, latency_p99_9, latency_max, latency_mean;

@@ -35,6 +35,7 @@ static const struct figure {
         {NULL, "messages_per_second", offsetof(struct result_record, messages_per_second), false},
         {NULL, "both_ways_bytes_per_second", offsetof(struct result_record, both_ways_bytes_per_second), false},
         {NULL, "cost_ns", offsetof(struct result_record, cost_ns), false},
+        {NULL, "hop_ns", offsetof(struct result_record, hop_ns), false},
         {"latency_ns", "min", offsetof(struct result_record, latency_min), false},
         {"latency_ns", "p50", offsetof(struct result_record, latency_p50), false},
         {"latency_ns", "p90", offsetof(struct result_record, latency_p90), false},
@@ -283,11 +284,17 @@ static int unite_flags(const struct point_record *p, struct result_record *row) 
 
 /* Of a figure that no run has: what the last says, else what is known of all that say nothing. */
 static const char *reason_of(const struct columns *c, size_t i) {
+        static const struct {
+                const char *name, *reason;
+        } known[] = {{"both_ways_bytes_per_second", RESULT_BOTH_WAYS_REASON},
+                     {"cost_ns", RESULT_COST_REASON},
+                     {"hop_ns", RESULT_HOP_REASON}};
         if (c->reasons[i])
                 return c->reasons[i];
-        if (strcmp(figures[i].name, "both_ways_bytes_per_second") == 0)
-                return RESULT_BOTH_WAYS_REASON;
-        return strcmp(figures[i].name, "cost_ns") == 0 ? RESULT_COST_REASON : UNTOLD;
+        for (size_t k = 0; k < ELEMENTS(known); k++)
+                if (strcmp(figures[i].name, known[k].name) == 0)
+                        return known[k].reason;
+        return UNTOLD;
 }
 
 static bool is_latency(const struct figure *f) {

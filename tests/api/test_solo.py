@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Workloads of one agent: system calls and context switches."""
 
+import csv
+import io
 import os
 import re
 import signal
@@ -74,6 +76,21 @@ def test_context_switches(unix):
         assert point["placement"] == "default"
         assert run["agents"][0]["placement"]["cpus"] == [result["effective"]["cpu"]]
         assert run["agents"][0]["effective"]["working_set_bytes"] == point["working_set"]
+
+
+def test_a_hop_is_a_column(unix):
+    """What studies that subtract no overhead call a context switch."""
+    spec = {"workload": ["syscall", "context-switch"], "messages": 1000, "repetitions": 3, "warmup_seconds": 0}
+    experiment = finish(unix, spec)
+    hops = sorted(run["result"]["hop_ns"] for run in runs_of(unix, experiment) if "hop_ns" in run["result"])
+    path = f"/experiments/{experiment['id']}/results"
+    calls, switches = unix.get(path)["items"]
+    assert calls["hop_ns"] is None and calls["reasons"]["hop_ns"] == "of context-switch only"
+    assert [switches["hop_ns"][name] for name in ("min", "median", "max")] == hops
+    assert "hop_ns" not in switches["reasons"]
+    table = unix.request("GET", path, headers={"Accept": "text/csv"}).body.decode()
+    lines = list(csv.DictReader(io.StringIO(table, newline="")))
+    assert [line["hop_ns_median"] for line in lines] == ["", repr(hops[1]).removesuffix(".0")]
 
 
 def test_a_row_tells_the_cpu_of_its_switches(unix):

@@ -331,21 +331,24 @@ def table(modules, rows):
 
 
 def test_costs_have_a_column_where_there_are_any(modules):
-    switch = timed("switch") | {"runs": 6, "cost_ns": figure(1234.6, ci95=[1234, 1235])}
-    stream = timed("one_way") | {"reasons": {"cost_ns": "of syscall and context-switch only"}}
+    switch = timed("switch") | {"runs": 6, "cost_ns": figure(1234.6, ci95=[1234, 1235]), "hop_ns": figure(1500)}
+    reasons = {"cost_ns": "of syscall and context-switch only", "hop_ns": "of context-switch only"}
+    stream = timed("one_way") | {"reasons": reasons}
     caption, (first, second) = table(modules, [switch, stream])
     cost = [title for title, _ in first].index("Costns")
     spread = ["min – maxns", "95 % intervalns"]
     assert first[cost] == ("Costns", "1\u202f235")
     assert [title for title, _ in first[cost + 1 : cost + 3]] == spread
     assert first[cost + 2][1] == "1\u202f234 – 1\u202f235"
+    assert first[cost + 3] == ("Hopns", "1\u202f500")
     assert {text for _, text in second[cost : cost + 3]} == {"— (of syscall and context-switch only)"}
-    assert "Cost: of a context switch, without the pipe's part." in caption
+    assert second[cost + 3][1] == "— (of context-switch only)"
+    assert "Cost: of a context switch, without the pipe's part. Hop: the same with it." in caption
     caption, (only,) = table(modules, [stream])
-    assert "Cost" not in caption and "Costns" not in dict(only)
-    placed = [switch | {"effective": {"cpu": cpu}} for cpu in (1, [1, 0])]
-    assert "Cost: of a context switch on CPU 1, without the pipe's part." in table(modules, placed[:1])[0]
-    assert "Cost: of a context switch on CPU 0 or 1, without the pipe's part." in table(modules, placed)[0]
+    assert "Cost" not in caption and "Costns" not in dict(only) and "Hopns" not in dict(only)
+    for cpus, where in (([1], "1"), ([1, [1, 0]], "0 or 1")):
+        caption, _ = table(modules, [switch | {"effective": {"cpu": cpu}} for cpu in cpus])
+        assert f"Cost: of a context switch on CPU {where}, without the pipe's part. Hop:" in caption
 
 
 def test_round_trips_have_both_ways_and_one_way(modules):

@@ -172,6 +172,7 @@ static void a_bare_result_has_every_key(void) {
                 "messages_per_second",
                 "both_ways_bytes_per_second",
                 "cost_ns",
+                "hop_ns",
                 "latency_ns",
                 "latency_one_way_ns",
                 "loop",
@@ -217,13 +218,14 @@ static void statistics_with_and_without_an_interval(void) {
         const struct statistic s = {.n = 3, .median = 2.5, .min = 1, .max = 4, .ci95_low = 1.5, .ci95_high = 3.5};
         struct result_record row = {.latency_kind = "rtt", .latency_p50 = s, .one_way_p50 = s};
         struct json_writer w;
-        row.throughput_bytes_per_second = row.cycles_per_byte = s;
+        row.throughput_bytes_per_second = row.hop_ns = row.cycles_per_byte = s;
         row.cycles_per_byte.has_ci95 = true;
         json_writer_init(&w);
         render_result(&w, &row);
         _cleanup_free_ char *text = steal(&w);
         CHECK(text);
         CHECK(strstr(text, "\"throughput_bytes_per_second\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null}"));
+        CHECK(strstr(text, "\"hop_ns\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null}"));
         CHECK(strstr(text, "\"cycles_per_byte\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":[1.5,3.5]}"));
         CHECK(strstr(text, "\"latency_ns\":{\"kind\":\"rtt\",\"min\":null,\"p50\":{\"median\":2.5,"));
         CHECK(strstr(text, "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"median\":2.5,"));

@@ -218,7 +218,7 @@ static void test_results_of_counters(void) {
         CHECK_STRING(row.reasons_json,
                      "{\"messages_per_second\":\"the runs do not tell it\","
                      "\"both_ways_bytes_per_second\":\"of pingpong only\","
-                     "\"cost_ns\":\"of syscall and context-switch only\","
+                     "\"cost_ns\":\"of syscall and context-switch only\",\"hop_ns\":\"of context-switch only\","
                      "\"cycles\":\"gone\",\"l1d_read_misses\":\"gone\",\"llc_misses\":\"gone\","
                      "\"branch_misses\":\"gone\","
                      "\"cpu_ns_per_gigabyte\":\"the runs do not tell it\","

@@ -39,6 +39,7 @@ const FIGURES = [
         always: true,
     },
     { title: 'Cost', unit: 'ns', field: 'cost_ns', of: (row) => row.cost_ns, by: 1, spread: true },
+    { title: 'Hop', unit: 'ns', field: 'hop_ns', of: (row) => row.hop_ns, by: 1 },
     { title: 'p50', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p50, by: 1e3 },
     { title: 'p99', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99, by: 1e3 },
     { title: 'p99.9', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99_9, by: 1e3 },
@@ -177,7 +178,8 @@ function costWords(rows) {
         measured.has('syscall') && 'of a call',
         measured.has('context-switch') && `of a context switch${where}, without the pipe's part`,
     ].filter(Boolean);
-    return words.length ? `Cost: ${words.join('; ')}.` : '';
+    const hop = rows.some((row) => row.hop_ns) ? ' Hop: the same with it.' : '';
+    return words.length ? `Cost: ${words.join('; ')}.${hop}` : '';
 }
 
 /* A kind goes with a workload, which is told where there is more than one. */
