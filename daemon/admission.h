@@ -48,17 +48,23 @@ int admission_chunk_bytes(const struct admission_host *host, const struct spec *
 /*
  * GET /transports, malloc()ed:
  *
- *      {"items": [{"name", "title", "available", "reason", "workloads": […], "engines": {"syscall": {"available",
- * "reason"}, "io_uring": …}, "copy_modes": […], "waits": […], "message_bound", "capacity": {"largest_message",
- * "largest_transfer", "limit": {"name", "value", "raise"}, "at_start": likewise or null, "message_limit": likewise or
- * null, "reason"}}], "next": null}
+ *      {"items": [{"name", "title", "available", "reason", "workloads": […],
+ *                  "engines": {"syscall": {"available", "reason"},
+ *                              "io_uring": {"available", "reason", "kernel_allows", "kernel_reason",
+ *                                           "zero_copy", "zero_copy_reason"}},
+ *                  "copy_modes": […], "waits": […], "options": […], "message_bound",
+ *                  "capacity": {"largest_message", "largest_transfer", "limit": {"name", "value", "raise"},
+ *                               "at_start": likewise or null, "message_limit": likewise or null, "reason"}}],
+ *       "next": null}
  *
  * largest_transfer is what the mechanism takes in one piece; largest_message is what a spec may ask for, which for byte
  * streams is more, as they carry a message in many transfers, and for queues that a run has made larger when it needs
  * it, and for rings and files is what a stream of one thread has room for. `limit` ends both, but for such queues:
  * there it ends the message, and at_start the transfer; and but for messages that the spec itself ends, at 1 GiB: there
- * message_limit says so, and `limit` ends the transfer. engines, copy_modes and waits list what the transport can mean
- * and this build measures. A value above 2^53 - 1 (shmmax as it comes) is a decimal string.
+ * message_limit says so, and `limit` ends the transfer. engines, copy_modes, waits and options (of transport_options)
+ * list what the transport can mean and this build measures. kernel_allows is what the host says of io_uring, whatever
+ * the build does; zero_copy, of tcp only, whether its kernel has the operations that send without copying. A value
+ * above 2^53 - 1 (shmmax as it comes) is a decimal string.
  */
 int capacity_to_json(const struct admission_host *host, char **ret);
 
