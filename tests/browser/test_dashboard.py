@@ -140,6 +140,8 @@ def test_costs_of_calls_and_switches(page, daemon, picture):
     caption = page.text("#results-caption")
     assert "per call, means of batches (syscall)" in caption
     assert "per hop, mean of each round, pipe included (context-switch)" in caption
+    page.wait(lambda: page.drawn("Calls") and page.drawn("Rounds"), "what was done a second")
+    assert page.drawn() == 0, "a throughput of what moves nothing"
     picture("costs")
     runs = daemon.get(f"/experiments/{experiment}/runs")["items"]
     run = next(run for run in runs if run["point"]["workload"] == "context-switch")

@@ -134,7 +134,7 @@ def test_words_without_a_meaning_are_known(modules, workload, transport, expecte
     assert modules.call(script, {"workload": workload, "transport": transport}, TRANSPORTS) == expected
 
 
-def sample(run, second, agent, size, thread=0, p50=None, kind="rtt"):
+def sample(run, second, agent, size, thread=0, p50=None, kind="rtt", messages=0):
     latency = {"p50": p50, "p99": p50 * 2, "kind": kind} if p50 else None
     return {
         "run_id": run,
@@ -142,6 +142,7 @@ def sample(run, second, agent, size, thread=0, p50=None, kind="rtt"):
         "thread": thread,
         "second": second,
         "interval_ns": 2_000_000_000,
+        "messages": messages,
         "bytes": size,
         "latency_ns": latency,
     }
@@ -171,6 +172,50 @@ def test_samples_become_series(modules):
     assert (line["count"], line["truncated"]) == (5, False)
     short = modules.call(script, told, 3)
     assert short["count"] <= 3 and short["truncated"] and "initiator" in short["throughput"]
+
+
+def charts(modules, told):
+    """Of the live charts that are shown, from top to bottom: their titles, and their lines."""
+    script = """const { Live } = await import('/assets/live.js');
+        const live = new Live(1);
+        for (const one of args[0]) {
+            live.addSample(one);
+            await new Promise(requestAnimationFrame);
+        }
+        const shown = Object.values(live.charts).filter((chart) => chart.element.parentNode);
+        const place = (chart) => [...live.body.children].indexOf(chart.element);
+        shown.sort((a, b) => place(a) - place(b));
+        live.destroy();
+        return shown.map((chart) => [chart.heading.textContent,
+            Object.fromEntries(chart.series.map((one) => [one.label, one.ys]))])"""
+    return dict(modules.call(script, told))
+
+
+CALLS = {"agent": "initiator", "size": 0, "p50": 30, "kind": "call"}
+ROUNDS = CALLS | {"kind": "switch"}
+
+
+def test_what_moves_nothing_has_its_calls_drawn(modules):
+    calls = [sample(1, 0, **CALLS, messages=4000), sample(1, 1, **CALLS, messages=6000)]
+    rounds = [sample(2, 0, **ROUNDS, messages=200), sample(2, 0, thread=1, **ROUNDS, messages=100)]
+    shown = charts(modules, calls)
+    assert shown.keys() == {"Calls per second", "Latency, per call, means of batches"}
+    assert shown["Calls per second"] == {"initiator": [2000, 3000]}
+    assert charts(modules, rounds)["Rounds of context switches per second"] == {"initiator": [150]}
+    # one on the other's axis would be flat again
+    shown = charts(modules, calls + rounds)
+    assert shown["Calls per second"] == {"initiator": [2000, 3000, None, None, None]}
+    assert shown["Rounds of context switches per second"] == {"initiator": [None, None, None, 150, None]}
+
+
+def test_what_moves_bytes_has_its_throughput_drawn(modules):
+    """Also in a second in which nothing comes; what moves nothing has no part in it."""
+    stream = [sample(1, 0, "receiver", 0), sample(1, 1, "receiver", 400, messages=4)]
+    assert charts(modules, stream) == {"Throughput": {"receiver": [0, 200]}}
+    shown = charts(modules, [sample(2, 0, **CALLS, messages=4000), *stream])
+    assert list(shown) == ["Throughput", "Calls per second", "Latency, per call, means of batches"]
+    assert shown["Throughput"] == {"receiver": [None, None, 0, 200, None]}
+    assert shown["Calls per second"] == {"initiator": [2000, None, None, None, None]}
 
 
 @pytest.mark.parametrize(
@@ -344,6 +389,8 @@ def test_costs_have_a_column_where_there_are_any(modules):
     assert {text for _, text in second[cost : cost + 3]} == {"— (of syscall and context-switch only)"}
     assert second[cost + 3][1] == "— (of context-switch only)"
     assert "Cost: of a context switch, without the pipe's part. Hop: the same with it." in caption
+    assert "A message is a round of context switches (context-switch)." in caption
+    assert "A message is a call (syscall)." in table(modules, [timed("call")])[0]
     caption, (only,) = table(modules, [stream])
     assert "Cost" not in caption and "Costns" not in dict(only) and "Hopns" not in dict(only)
     for cpus, where in (([1], "1"), ([1, [1, 0]], "0 or 1")):

@@ -41,6 +41,8 @@ function scaled(value, unit, digits = 3) {
 
 /** Bytes per second, with a decimal prefix: "1.23 GB/s". */
 export const throughput = (value) => scaled(value, 'B/s');
+/** What is done so many times a second: "1.23 M/s". */
+export const perSecond = (value) => scaled(value, '/s');
 /** A figure without the zeros that only show precision, as an axis has it: "50.0 µs" → "50 µs". */
 export const round = (text) => text.replace(/\.0+(?=\D|$)/, '').replace(/(\.\d*?)0+(?=\D|$)/, '$1');
 

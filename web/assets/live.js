@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The charts of an experiment's samples, growing as they arrive: throughput of every agent, and latency where a
-// workload has one. Shows all runs one after another, or one of them.
+// The charts of an experiment's samples, growing as they arrive: throughput of every agent, or calls and switches where
+// nothing is moved, and latency where a workload has one. Shows all runs one after another, or one of them.
 
 import { getAll } from './api.js';
 import { Chart } from './charts.js';
 import { fill, h, reconcile, setText } from './dom.js';
-import { latencyKind, nanoseconds, plural, pointLabel, throughput } from './format.js';
+import { latencyKind, nanoseconds, perSecond, plural, pointLabel, throughput } from './format.js';
 import { Samples } from './samples.js';
 
 const SAMPLES_MAX = 20000;
@@ -18,9 +18,12 @@ export class Live {
         this.runs = new Map(); /* id → run, as far as known */
         this.fields = undefined;
         this.frame = 0;
+        const chart = (title, format) => new Chart({ title, format, formatX: (x) => `${x} s` });
         this.charts = {
-            throughput: new Chart({ title: 'Throughput', format: throughput, formatX: (x) => `${x} s` }),
-            latency: new Chart({ title: 'Latency', format: nanoseconds, formatX: (x) => `${x} s` }),
+            throughput: chart('Throughput', throughput),
+            calls: chart('Calls per second', perSecond),
+            rounds: chart('Rounds of context switches per second', perSecond),
+            latency: chart('Latency', nanoseconds),
         };
         this.#build();
     }
@@ -114,12 +117,13 @@ export class Live {
         const line = this.samples.timeline(chosen ? [chosen] : known);
         const describe = (index) =>
             line.at[index] ? `${this.#label(line.at[index].run)} · second ${line.at[index].second + 1}` : '';
-        this.#show(
-            this.charts.throughput,
-            line,
-            describe,
-            [...line.throughput].map(([agent, ys]) => ({ label: agent, ys })),
-        );
+        for (const rate of ['throughput', 'calls', 'rounds'])
+            this.#show(
+                this.charts[rate],
+                line,
+                describe,
+                [...line[rate]].map(([agent, ys]) => ({ label: agent, ys })),
+            );
         this.charts.latency.setTitle(latencyTitle(line.kinds));
         this.#show(this.charts.latency, line, describe, latencySeries(line));
         this.#words(known.length);
@@ -127,10 +131,17 @@ export class Live {
 
     #show(chart, line, describe, series) {
         const visible = series.length > 0;
-        if (visible && !chart.element.parentNode) this.body.append(chart.element);
+        if (visible && !chart.element.parentNode) this.#place(chart);
         else if (!visible) chart.element.remove();
         chart.setLog(this.log.checked);
         if (visible) chart.set(line.xs, series, describe);
+    }
+
+    /* In the order of the list, whichever figure came first. */
+    #place(chart) {
+        const charts = Object.values(this.charts);
+        const next = charts.slice(charts.indexOf(chart) + 1).find((later) => later.element.parentNode);
+        this.body.insertBefore(chart.element, next?.element ?? null);
     }
 
     #words(runs) {

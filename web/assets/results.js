@@ -163,9 +163,18 @@ function caption(rows, common) {
     const shared = common.map((field) => `${fieldTitle(field)} ${fieldValue(field, rows[0].point[field])}`).join(', ');
     const alike = rows.length === 1 ? 'Measured:' : 'The same for all:';
     const figures = 'Medians over the runs; 1 MB is 10⁶ bytes.';
-    return [shared && `${alike} ${shared}.`, figures, costWords(rows), latencyWords(rows), roundTripWords(rows)]
-        .filter(Boolean)
-        .join(' ');
+    const words = [messageWords(rows), costWords(rows), latencyWords(rows), roundTripWords(rows)];
+    return [shared && `${alike} ${shared}.`, figures, ...words].filter(Boolean).join(' ');
+}
+
+/* Where nothing is moved, the column of messages has what was done. */
+function messageWords(rows) {
+    const measured = new Set(rows.map((row) => row.point.workload));
+    const words = [
+        measured.has('syscall') && 'a call (syscall)',
+        measured.has('context-switch') && 'a round of context switches (context-switch)',
+    ].filter(Boolean);
+    return words.length ? `A message is ${words.join(', ')}.` : '';
 }
 
 /* A switch has a CPU also where its placement names none. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The samples of an experiment as series: per run, second and agent. Rates are taken over each interval's true length;
-// threads are summed for throughput, and for latency the worst thread is shown, as percentiles cannot be added.
+// threads are summed for throughput, and for latency the worst thread is shown, as percentiles cannot be added. Of runs
+// that move no bytes the rate is that of what they count.
 
 export class Samples {
     constructor(limit) {
@@ -38,16 +39,18 @@ export class Samples {
 
     /**
      * The runs one after another on one axis of measured seconds, with a gap between them:
-     * {xs, at: [{run, second}], throughput: Map(agent → ys), p50, p99: Map(agent → ys), kinds: Set of the latencies',
+     * {xs, at: [{run, second}], throughput, calls, rounds, p50, p99: Map(agent → ys), kinds: Set of the latencies',
      * timing: Map(agent → threads of which the figures in p50 and p99 are the largest)}.
      */
     timeline(runs) {
-        const figures = { throughput: new Map(), p50: new Map(), p99: new Map() };
+        const names = ['throughput', 'calls', 'rounds', 'p50', 'p99'];
+        const figures = Object.fromEntries(names.map((name) => [name, new Map()]));
         const columns = { xs: [], at: [], ...figures, kinds: new Set(), timing: new Map() };
         let offset = 0;
         for (const run of runs) {
             const seconds = [...(this.runs.get(run) ?? [])].sort(([a], [b]) => a - b);
-            for (const [second, agents] of seconds) addColumn(columns, offset + second, { run, second }, agents);
+            const rate = rateOf(seconds);
+            for (const [second, agents] of seconds) addColumn(columns, offset + second, { run, second }, agents, rate);
             if (seconds.length && runs.length > 1) {
                 offset += seconds.at(-1)[0] + 1;
                 addColumn(columns, offset - 0.5, null, new Map());
@@ -64,12 +67,23 @@ function entry(map, key) {
     return map.get(key);
 }
 
-function addColumn(columns, x, at, agents) {
+/* Which figure a run's rate is. A second without a byte may be a stream's, too; messages without one are not. */
+function rateOf(seconds) {
+    for (const [, agents] of seconds)
+        for (const threads of agents.values())
+            for (const sample of threads.values())
+                if (sample.messages > 0 && sample.bytes === 0)
+                    return sample.latency_ns?.kind === 'switch' ? 'rounds' : 'calls';
+    return 'throughput';
+}
+
+function addColumn(columns, x, at, agents, rate) {
     const index = columns.xs.push(x) - 1;
     columns.at.push(at);
     for (const [agent, threads] of agents) {
         const samples = [...threads.values()];
-        put(columns.throughput, agent, index, sum(samples.map(bytesPerSecond)));
+        const amount = rate === 'throughput' ? 'bytes' : 'messages';
+        put(columns[rate], agent, index, sum(samples.map((sample) => perSecond(sample, amount))));
         const timed = samples.filter((sample) => sample.latency_ns);
         timed.forEach((sample) => columns.kinds.add(sample.latency_ns.kind));
         columns.timing.set(agent, Math.max(columns.timing.get(agent) ?? 0, timed.length));
@@ -86,7 +100,7 @@ function put(series, agent, index, value) {
     ys.push(value);
 }
 
-const bytesPerSecond = (sample) => (sample.interval_ns > 0 ? (sample.bytes * 1e9) / sample.interval_ns : null);
+const perSecond = (sample, amount) => (sample.interval_ns > 0 ? (sample[amount] * 1e9) / sample.interval_ns : null);
 const sum = (values) => (values.every((value) => value === null) ? null : values.reduce((a, b) => a + b, 0));
 
 function worst(samples, percentile) {
