@@ -47,6 +47,10 @@ int check_rings(struct asked *a);
 /* admission-queues.c: message queues against what a run can have in its IPC namespace. */
 int check_queues(struct asked *a);
 uint64_t asked_queue_bytes(struct asked *a); /* of all queues when they are full */
+/* Bytes of the longest messages that all queues of the point together may have by RLIMIT_MSGQUEUE, each as few of them
+ * as it can be made for; 0: there is room for none. */
+uint64_t asked_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
+                          const struct point *p);
 
 /* admission-spin.c: whether an end that spins has a CPU that its peer has not. */
 int check_spin(struct asked *a, const struct run_placement *placement);

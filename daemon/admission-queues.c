@@ -58,10 +58,11 @@ static uint64_t rlimit_needed(struct asked *a, uint64_t chunk) {
 /* Whether a message that is whole would fit in pieces. */
 static bool chunks_would_fit(struct asked *a) {
         const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
-        struct capacity c;
-        return !a->spec->chunk && capacity_read(&a->h, &q, &c) == 0 && c.known &&
-               c.largest_transfer < a->p->message_size &&
-               rlimit_needed(a, c.largest_transfer) <= a->queues->rlimit_msgqueue;
+        struct spec with = *a->spec;
+        uint64_t chunk = 0;
+        with.chunk = true;
+        return !a->spec->chunk && asked_chunk_bytes(&a->h, &q, &with, a->p, &chunk) == 0 && chunk > 0 &&
+               rlimit_needed(a, chunk) <= a->queues->rlimit_msgqueue;
 }
 
 static int check_rlimit(struct asked *a, uint64_t chunk) {
@@ -89,6 +90,27 @@ int check_queues(struct asked *a) {
         uint64_t chunk = chunk_bytes(a);
         int x = check_settings(a, chunk);
         return x < 0 ? x : check_rlimit(a, chunk);
+}
+
+/* Messages that a queue holds at the least: queues_plan() makes those as shallow as they must be that may be. */
+static uint64_t least_depth(struct hostfs *h, const struct queue_host *host, const struct spec *spec) {
+        uint64_t usual = 0, most = 0;
+        if (spec->options.msgq_depth)
+                return spec->options.msgq_depth;
+        if (host->trouble[0] || host->settable || queues_as_they_come(h, host, QUEUE_MSG_DEFAULT, &usual) < 0 ||
+            queues_as_they_come(h, host, QUEUE_MSG_MAX, &most) < 0)
+                return 1;
+        uint64_t depth = usual < most ? usual : most;
+        return depth ? depth : 1;
+}
+
+uint64_t asked_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
+                          const struct point *p) {
+        if (!queues_are_used(p) || p->transport != TRANSPORT_MSGQ_POSIX || !host || host->rlimit_msgqueue == UINT64_MAX)
+                return ASKED_UNLIMITED;
+        uint64_t messages = (uint64_t) p->threads * point_directions(p) * least_depth(h, host, spec),
+                 each = host->rlimit_msgqueue / messages;
+        return each > QUEUES_POSIX_OVERHEAD ? each - QUEUES_POSIX_OVERHEAD : 0;
 }
 
 uint64_t asked_queue_bytes(struct asked *a) {

@@ -422,9 +422,13 @@ int asked_chunk_bytes(struct hostfs *h, const struct capacity_question *q, const
         int x = capacity_read(h, q, &c);
         if (x == 0 && !c.known)
                 x = -ENODATA;
-        if (x == 0)
-                *ret = p->message_size > c.largest_transfer ? c.largest_transfer : 0;
-        return x;
+        if (x < 0)
+                return x;
+        uint64_t most = c.largest_transfer, room = asked_queue_room(h, q->queues, spec, p);
+        if (room > 0 && room < most) /* where there is none, check_queues() refuses */
+                most = room;
+        *ret = p->message_size > most ? most : 0;
+        return 0;
 }
 
 int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,

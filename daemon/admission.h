@@ -39,9 +39,9 @@ struct admission_host {
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r);
 
-/* Bytes of the pieces that a point's messages go in: the largest that its mechanism takes here as it comes, where the
- * spec asks for chunks and the message is longer; else 0. Asked again for each run, as settings change. 0; -ENODATA
- * when the limit cannot be read; -ENOMEM. */
+/* Bytes of the pieces that a point's messages go in: the largest that its mechanism takes here as it comes, and that
+ * RLIMIT_MSGQUEUE has room for, where the spec asks for chunks and the message is longer; else 0. Asked again for each
+ * run, as settings change. 0; -ENODATA when the limit cannot be read; -ENOMEM. */
 int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
                           uint64_t *ret);
 

@@ -470,14 +470,18 @@ static void queues_that_are_too_large_may_take_pieces(void) {
                 {819200, 1, true, NULL},
                 {819200, 60, false,
                  "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, or "
-                 "ulimit -q): 98304000 needed, RLIMIT_MSGQUEUE is 819200"},
+                 "ulimit -q; chunk: true sends messages in pieces): 98304000 needed, RLIMIT_MSGQUEUE is 819200"},
+                {819200, 60, true, NULL},
+                {10000, 60, false,
+                 "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, or "
+                 "ulimit -q): 1200000 needed, RLIMIT_MSGQUEUE is 10000"},
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 struct queue_host queues = {.settable = true, .rlimit_msgqueue = rows[i].rlimit};
                 const struct spec spec = {.chunk = rows[i].chunk};
                 const struct point p = {.transport = TRANSPORT_MSGQ_POSIX,
                                         .workload = WORKLOAD_PINGPONG,
-                                        .message_size = 819200 - QUEUES_POSIX_OVERHEAD,
+                                        .message_size = rows[i].rlimit - QUEUES_POSIX_OVERHEAD,
                                         .threads = rows[i].threads};
                 struct topology *t = NULL;
                 struct refusal r = {.status = 0};

@@ -165,6 +165,59 @@ static void pieces(void) {
         host_tree_remove(tree);
 }
 
+/* Together the queues must not be more than RLIMIT_MSGQUEUE, so pieces may have to be shorter. */
+static void pieces_leave_room_for_all_queues(void) {
+        static const struct {
+                bool settable;
+                uint64_t rlimit, message_size, depth;
+                enum workload workload;
+                uint32_t threads;
+                const char *longest; /* message that the host's queues take; settable: the run's have it, too */
+                uint64_t expected;
+                bool refused;
+        } rows[] = {
+                {true, UINT64_MAX, 4 * MIB, 0, WORKLOAD_PINGPONG, 1, "800000\n", 800000, false},
+                {true, 819200, 4 * MIB, 0, WORKLOAD_STREAM, 1, "800000\n", 800000, false},
+                {true, 819200, 4 * MIB, 0, WORKLOAD_PINGPONG, 1, "800000\n", 819200 / 2 - 96, false},
+                {true, 819200, 4 * MIB, 0, WORKLOAD_PINGPONG, 60, "8192\n", 819200 / 120 - 96, false},
+                {true, 819200, 819200 / 120 - 95, 0, WORKLOAD_PINGPONG, 60, "8192\n", 819200 / 120 - 96, false},
+                {true, 819200, 819200 / 120 - 96, 0, WORKLOAD_PINGPONG, 60, "8192\n", 0, false}, /* fits whole */
+                {true, 819200, 4 * MIB, 10, WORKLOAD_STREAM, 1, "800000\n", 819200 / 10 - 96, false},
+                {true, 819200, 4 * MIB, 10, WORKLOAD_PINGPONG, 3, "800000\n", 819200 / 60 - 96, false},
+                /* five messages in each, which nobody can change */
+                {false, 50000, 4 * MIB, 0, WORKLOAD_STREAM, 1, "8192\n", 3000, false},
+                {false, 5000, 4 * MIB, 0, WORKLOAD_STREAM, 1, "8192\n", 5000 / 5 - 96, false},
+                {false, 5000, 4 * MIB, 2, WORKLOAD_PINGPONG, 1, "8192\n", 5000 / 4 - 96, false},
+                /* there is no room for a byte in each */
+                {true, 10000, 4 * MIB, 0, WORKLOAD_PINGPONG, 60, "8192\n", 8192, true},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                const struct spec spec = {.chunk = true, .options = {.msgq_depth = rows[i].depth}};
+                const struct point p = {.transport = TRANSPORT_MSGQ_POSIX,
+                                        .workload = rows[i].workload,
+                                        .message_size = rows[i].message_size,
+                                        .threads = rows[i].threads};
+                struct queue_host queues = unable;
+                struct topology *t = NULL;
+                struct refusal r = {.status = 0};
+                uint64_t bytes = 1;
+                char tree[64];
+                queues.settable = rows[i].settable;
+                queues.rlimit_msgqueue = rows[i].rlimit;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/sys/fs/mqueue/msgsize_max", rows[i].longest), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                const struct admission_host host = {.root = tree, .topology = t, .queues = &queues};
+                CHECK_INT(admission_chunk_bytes(&host, &spec, &p, &bytes), 0);
+                int x = admission_check(&host, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (bytes != rows[i].expected || x != (rows[i].refused ? -EINVAL : 0) ||
+                    (rows[i].refused && strcmp(r.limit, "RLIMIT_MSGQUEUE") != 0))
+                        CHECK_FAIL("row %zu: pieces of %" PRIu64 "; %d %s", i, bytes, x, r.detail);
+        }
+}
+
 static uint64_t own_setting(enum queue_setting s) {
         struct hostfs h;
         uint64_t v = 0;
@@ -323,6 +376,7 @@ int main(void) {
         RUN(plans);
         RUN(limits_are_named);
         RUN(pieces);
+        RUN(pieces_leave_room_for_all_queues);
         RUN(namespaces_have_what_is_asked);
         RUN(what_cannot_be_set_is_said);
         RUN(segments_have_the_limits_of_their_namespace);
