@@ -182,7 +182,8 @@ class Progress:
         workload = self.run["point"].get("workload")
         if workload == "stream":
             words.append(bytes_text(sum(s["bytes"] * 1e9 / s["interval_ns"] for s in counted)))
-        words.append(f"{sum(s['messages'] * 1e9 / s['interval_ns'] for s in counted):,.0f} {RATES.get(workload, MESSAGES)}")
+        rate = sum(s["messages"] * 1e9 / s["interval_ns"] for s in counted)
+        words.append(f"{rate:,.0f} {RATES.get(workload, MESSAGES)}")
         latency = counted[0].get("latency_ns")
         if latency and latency.get("p50") is not None:
             words.append(f"p50 {micros_text(latency['p50'])}")
