@@ -24,7 +24,8 @@ struct run_placement {
 /*
  * Resolves a point's placement:
  *
- *      default     nothing pinned, no policy: where the kernel puts the threads, whatever the transport
+ *      default     nothing pinned, no policy: where the kernel puts the threads, whatever the transport; but the
+ *                  processes of a context-switch, which would wait for each other across CPUs, as same-cpu
  *      same-cpu    both ends on one CPU
  *      same-core   two SMT siblings; refused where there are none
  *      same-node   CPUs of one node, of different cores where it has them; threads take as many CPUs as there are, the
