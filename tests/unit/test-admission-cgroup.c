@@ -69,98 +69,95 @@ static void it_limits_processes(void) {
         }
 }
 
+static const struct {
+        struct file files[FILES_MAX];
+        const char *limit, *limit_value; /* NULL: admitted */
+} memory_rows[] = {
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "max\n"}, {UNIT "/memory.current", "9000000\n"}}, NULL, NULL},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621440\n"}, {UNIT "/memory.current", "0\n"}}, NULL, NULL},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621439\n"}, {UNIT "/memory.current", "0\n"}}, OF_UNIT, "2621439"},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3000000\n"}, {UNIT "/memory.current", "378561\n"}},
+         OF_UNIT,
+         "2621439"},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3000000\n"}, {UNIT "/memory.current", "4000000\n"}}, OF_UNIT, "0"},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621439\n"}}, NULL, NULL}, /* nobody tells what is in use */
+        /* what the kernel can take back is not in use */
+        {{{SELF, IN_UNIT},
+          {UNIT "/memory.max", "3000000\n"},
+          {UNIT "/memory.current", "478561\n"},
+          {UNIT "/memory.stat", "anon 378560\nfile 100001\ninactive_file 100001\nactive_file 0\n"}},
+         NULL,
+         NULL},
+        {{{SELF, IN_UNIT},
+          {UNIT "/memory.max", "3000000\n"},
+          {UNIT "/memory.current", "478561\n"},
+          {UNIT "/memory.stat",
+           "inactive_anon 7\ninactive_file 1\nactive_file 99999\nslab_reclaimable 1\nworkingset 5\n"}},
+         NULL,
+         NULL},
+        {{{SELF, IN_UNIT},
+          {UNIT "/memory.max", "3000000\n"},
+          {UNIT "/memory.current", "478561\n"},
+          {UNIT "/memory.stat", "inactive_anon 100001\nzinactive_file 100001\ninactive_file 100000\n"}},
+         OF_UNIT,
+         "2621439"},
+        {{{SELF, IN_UNIT}, /* its figures lag behind */
+          {UNIT "/memory.max", "2621439\n"},
+          {UNIT "/memory.current", "1000\n"},
+          {UNIT "/memory.stat", "inactive_file 5000\n"}},
+         OF_UNIT,
+         "2621439"},
+        /* the least of all above it */
+        {{{SELF, IN_UNIT},
+          {UNIT "/memory.max", "2621440\n"},
+          {UNIT "/memory.current", "0\n"},
+          {SLICE "/memory.max", "2621440\n"},
+          {SLICE "/memory.current", "1\n"}},
+         "memory.max of /system.slice less what is in use",
+         "2621439"},
+        {{{SELF, IN_UNIT},
+          {UNIT "/memory.max", "2000000\n"},
+          {UNIT "/memory.current", "0\n"},
+          {SLICE "/memory.max", "2000001\n"},
+          {SLICE "/memory.current", "0\n"}},
+         OF_UNIT,
+         "2000000"},
+        {{{SELF, "0::/\n"}, {FS "/memory.max", "2000000\n"}, {FS "/memory.current", "0\n"}},
+         "memory.max of / less what is in use",
+         "2000000"},
+        {{{SELF, IN_UNIT},
+          {UNIT "/memory.max", "2048000\n"},
+          {UNIT "/memory.current", "0\n"},
+          {"/proc/meminfo", "MemAvailable: 1999 kB\n"}},
+         "memory available",
+         "2046976"},
+        {{{SELF, IN_UNIT},
+          {UNIT "/memory.max", "2046975\n"},
+          {UNIT "/memory.current", "0\n"},
+          {"/proc/meminfo", "MemAvailable: 1999 kB\n"}},
+         OF_UNIT,
+         "2046975"},
+        {{{SELF, IN_UNIT}, /* the host does not tell */
+          {UNIT "/memory.max", "2046975\n"},
+          {UNIT "/memory.current", "0\n"},
+          {"/proc/meminfo", NULL}},
+         OF_UNIT,
+         "2046975"},
+};
+
 /* Two buffers of 1 MiB with 256 KiB of a thread's own: 2621440 bytes. */
 static void it_limits_memory(void) {
-        static const struct {
-                struct file files[FILES_MAX];
-                const char *limit, *limit_value; /* NULL: admitted */
-        } rows[] = {
-                {{{SELF, IN_UNIT}, {UNIT "/memory.max", "max\n"}, {UNIT "/memory.current", "9000000\n"}}, NULL, NULL},
-                {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621440\n"}, {UNIT "/memory.current", "0\n"}}, NULL, NULL},
-                {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621439\n"}, {UNIT "/memory.current", "0\n"}},
-                 OF_UNIT,
-                 "2621439"},
-                {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3000000\n"}, {UNIT "/memory.current", "378561\n"}},
-                 OF_UNIT,
-                 "2621439"},
-                {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3000000\n"}, {UNIT "/memory.current", "4000000\n"}},
-                 OF_UNIT,
-                 "0"},
-                {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621439\n"}}, NULL, NULL}, /* nobody tells what is in use */
-                /* what the kernel can take back is not in use */
-                {{{SELF, IN_UNIT},
-                  {UNIT "/memory.max", "3000000\n"},
-                  {UNIT "/memory.current", "478561\n"},
-                  {UNIT "/memory.stat", "anon 378560\nfile 100001\ninactive_file 100001\nactive_file 0\n"}},
-                 NULL,
-                 NULL},
-                {{{SELF, IN_UNIT},
-                  {UNIT "/memory.max", "3000000\n"},
-                  {UNIT "/memory.current", "478561\n"},
-                  {UNIT "/memory.stat",
-                   "inactive_anon 7\ninactive_file 1\nactive_file 99999\nslab_reclaimable 1\nworkingset 5\n"}},
-                 NULL,
-                 NULL},
-                {{{SELF, IN_UNIT},
-                  {UNIT "/memory.max", "3000000\n"},
-                  {UNIT "/memory.current", "478561\n"},
-                  {UNIT "/memory.stat", "inactive_anon 100001\nzinactive_file 100001\ninactive_file 100000\n"}},
-                 OF_UNIT,
-                 "2621439"},
-                {{{SELF, IN_UNIT}, /* its figures lag behind */
-                  {UNIT "/memory.max", "2621439\n"},
-                  {UNIT "/memory.current", "1000\n"},
-                  {UNIT "/memory.stat", "inactive_file 5000\n"}},
-                 OF_UNIT,
-                 "2621439"},
-                /* the least of all above it */
-                {{{SELF, IN_UNIT},
-                  {UNIT "/memory.max", "2621440\n"},
-                  {UNIT "/memory.current", "0\n"},
-                  {SLICE "/memory.max", "2621440\n"},
-                  {SLICE "/memory.current", "1\n"}},
-                 "memory.max of /system.slice less what is in use",
-                 "2621439"},
-                {{{SELF, IN_UNIT},
-                  {UNIT "/memory.max", "2000000\n"},
-                  {UNIT "/memory.current", "0\n"},
-                  {SLICE "/memory.max", "2000001\n"},
-                  {SLICE "/memory.current", "0\n"}},
-                 OF_UNIT,
-                 "2000000"},
-                {{{SELF, "0::/\n"}, {FS "/memory.max", "2000000\n"}, {FS "/memory.current", "0\n"}},
-                 "memory.max of / less what is in use",
-                 "2000000"},
-                {{{SELF, IN_UNIT},
-                  {UNIT "/memory.max", "2048000\n"},
-                  {UNIT "/memory.current", "0\n"},
-                  {"/proc/meminfo", "MemAvailable: 1999 kB\n"}},
-                 "memory available",
-                 "2046976"},
-                {{{SELF, IN_UNIT},
-                  {UNIT "/memory.max", "2046975\n"},
-                  {UNIT "/memory.current", "0\n"},
-                  {"/proc/meminfo", "MemAvailable: 1999 kB\n"}},
-                 OF_UNIT,
-                 "2046975"},
-                {{{SELF, IN_UNIT}, /* the host does not tell */
-                  {UNIT "/memory.max", "2046975\n"},
-                  {UNIT "/memory.current", "0\n"},
-                  {"/proc/meminfo", NULL}},
-                 OF_UNIT,
-                 "2046975"},
-        };
         const struct point p = {.message_size = 1 << 20, .threads = 1};
-        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+        for (size_t i = 0; i < ELEMENTS(memory_rows); i++) {
                 struct refusal r = {.status = 0};
-                int x = admit(rows[i].files, &p, &r);
-                if (x != (rows[i].limit ? -EINVAL : 0))
+                int x = admit(memory_rows[i].files, &p, &r);
+                if (x != (memory_rows[i].limit ? -EINVAL : 0))
                         CHECK_FAIL("row %zu: %d %s", i, x, r.detail);
-                if (!rows[i].limit)
+                if (!memory_rows[i].limit)
                         continue;
                 CHECK_STRING(r.pointer, "/message_size");
-                CHECK_STRING(r.limit, rows[i].limit);
-                CHECK_STRING(r.limit_value, rows[i].limit_value);
+                CHECK_STRING(r.limit, memory_rows[i].limit);
+                CHECK_STRING(r.limit_value, memory_rows[i].limit_value);
                 CHECK_STRING(r.value, "2621440");
                 CHECK_INT(strstr(r.detail, "(to have more: MemoryMax= in the unit") != NULL, r.limit[6] == '.');
         }
