@@ -20,7 +20,6 @@
 #define RING_INLINE_AT 8u    /* where a short message lies in its slot */
 #define RING_INLINE_MAX (RING_LINE_BYTES - RING_INLINE_AT)
 #define RING_STREAM_BYTES (UINT64_C(4) << 20) /* what a ring of a stream is made for when nothing is asked */
-#define RING_PINGPONG_BYTES UINT64_C(4096)    /* one message is under way at a time: the fewer lines the better */
 #define RING_ALL_BYTES (UINT64_C(32) << 20)   /* all rings together, unless two messages each take more */
 #define RING_BYTES_MIN UINT64_C(4096)         /* of transport_options.ring_bytes */
 #define RING_BYTES_MAX (UINT64_C(1) << 30)

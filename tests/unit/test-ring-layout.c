@@ -41,7 +41,7 @@ static void slots_by_default(void) {
                 {WORKLOAD_STREAM, 1, 1, 65536}, /* 4 MiB */
                 {WORKLOAD_STREAM, 56, 1, 65536},   {WORKLOAD_STREAM, 57, 1, 32768},
                 {WORKLOAD_STREAM, 4096, 1, 1008},  {WORKLOAD_STREAM, 4u << 20, 1, 2}, /* never fewer than two */
-                {WORKLOAD_STREAM, 1u << 30, 1, 2}, {WORKLOAD_PINGPONG, 1, 1, 64},     /* 4 KiB */
+                {WORKLOAD_STREAM, 1u << 30, 1, 2}, {WORKLOAD_PINGPONG, 1, 1, 2},      /* one message is under way */
                 {WORKLOAD_PINGPONG, 4096, 1, 2},   {WORKLOAD_STREAM, 1, 8, 65536},    /* 32 MiB for all: just */
                 {WORKLOAD_STREAM, 1, 9, 58254},                                       /* … and no more */
                 {WORKLOAD_STREAM, 1, 1024, 512},
