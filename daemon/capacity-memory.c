@@ -103,17 +103,23 @@ static void name_limit(const char *group, char ret[CAPACITY_LIMIT_MAX]) {
         (void) snprintf(ret, CAPACITY_LIMIT_MAX, "memory.max of …%.58s less what is in use", group);
 }
 
+/* The host's; *m only then. */
+static int host_memory(struct hostfs *h, struct capacity_memory *m) {
+        int r = read_available(h, &m->bytes);
+        if (r < 0)
+                return r;
+        (void) snprintf(m->limit, sizeof(m->limit), "memory available");
+        m->raise = "free memory, or add some";
+        return 0;
+}
+
 int capacity_memory(struct hostfs *h, struct capacity_memory *ret) {
         struct capacity_memory m = {.bytes = UINT64_MAX};
         char group[CAPACITY_CGROUP_MAX];
 
-        int r = read_available(h, &m.bytes);
+        int r = host_memory(h, &m);
         if (r == -ENOMEM)
                 return r;
-        if (r == 0) {
-                (void) snprintf(m.limit, sizeof(m.limit), "memory available");
-                m.raise = "free memory, or add some";
-        }
         for (bool more = capacity_cgroup(h, group); more; more = capacity_cgroup_above(group)) {
                 uint64_t left = left_by(h, group, m.bytes);
                 if (left >= m.bytes)
@@ -122,7 +128,8 @@ int capacity_memory(struct hostfs *h, struct capacity_memory *ret) {
                 name_limit(group, m.limit);
                 m.raise = "MemoryMax= in the unit, or the limit of the container";
         }
-        if (m.raise)
+        r = m.raise ? 0 : host_memory(h, &m); /* again: h->path is to name it */
+        if (r == 0)
                 *ret = m;
-        return m.raise ? 0 : read_available(h, &m.bytes); /* again: h->path is to name it */
+        return r;
 }
