@@ -51,10 +51,14 @@ static unsigned ends_at(unsigned n) {
         return k;
 }
 
+static double ratio_of(double of, double to) {
+        return to > 0 ? of / to : of > 0 ? INFINITY : 1; /* neither has moved anything: alike */
+}
+
 struct ratio series_ratio(const struct series *of, const struct series *to) {
         double ratios[SERIES_MAX];
         for (unsigned i = 0; i < of->n; i++)
-                ratios[i] = to->values[i] > 0 ? of->values[i] / to->values[i] : INFINITY;
+                ratios[i] = ratio_of(of->values[i], to->values[i]);
         struct ratio r = {.value = median_of(ratios, of->n)}; /* which has sorted them */
         unsigned end = ends_at(of->n);
         if (end == 0)

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #define SERIES_MAX 999u
-#define RATIO_INTERVAL_FROM 6u /* with fewer rounds no interval is claimed */
 
 struct series {
         double values[SERIES_MAX];
@@ -19,8 +18,8 @@ struct series {
 
 struct ratio {
         double value;
-        bool has_interval;
-        double low, high; /* of 95 % */
+        bool has_interval; /* from six rounds on */
+        double low, high;  /* of 95 % */
 };
 
 enum verdict {

@@ -36,8 +36,8 @@ static void test_median(void) {
 
 static void test_few_rounds_have_no_interval(void) {
         static struct series a, b;
-        fill(&a, RATIO_INTERVAL_FROM - 1, 50, 0);
-        fill(&b, RATIO_INTERVAL_FROM - 1, 100, 0);
+        fill(&a, 5, 50, 0);
+        fill(&b, 5, 100, 0);
         struct ratio r = series_ratio(&a, &b);
         CHECK(r.value == 0.5);
         CHECK(!r.has_interval);
@@ -114,6 +114,9 @@ static void test_nothing_to_compare_with(void) {
         b.values[3] = 0;
         struct ratio r = series_ratio(&a, &b);
         CHECK(r.value == 1 && r.low == 1 && isinf(r.high));
+        a.values[3] = 0; /* nor against who moved nothing either */
+        r = series_ratio(&a, &b);
+        CHECK(r.low == 1 && r.high == 1);
 }
 
 static void test_verdicts(void) {
