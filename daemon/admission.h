@@ -62,9 +62,9 @@ int admission_chunk_bytes(const struct admission_host *host, const struct spec *
  * it, and for rings and files is what a stream of one thread has room for. `limit` ends both, but for such queues:
  * there it ends the message, and at_start the transfer; and but for messages that the spec itself ends, at 1 GiB: there
  * message_limit says so, and `limit` ends the transfer. engines, copy_modes, waits and options (of transport_options)
- * list what the transport can mean and this build measures. kernel_allows is what the host says of io_uring, whatever
- * the build does; zero_copy, of tcp only, whether its kernel has the operations that send without copying. A value
- * above 2^53 - 1 (shmmax as it comes) is a decimal string.
+ * list what can be asked of the transport. kernel_allows is what the host says of io_uring; zero_copy, of tcp only,
+ * whether its kernel has the operations that send without copying. A value above 2^53 - 1 (shmmax as it comes) is a
+ * decimal string.
  */
 int capacity_to_json(const struct admission_host *host, char **ret);
 

@@ -284,8 +284,7 @@ static void print_opening(const struct bench *b) {
         printf("%u rows; messages per second, medians of at least %u rounds of %.2f s after a warm-up of the same "
                "length for all, turn about (0.5 s at least for streams of small messages between two CPUs);\n"
                "ratio: the median of the rounds' own ratios; low, high: its 95 %% interval. A row ends when that is "
-               "+-%g, "
-               "after %u rounds or %g s;\n",
+               "+-%g, after %u rounds or %g s;\n",
                b->n_rows, o->rounds, o->seconds, o->width, o->rounds_max, o->row_seconds);
         if (o->minutes > 0)
                 printf("sooner where the whole would take more than %g minutes. ", o->minutes);

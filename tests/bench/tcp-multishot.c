@@ -13,8 +13,8 @@
  * must be what was sent. "ahead" is there because a multishot receive does two things at once: it takes what is there
  * instead of what was asked for, which any receive can, and it needs no submission for it, which is what it alone can.
  *
- * Each way has its messages per second and the receivers' CPU time per message, and both beside "recv": the ratio of
- * the medians with its 95 % interval.
+ * Each way has its messages per second and the receivers' CPU time per message, and both beside "recv": the median of
+ * the rounds' own ratios with its 95 % interval.
  */
 
 #include "schema/util.h"
