@@ -155,7 +155,11 @@ def capacity(unix, request):
     row = next(t for t in unix.get("/transports")["items"] if t["name"] == request.getfixturevalue("transport"))
     if not row["available"]:
         pytest.skip(row["reason"])
-    assert row["capacity"]["reason"] is None
+    reason = row["capacity"]["reason"]
+    if reason:  # some settings are not shown in a network namespace of one's own
+        setting_file = re.search(r"/proc/sys/\S+?(?=[:,]?(\s|$))", reason)
+        assert setting_file and not os.access(setting_file[0], os.R_OK), reason
+        pytest.skip(reason)
     return row["capacity"]
 
 

@@ -57,7 +57,8 @@ def which(point, spec):
 
 
 def one_node():
-    return Path("/sys/devices/system/node/online").read_text().strip().isdigit()
+    online = Path("/sys/devices/system/node/online")  # a kernel that knows of no nodes has none
+    return not online.exists() or online.read_text().strip().isdigit()
 
 
 def why_left_out(point, transports):
@@ -68,7 +69,9 @@ def why_left_out(point, transports):
     if isinstance(placement, dict) and placement.get("require") == {"numa_balancing": True}:
         return "NUMA balancing"
     row = transports.get(point.get("transport"))
-    return row["reason"] if row and not row["available"] else None
+    if not row or row["available"]:  # an available one may be limited: its limit's name has to be in the reason
+        return row and (row["capacity"]["limit"] or {}).get("name")
+    return row["reason"]
 
 
 def test_every_point_is_done(quick):

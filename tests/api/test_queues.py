@@ -21,8 +21,8 @@ def rows(unix):
 
 def queue_row(rows, transport):
     row = rows[transport]
-    if not row["available"]:
-        pytest.skip(row["reason"])
+    if not row["available"] or row["capacity"]["reason"]:
+        pytest.skip(row["reason"] or row["capacity"]["reason"])
     return row
 
 

@@ -20,6 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define PROBED_PAGES 16
+
 static const char *const places[] = {"/dev/shm", "/tmp"};
 
 struct ends {
@@ -134,6 +136,28 @@ static void check_slots(struct ends *e, unsigned node) {
         }
 }
 
+/* Whether pages of files are counted one by one there: not without a page cache, nor where huge ones are taken. */
+static bool counts_pages(const char *place, unsigned node) {
+        static const char page[4096];
+        char path[64];
+        unsigned long mask[SPEC_NODES_MAX / 8 / sizeof(unsigned long)] = {};
+        (void) snprintf(path, sizeof path, "%s/ipclab-file-XXXXXX", place);
+        _cleanup_close_ int fd = mkostemp(path, O_CLOEXEC);
+        if (fd < 0)
+                return false;
+        (void) unlink(path);
+        mask[node / 64] = 1UL << (node % 64);
+        int64_t before = interleaved_on(node), n = 0;
+        if (syscall(SYS_set_mempolicy, MPOL_INTERLEAVE, mask, (unsigned long) SPEC_NODES_MAX) < 0)
+                return false;
+        while (n < PROBED_PAGES && write(fd, page, sizeof page) == (ssize_t) sizeof page)
+                n++;
+        int64_t taken = interleaved_on(node) - before;
+        return syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0UL) == 0 && n == PROBED_PAGES && taken >= n;
+}
+
+static const char *place; /* of the case that runs */
+
 static void test_slots_lie_where_buffers_are_to_be(void) {
         static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
         unsigned node = 0;
@@ -141,18 +165,19 @@ static void test_slots_lie_where_buffers_are_to_be(void) {
                 SKIP("this kernel does not count interleaved pages");
         if (sysconf(_SC_PAGESIZE) != 4096)
                 SKIP("pages are not of 4096 bytes, as the messages are");
-        for (size_t p = 0; p < ELEMENTS(places); p++)
-                for (size_t i = 0; i < ELEMENTS(workloads) && !check_case_failed; i++) {
-                        struct ends e;
-                        set_up(&e, workloads[i], places[p]);
-                        check_slots(&e, node);
-                        tear_down(&e);
-                }
+        if (!counts_pages(place, node))
+                SKIP("pages of files in %s are not counted one by one", place);
+        for (size_t i = 0; i < ELEMENTS(workloads) && !check_case_failed; i++) {
+                static struct ends e; /* aligned, as no stack need be under the address sanitizer */
+                set_up(&e, workloads[i], place);
+                check_slots(&e, node);
+                tear_down(&e);
+        }
 }
 
 static void test_policy_that_cannot_be(void) {
         unsigned node = 0;
-        struct ends e;
+        static struct ends e; /* aligned, as no stack need be under the address sanitizer */
         if (find_node(&node) < 0)
                 SKIP("a kernel without NUMA");
         set_up(&e, WORKLOAD_STREAM, places[0]);
@@ -169,7 +194,11 @@ static void test_policy_that_cannot_be(void) {
 }
 
 int main(void) {
-        RUN(test_slots_lie_where_buffers_are_to_be);
+        for (size_t i = 0; i < ELEMENTS(places); i++) {
+                place = places[i];
+                printf("in %s:\n", place);
+                RUN(test_slots_lie_where_buffers_are_to_be);
+        }
         RUN(test_policy_that_cannot_be);
         return check_end();
 }
