@@ -14,6 +14,7 @@
 struct asked {
         struct hostfs h;
         const char *runtime_dir;
+        const struct capacity_space *space;
         const struct queue_host *queues;
         const struct agent_identity *agents;
         uint64_t memlock_bytes;
@@ -39,6 +40,8 @@ int check_socket_options(struct asked *a);
 int check_connections(struct asked *a);
 int check_file_sync(struct asked *a);
 int check_file_space(struct asked *a);
+/* Of the slots of transport file, what this end makes in memory, in bytes. */
+uint64_t asked_slot_bytes(const struct asked *a, unsigned e);
 
 /* admission-rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */
 uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret);

@@ -14,11 +14,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/vfs.h>
 
 /* tcp_allowed_congestion_control: what programs without CAP_NET_ADMIN may choose from, names between blanks. */
 static int check_congestion(struct asked *a) {
@@ -87,9 +85,10 @@ static uint64_t direct_alignment(int fd) {
 }
 
 /* A file system in memory may take O_DIRECT, and takes every fsync(), and means nothing by them. */
-static bool in_memory(const char *dir) {
-        struct statfs fs;
-        return statfs(dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+static bool in_memory(const struct asked *a) {
+        const struct capacity_question q = {
+                .transport = TRANSPORT_FILE, .runtime_dir = a->runtime_dir, .space = a->space};
+        return capacity_file_is_in_memory(&a->h, &q);
 }
 
 /* As the agents make theirs, for file systems that know no file without a name. It may have been made even where it
@@ -139,22 +138,41 @@ int check_file_sync(struct asked *a) {
         enum file_sync sync = a->options.file_sync;
         if (sync == FILE_SYNC_PAGE_CACHE || !a->runtime_dir || a->h.root_fd >= 0)
                 return 0;
-        if (in_memory(a->runtime_dir))
+        if (in_memory(a))
                 return refuse_sync(a, "is in memory, where the page cache is all there is");
         return sync == FILE_SYNC_DIRECT ? check_direct(a) : 0;
 }
 
+/* What the runtime directory has left. false: nobody tells. */
+static bool read_space(const struct asked *a, uint64_t *ret) {
+        struct statvfs fs;
+        if (a->space) {
+                *ret = a->space->free_bytes;
+                return true;
+        }
+        if (!a->runtime_dir || a->h.root_fd >= 0 || statvfs(a->runtime_dir, &fs) < 0)
+                return false;
+        *ret = (uint64_t) fs.f_bavail * fs.f_frsize;
+        return true;
+}
+
 /* The files of all threads, which the agents claim before the run. */
 int check_file_space(struct asked *a) {
-        struct statvfs fs;
-        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE || !a->runtime_dir ||
-            a->h.root_fd >= 0 || statvfs(a->runtime_dir, &fs) < 0)
+        uint64_t have = 0;
+        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE || !read_space(a, &have))
                 return 0;
         uint64_t need = a->p->threads * file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE)).bytes;
-        uint64_t have = (uint64_t) fs.f_bavail * fs.f_frsize;
         if (need <= have)
                 return 0;
         return asked_refuse(a, "/message_size", "free space of the runtime directory", have, need,
                             "the files of all threads do not fit (to raise it: remove files, or --runtime-dir on "
                             "another file system)");
+}
+
+/* Each end makes those that it writes, under its own policy: claim() of agent/file.c. */
+uint64_t asked_slot_bytes(const struct asked *a, unsigned e) {
+        if (a->p->transport != TRANSPORT_FILE || e >= point_directions(a->p) || !in_memory(a))
+                return 0;
+        const struct file_layout l = file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE));
+        return a->p->threads * l.slots * l.stride;
 }

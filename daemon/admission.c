@@ -167,13 +167,15 @@ struct holding {
         uint64_t messages; /* pages that carry messages, which may be placed apart */
 };
 
-/* Rings are of who reads them. Those in huge pages lie in what has been set apart. */
+/* Rings are of who reads them, slots of a file of who writes them. Rings in huge pages lie in what has been set apart.
+ */
 static void add_carrier(struct asked *a, unsigned e, struct holding *h) {
         struct ring_layout rings;
         if (a->options.pipe_size && end_sends(a->p, e))
                 h->own += round_pipe_size(a->options.pipe_size) * a->p->threads;
         if (end_sends(a->p, e))
                 h->own += asked_queue_bytes(a) / point_directions(a->p);
+        h->messages += asked_slot_bytes(a, e);
         if (a->options.huge_pages == TOGGLE_ON || asked_ring_bytes(a, &rings) == 0)
                 return;
         if (e == END_FIRST)
@@ -396,6 +398,7 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
         };
         struct asked a = {.t = host->topology,
                           .runtime_dir = host->runtime_dir,
+                          .space = host->space,
                           .queues = host->queues,
                           .agents = host->agents,
                           .memlock_bytes = host->memlock_bytes,

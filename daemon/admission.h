@@ -24,10 +24,14 @@ struct admission_answers {
         } rings;
 };
 
+struct capacity_space;
+
 /* Where to look. */
 struct admission_host {
-        const char *root;        /* "" or a captured tree */
-        const char *runtime_dir; /* where runs have their files; NULL: not told, and then no limit */
+        const char *root;                   /* "" or a captured tree */
+        const char *runtime_dir;            /* where runs have their files; NULL: not told, and then no limit */
+        const struct capacity_space *space; /* that transport file has there; NULL: the host is asked, which a captured
+                                             * tree is not */
         const struct topology *topology;
         const struct queue_host *queues;     /* what runs can have of queues; NULL: what the host has */
         const struct agent_identity *agents; /* whom they run as; NULL: not told */

@@ -154,8 +154,10 @@ static int put_items(struct json_writer *w, struct hostfs *h, const struct admis
         json_put_key(w, "items");
         json_array_begin(w);
         for (unsigned t = 0; r == 0 && t < TRANSPORT_COUNT; t++) {
-                const struct capacity_question q = {
-                        .transport = (enum transport) t, .runtime_dir = host->runtime_dir, .queues = host->queues};
+                const struct capacity_question q = {.transport = (enum transport) t,
+                                                    .runtime_dir = host->runtime_dir,
+                                                    .queues = host->queues,
+                                                    .space = t == TRANSPORT_FILE ? host->space : NULL};
                 r = put_transport(w, h, &q, uring);
         }
         json_array_end(w);

@@ -327,18 +327,20 @@ static int read_anonymous(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
-static bool file_is_in_memory(const struct capacity_question *q) {
+bool capacity_file_is_in_memory(const struct hostfs *h, const struct capacity_question *q) {
         struct statfs fs;
         if (q->space)
                 return q->space->in_memory;
-        return statfs(q->runtime_dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+        return q->runtime_dir && h->root_fd < 0 && statfs(q->runtime_dir, &fs) == 0 &&
+               (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
 /* Buffers of both ends lie in memory, and so do slots: admission.c counts those of a mapped file wherever it is, as its
  * pages are in use. Those of a plain file do so in a tmpfs. Memory that is not known ends nothing, there as here. */
 static int end_by_memory(const struct reading *g, struct capacity *c) {
         const enum transport t = g->q->transport;
-        struct share share = {.slots = t != TRANSPORT_FILE || file_is_in_memory(g->q), .buffers = END_COUNT};
+        struct share share = {.slots = t != TRANSPORT_FILE || capacity_file_is_in_memory(g->h, g->q),
+                              .buffers = END_COUNT};
         struct capacity_memory memory;
         int r = capacity_memory(g->h, &memory);
         if (r < 0)

@@ -80,6 +80,9 @@ bool capacity_cgroup_above(char path[CAPACITY_CGROUP_MAX]);
  * as many as come by default, fit into so many bytes; 0: none. */
 uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes);
 
+/* Whether files in the runtime directory are in memory, where their pages count. false where nobody tells. */
+bool capacity_file_is_in_memory(const struct hostfs *h, const struct capacity_question *q);
+
 /* Why this host cannot have the transport at all, or NULL. */
 const char *capacity_unavailable(const struct capacity_question *q);
 

@@ -4,7 +4,9 @@
 #include "tests/unit/check.h"
 
 #include "daemon/admission.h"
+#include "daemon/capacity.h"
 #include "schema/util.h"
+#include "tests/unit/host-tree.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -155,11 +157,105 @@ static void files_need_room(void) {
         CHECK_STRING(r.pointer, "/message_size");
 }
 
+#define GIB (UINT64_C(1) << 30)
+
+static const struct capacity_space in_memory = {.free_bytes = 64 * GIB, .in_memory = true},
+                                   on_a_disk = {.free_bytes = 64 * GIB};
+
+/* Whatever GET /transports says may be asked for is admitted, and a byte more is not. */
+static void what_is_told_is_admitted(void) {
+        static const struct capacity_space *const spaces[] = {&in_memory, &on_a_disk};
+        const struct spec spec = {.repetitions = 1};
+        for (size_t i = 0; i < ELEMENTS(spaces); i++) {
+                const struct capacity_question q = {.transport = TRANSPORT_FILE, .space = spaces[i]};
+                struct point p = {.transport = TRANSPORT_FILE, .threads = 1};
+                struct capacity c = {.known = false};
+                struct refusal r = {.status = 0};
+                struct topology *t = NULL;
+                struct hostfs h;
+                char tree[64];
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/proc/meminfo", "MemAvailable: 1048576 kB\n"), 0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                CHECK_INT(hostfs_init(&h, tree), 0);
+                int told = capacity_read(&h, &q, &c);
+                hostfs_deinit(&h);
+                const struct admission_host host = {.root = tree, .topology = t, .space = spaces[i]};
+                p.message_size = c.largest_message;
+                int most = told == 0 ? admission_check(&host, &spec, &p, &r) : told;
+                p.message_size++;
+                int more = most == 0 ? admission_check(&host, &spec, &p, &r) : most;
+                topology_free(t);
+                host_tree_remove(tree);
+                CHECK(c.by_memory);
+                CHECK_INT(most, 0);
+                if (more != -EINVAL)
+                        CHECK_FAIL("case %zu: %" PRIu64 " bytes and more are admitted", i, c.largest_message);
+                CHECK_STRING(r.limit, "memory available");
+                CHECK_STRING(r.limit_value, "1073741824");
+        }
+}
+
+static const struct {
+        const struct capacity_space *space;
+        enum workload workload;
+        uint64_t message_size;
+        enum end bound;   /* to node 1, its buffers */
+        const char *need; /* NULL: admitted */
+} bound_rows[] = {
+        /* two slots beside the buffer, of who writes them */
+        {&in_memory, WORKLOAD_STREAM, 2 << 20, END_FIRST, NULL},
+        {&in_memory, WORKLOAD_STREAM, 4 << 20, END_FIRST, "12582912"},
+        {&on_a_disk, WORKLOAD_STREAM, 4 << 20, END_FIRST, NULL},
+        {&in_memory, WORKLOAD_STREAM, 4 << 20, END_SECOND, NULL},
+        /* one of each end's own */
+        {&in_memory, WORKLOAD_PINGPONG, 4 << 20, END_FIRST, NULL},
+        {&in_memory, WORKLOAD_PINGPONG, 5 << 20, END_FIRST, "10485760"},
+        {&in_memory, WORKLOAD_PINGPONG, 4 << 20, END_SECOND, NULL},
+        {&in_memory, WORKLOAD_PINGPONG, 5 << 20, END_SECOND, "10485760"},
+        {&on_a_disk, WORKLOAD_PINGPONG, 5 << 20, END_SECOND, NULL},
+};
+
+/* Node 1 has 8 MiB. */
+static void slots_in_memory_fit_into_their_nodes(void) {
+        for (size_t i = 0; i < ELEMENTS(bound_rows); i++) {
+                char tree[64];
+                struct topology *t = NULL;
+                struct refusal r = {.status = 0};
+                const struct spec spec = {.repetitions = 1};
+                struct point p = {.transport = TRANSPORT_FILE,
+                                  .workload = bound_rows[i].workload,
+                                  .message_size = bound_rows[i].message_size,
+                                  .threads = 1,
+                                  .placement = {.kind = PLACEMENT_EXPLICIT}};
+                for (enum end e = END_FIRST; e < END_COUNT; e++)
+                        p.placement.ends[e].node = -1;
+                p.placement.ends[bound_rows[i].bound].buffer = MEMORY_BIND;
+                node_set_add(&p.placement.ends[bound_rows[i].bound].buffer_nodes, 1);
+                CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
+                CHECK_INT(host_tree_write(tree, "/sys/devices/system/node/node1/meminfo",
+                                          "Node 1 MemTotal: 8192 kB\nNode 1 MemFree: 8192 kB\n"),
+                          0);
+                CHECK_INT(topology_read(tree, &t), 0);
+                const struct admission_host host = {.root = tree, .topology = t, .space = bound_rows[i].space};
+                int x = admission_check(&host, &spec, &p, &r);
+                topology_free(t);
+                host_tree_remove(tree);
+                if (bound_rows[i].need
+                            ? x != -EINVAL || strcmp(r.limit, "memory of the bound nodes") != 0 ||
+                                      strcmp(r.limit_value, "8388608") != 0 || strcmp(r.value, bound_rows[i].need) != 0
+                            : x != 0)
+                        CHECK_FAIL("row %zu gave %d %s: %s", i, x, r.pointer, r.detail);
+        }
+}
+
 int main(void) {
         RUN(syncing_needs_a_disk);
         RUN(files_on_a_disk_are_synced);
         RUN(direct_files_are_tried);
         RUN(direct_files_may_have_to_have_a_name);
         RUN(files_need_room);
+        RUN(what_is_told_is_admitted);
+        RUN(slots_in_memory_fit_into_their_nodes);
         return check_end();
 }
