@@ -93,7 +93,7 @@ static void detach(struct worker *w) {
 
 /* Who receives, too, has a ring for that beside the one that sends without copying. */
 static void effective(const struct agent *a, struct json_writer *w) {
-        const struct tcp_channel *first = a->workers[0].channel;
+        const char *reason;
         struct uring_facts facts = {0}, without_copying = {0};
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 const struct tcp_channel *c = a->workers[i].channel;
@@ -105,7 +105,7 @@ static void effective(const struct agent *a, struct json_writer *w) {
         }
         tcp_effective(a, w);
         uring_put(w, "io_uring", &facts);
-        if (first->multishot)
+        if (tcp_receives_many(a, &reason))
                 tcp_multishot_effective(w);
         uring_put(w, facts.rings ? "io_uring_zero_copy" : "io_uring", &without_copying);
 }

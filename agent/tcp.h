@@ -74,6 +74,10 @@ int tcp_pages(const struct agent *a, struct page_list *list);
 /* The loops of the copy modes, by system calls. */
 const struct transport_loops *tcp_syscall_loops(const struct agent *a);
 
+/* Whether every thread receives many short messages at a time: what only some do, a result cannot say of all.
+ * *ret_reason is the first reason why one does not where it should (static), or NULL. */
+bool tcp_receives_many(const struct agent *a, const char **ret_reason);
+
 /* How the effective engine and copy mode send, by name. */
 const char *tcp_send_method(const struct agent *a);
 

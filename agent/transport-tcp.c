@@ -165,12 +165,25 @@ static void put_sending(const struct agent *a, struct json_writer *w) {
         zerocopy_limits(a->setup.point.engine == ENGINE_SYSCALL, w);
 }
 
+bool tcp_receives_many(const struct agent *a, const char **ret_reason) {
+        const char *reason = NULL;
+        bool all = true;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                const struct tcp_channel *c = a->workers[i].channel;
+                all = all && c->multishot;
+                reason = reason ? reason : c->no_multishot;
+        }
+        *ret_reason = reason;
+        return all;
+}
+
 static void put_receiving(const struct agent *a, struct json_writer *w) {
-        const struct tcp_channel *c = a->workers[0].channel;
+        const char *reason;
+        bool many = tcp_receives_many(a, &reason);
         bool waits = a->setup.point.engine == ENGINE_IO_URING && !phases_duplex(a); /* until_whole() of tcp-uring.c */
-        json_member_string(w, "receive_method", c->multishot ? "recv multishot" : waits ? "recv MSG_WAITALL" : "recv");
-        if (c->no_multishot)
-                json_member_string(w, "receive_method_reason", c->no_multishot);
+        json_member_string(w, "receive_method", many ? "recv multishot" : waits ? "recv MSG_WAITALL" : "recv");
+        if (reason)
+                json_member_string(w, "receive_method_reason", reason);
 }
 
 static void put_latency(const struct agent *a, struct json_writer *w) {

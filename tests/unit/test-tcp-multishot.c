@@ -2,12 +2,16 @@
 
 /*
  * Messages from the buffers of a multishot receive: each whole and in order wherever its parts lie, also when the
- * kernel runs out of buffers again and again; and what a stream's end means.
+ * kernel runs out of buffers again and again; what a stream's end means; and what a result says of it when a thread has
+ * to do without.
  */
 
 #include "agent/agent.h"
 #include "agent/tcp-multishot.h"
+#include "agent/tcp.h"
+#include "agent/transport.h"
 #include "check.h"
+#include "schema/json.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -132,8 +136,66 @@ static void test_end_of_stream(void) {
         }
 }
 
+static struct worker workers[3];
+static struct tcp_channel channels[ELEMENTS(workers)];
+static struct tcp tcp = {.listener = -1};
+static struct agent receiver = {.end = END_SECOND,
+                                .setup.point = {.workload = WORKLOAD_STREAM,
+                                                .transport = TRANSPORT_TCP,
+                                                .engine = ENGINE_IO_URING,
+                                                .message_size = 64,
+                                                .threads = ELEMENTS(workers)},
+                                .transport_data = &tcp,
+                                .workers = workers,
+                                .n_workers = ELEMENTS(workers)};
+
+/* Of threads that receive, some of which have one. NULL when it cannot be told. */
+static char *tell_effective(const bool has[ELEMENTS(workers)]) {
+        static const char *const reasons[ELEMENTS(workers)] = {"the first", "the second", "the third"};
+        static struct tcp_multishot multishot;
+        struct json_writer w;
+        char *text = NULL;
+        for (size_t i = 0; i < ELEMENTS(workers); i++) {
+                channels[i].multishot = has[i] ? &multishot : NULL;
+                channels[i].no_multishot = has[i] ? NULL : reasons[i];
+                workers[i].agent = &receiver;
+                workers[i].send_fd = workers[i].receive_fd = -1;
+                workers[i].channel = &channels[i];
+        }
+        json_writer_init(&w);
+        json_object_begin(&w);
+        transport_find(TRANSPORT_TCP, ENGINE_IO_URING)->effective(&receiver, &w);
+        json_object_end(&w);
+        (void) json_writer_steal(&w, &text, NULL);
+        json_writer_deinit(&w);
+        return text;
+}
+
+/* What only some threads have, none has. */
+static void test_all_threads_or_none(void) {
+        static const struct {
+                bool has[ELEMENTS(workers)];
+                const char *reason; /* NULL: all have */
+        } cases[] = {{{true, true, true}, NULL},          {{false, true, true}, "the first"},
+                     {{true, false, true}, "the second"}, {{true, false, false}, "the second"},
+                     {{true, true, false}, "the third"},  {{false, false, false}, "the first"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char method[96], reason[64];
+                _cleanup_free_ char *text = tell_effective(cases[i].has);
+                (void) snprintf(method, sizeof method, "\"receive_method\":\"%s\"",
+                                cases[i].reason ? "recv MSG_WAITALL" : "recv multishot");
+                (void) snprintf(reason, sizeof reason, "\"receive_method_reason\":\"%s\"",
+                                cases[i].reason ? cases[i].reason : "");
+                if (!text || !strstr(text, method) || !strstr(text, cases[i].reason ? reason : method) ||
+                    (strstr(text, "receive_method_reason") != NULL) != (cases[i].reason != NULL) ||
+                    (strstr(text, "receive_buffers") != NULL) != (cases[i].reason == NULL))
+                        CHECK_FAIL("case %zu: %s", i, text ? text : "nothing is told");
+        }
+}
+
 int main(void) {
         RUN(test_every_message_is_whole);
         RUN(test_end_of_stream);
+        RUN(test_all_threads_or_none);
         return check_end();
 }
