@@ -120,7 +120,7 @@ static int write_zeros(int fd, const unsigned char *zeros, size_t length, off_t 
 
 /* A page of the cache lies where the policy of the thread says that wrote it first, and that has a worker's own: the
  * slots that this end writes are brought there beforehand, by writes like its messages'. Those find them there, but for
- * what was dropped meanwhile. */
+ * what was dropped meanwhile. No fsync() of a message is to write these out, too. */
 static int fill_cache(struct agent *a, int fd) {
         struct file_layout l = layout_of(a);
         size_t size = a->setup.point.message_size;
@@ -129,6 +129,8 @@ static int fill_cache(struct agent *a, int fd) {
         int r = zeros == MAP_FAILED ? -errno : 0;
         for (uint32_t i = 0; r == 0 && i < l.slots; i++)
                 r = write_zeros(fd, zeros, size, begin + (off_t) (i * l.stride));
+        if (r == 0 && a->setup.options.file_sync == FILE_SYNC_FSYNC && fdatasync(fd) < 0)
+                r = -errno;
         if (zeros != MAP_FAILED)
                 (void) munmap(zeros, size);
         return r == 0 ? 0
@@ -252,8 +254,14 @@ static int open_second(struct agent *a, uint64_t deadline_ns) {
         return r;
 }
 
+uint64_t file_opening_ns(const struct agent *a) {
+        const struct message_setup *s = &a->setup;
+        return LEADER_RENDEZVOUS_NS +
+               file_layout_fill_ns(&s->point, s->options.file_sync, (uint64_t) sysconf(_SC_PAGESIZE));
+}
+
 int file_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + file_opening_ns(a);
         struct file_transport *t = calloc(1, sizeof *t);
         a->transport_data = t;
         if (t)

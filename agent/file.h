@@ -119,6 +119,9 @@ LOOP_INLINE int file_settle_nothing(struct worker *w) {
         };                                                                                                             \
         TRANSPORT_LOOPS(prefix, prefix##_channel)
 
+/* How long file_open() waits for the other end. */
+uint64_t file_opening_ns(const struct agent *a);
+
 /* Parts of struct transport_ops, the same for every engine. */
 int file_open(struct agent *a);
 void file_detach(struct worker *w);

@@ -32,4 +32,12 @@ static inline struct file_layout file_layout_of(const struct point *p, uint64_t 
         return l;
 }
 
+#define FILE_LAYOUT_FILL_NS UINT64_C(20) /* a byte, to a device that is slow: 50 MB/s */
+
+/* How long the files of all threads may take to be written once, beforehand. An end that fills its slots does so while
+ * the other one waits, which is not told: both wait so long, wherever pages are to be in the cache. */
+static inline uint64_t file_layout_fill_ns(const struct point *p, enum file_sync sync, uint64_t page) {
+        return sync == FILE_SYNC_DIRECT ? 0 : p->threads * file_layout_of(p, page).bytes * FILE_LAYOUT_FILL_NS;
+}
+
 #endif

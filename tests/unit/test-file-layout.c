@@ -47,8 +47,19 @@ static void slots_are_whole_pages_of_any_size(void) {
                 }
 }
 
+/* All that both ends write, but where nothing goes through the page cache. */
+static void filling_takes_its_time(void) {
+        struct point p = {.workload = WORKLOAD_STREAM, .message_size = 4096, .threads = 3};
+        CHECK_UINT(file_layout_fill_ns(&p, FILE_SYNC_PAGE_CACHE, 4096), UINT64_C(3) * 64 * 4096 * 20);
+        CHECK_UINT(file_layout_fill_ns(&p, FILE_SYNC_FSYNC, 4096), UINT64_C(3) * 64 * 4096 * 20);
+        CHECK_UINT(file_layout_fill_ns(&p, FILE_SYNC_DIRECT, 4096), 0);
+        p = (struct point){.workload = WORKLOAD_PINGPONG, .message_size = 1024 * MIB, .threads = SPEC_THREADS_MAX};
+        CHECK_UINT(file_layout_fill_ns(&p, FILE_SYNC_FSYNC, 4096), SPEC_THREADS_MAX * 2048 * MIB * 20);
+}
+
 int main(void) {
         RUN(slots_by_size);
         RUN(slots_are_whole_pages_of_any_size);
+        RUN(filling_takes_its_time);
         return check_end();
 }

@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/file.h"
+#include "agent/leader.h"
 #include "check.h"
 #include "schema/file-layout.h"
 #include "schema/json.h"
@@ -29,6 +30,26 @@ struct ends {
         struct agent agents[END_COUNT];
         struct worker workers[END_COUNT];
 };
+
+/* In place of the C library's: whether something was written, and what of it has not been synced. */
+static struct {
+        unsigned writes, unsynced;
+        int error; /* of syncing; 0: it goes well */
+} disk;
+
+ssize_t pwrite(int fd, const void *data, size_t n, off_t offset) {
+        disk.writes++;
+        disk.unsynced++;
+        return syscall(SYS_pwrite64, fd, data, n, offset);
+}
+
+int fdatasync(int fd) {
+        errno = disk.error;
+        if (disk.error)
+                return -1;
+        disk.unsynced = 0;
+        return (int) syscall(SYS_fdatasync, fd);
+}
 
 /* The first node that this process may use. 0 or negative errno. */
 static int find_node(unsigned *ret) {
@@ -193,6 +214,71 @@ static void test_policy_that_cannot_be(void) {
         CHECK_INT(policy(), MPOL_DEFAULT);
 }
 
+static int open_filled(struct agent *a, unsigned node, enum file_sync sync) {
+        disk.writes = disk.unsynced = 0;
+        a->setup.options.file_sync = sync;
+        a->setup.placement.buffer = MEMORY_INTERLEAVE;
+        node_set_add(&a->setup.placement.buffer_nodes, node);
+        return file_open(a);
+}
+
+static void check_synced(struct ends *e, unsigned node, enum file_sync sync) {
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                struct agent *a = &e->agents[end];
+                if (open_filled(a, node, sync) < 0)
+                        CHECK_FAIL("%s: %s", e->dir, a->failure.detail);
+                CHECK(disk.writes > 0);
+                CHECK_INT(disk.unsynced == 0, sync == FILE_SYNC_FSYNC);
+        }
+}
+
+/* What fills the slots is on the device before a message is synced, which is not to wait for that too. */
+static void test_what_fills_is_synced_where_messages_are(void) {
+        unsigned node = 0;
+        if (find_node(&node) < 0)
+                SKIP("a kernel without NUMA");
+        for (unsigned sync = 0; sync < FILE_SYNC_COUNT && !check_case_failed; sync++) {
+                static struct ends e; /* aligned, as no stack need be under the address sanitizer */
+                if (sync == FILE_SYNC_DIRECT)
+                        continue;
+                set_up(&e, WORKLOAD_PINGPONG, places[1]);
+                check_synced(&e, node, (enum file_sync) sync);
+                tear_down(&e);
+        }
+}
+
+static void test_device_that_fails(void) {
+        static struct ends e;
+        unsigned node = 0;
+        if (find_node(&node) < 0)
+                SKIP("a kernel without NUMA");
+        set_up(&e, WORKLOAD_STREAM, places[1]);
+        disk.error = EIO;
+        int r = open_filled(&e.agents[END_FIRST], node, FILE_SYNC_FSYNC);
+        disk.error = 0;
+        const char *text = e.agents[END_FIRST].failure.detail;
+        bool told = r == -EIO && strstr(text, "cannot be filled: Input/output error");
+        if (!told)
+                fprintf(stderr, "%d %s\n", r, text);
+        tear_down(&e);
+        CHECK(told);
+        CHECK_INT(policy(), MPOL_DEFAULT);
+}
+
+/* The more bytes both ends may have to write before, the longer; an end cannot know whether its peer does. */
+static void test_time_to_open(void) {
+        static struct agent a = {.setup.point = {.workload = WORKLOAD_STREAM,
+                                                 .transport = TRANSPORT_FILE,
+                                                 .message_size = UINT64_C(1) << 30,
+                                                 .threads = 4}};
+        for (a.end = END_FIRST; a.end < END_COUNT; a.end++) {
+                a.setup.options.file_sync = FILE_SYNC_FSYNC;
+                CHECK_UINT(file_opening_ns(&a), LEADER_RENDEZVOUS_NS + (UINT64_C(8) << 30) * 20);
+                a.setup.options.file_sync = FILE_SYNC_DIRECT;
+                CHECK_UINT(file_opening_ns(&a), LEADER_RENDEZVOUS_NS);
+        }
+}
+
 int main(void) {
         for (size_t i = 0; i < ELEMENTS(places); i++) {
                 place = places[i];
@@ -200,5 +286,8 @@ int main(void) {
                 RUN(test_slots_lie_where_buffers_are_to_be);
         }
         RUN(test_policy_that_cannot_be);
+        RUN(test_what_fills_is_synced_where_messages_are);
+        RUN(test_device_that_fails);
+        RUN(test_time_to_open);
         return check_end();
 }
