@@ -9,6 +9,7 @@
 #include "daemon/agent-link.h"
 
 #include "daemon/log.h"
+#include "schema/file-layout.h"
 #include "schema/perf-pass.h"
 #include "schema/util.h"
 
@@ -175,8 +176,15 @@ static uint64_t bytes_allowed(const struct message_setup *s) {
         return (uint64_t) ((double) s->point.message_size * s->point.threads / BYTES_PER_NS);
 }
 
+/* Files may be filled beforehand, by either end. */
+static uint64_t files_allowed(const struct message_setup *s) {
+        if (!workload_has_transport(s->point.workload) || s->point.transport != TRANSPORT_FILE)
+                return 0;
+        return file_layout_fill_ns(&s->point, s->options.file_sync, (uint64_t) sysconf(_SC_PAGESIZE));
+}
+
 static uint64_t ready_allowed(const struct message_setup *s) {
-        return READY_WITHIN_NS + s->point.threads * READY_THREAD_NS + bytes_allowed(s);
+        return READY_WITHIN_NS + s->point.threads * READY_THREAD_NS + bytes_allowed(s) + files_allowed(s);
 }
 
 static void deadline_passed(struct agent_link *l) {

@@ -413,6 +413,28 @@ static void freed_it_leaves_no_process(void) {
         agent_link_free(NULL);
 }
 
+/* What it is given between hello and ready; 0: it did not come there. */
+static uint64_t time_to_get_ready(const struct message_setup *m) {
+        SCENE s;
+        if (!scene_open(&s, 0))
+                return 0;
+        s.link->setup = m;
+        return go_to(&s, AGENT_SETTING_UP) ? s.link->deadline_ns - s.link->heard_ns : 0;
+}
+
+static void files_are_filled_before_ready(void) {
+        struct message_setup m = setup;
+        m.point.message_size = 100 << 20; /* twice for each thread, at 50 MB/s */
+        uint64_t pipe = time_to_get_ready(&m);
+        m.point.transport = TRANSPORT_FILE;
+        uint64_t file = time_to_get_ready(&m);
+        m.options.file_sync = FILE_SYNC_DIRECT;
+        uint64_t direct = time_to_get_ready(&m);
+        CHECK(pipe > 0);
+        CHECK_UINT(file - pipe, UINT64_C(2) * THREADS * (100 << 20) * 20);
+        CHECK_UINT(direct, pipe);
+}
+
 int main(void) {
         log_open(LOG_ERR);
         RUN(a_run_from_hello_to_the_end);
@@ -428,5 +450,6 @@ int main(void) {
         RUN(killed_it_only_ends);
         RUN(what_is_stopped_is_told);
         RUN(freed_it_leaves_no_process);
+        RUN(files_are_filled_before_ready);
         return check_end();
 }
