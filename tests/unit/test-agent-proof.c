@@ -5,6 +5,7 @@
  * worker's, and what is moved in mid-run.
  */
 
+#include "allowed-node.h"
 #include "check.h"
 #include "daemon/placement.h"
 #include "pairs.h"
@@ -24,11 +25,9 @@ static unsigned node; /* …the first node that there is */
 
 static long set_policy(int mode) {
         unsigned long nodes[SPEC_NODES_MAX / 64] = {};
-        if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long) SPEC_NODES_MAX, NULL, MPOL_F_MEMS_ALLOWED) < 0)
-                return -errno;
-        for (node = 0; node < SPEC_NODES_MAX && !(nodes[node / 64] >> (node % 64) & 1);)
-                node++;
-        memset(nodes, 0, sizeof nodes);
+        int found = allowed_node(&node);
+        if (found < 0)
+                return found;
         nodes[node / 64] = 1UL << (node % 64);
         long r = syscall(SYS_set_mempolicy, mode, mode == MPOL_DEFAULT ? NULL : nodes,
                          mode == MPOL_DEFAULT ? 0 : SPEC_NODES_MAX + 1);

@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/buffer.h"
 #include "agent/tcp.h"
+#include "allowed-node.h"
 #include "check.h"
 #include "schema/util.h"
 
@@ -25,12 +26,10 @@ static struct worker worker;
 
 /* A worker of an agent whose buffers are bound to the first node that this process may use. */
 static int set_up(enum transport t, enum engine e, enum copy_mode mode) {
-        unsigned long nodes[SPEC_NODES_MAX / 8 / sizeof(unsigned long)] = {};
         unsigned node = 0;
-        if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long) SPEC_NODES_MAX, NULL, MPOL_F_MEMS_ALLOWED) < 0)
-                return -errno;
-        while (node < SPEC_NODES_MAX && !(nodes[node / 64] >> (node % 64) & 1))
-                node++;
+        int r = allowed_node(&node);
+        if (r < 0)
+                return r;
         agent = (struct agent){.workers = &worker, .n_workers = 1};
         agent.setup.point = (struct point){.workload = WORKLOAD_PINGPONG,
                                            .transport = t,

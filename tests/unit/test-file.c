@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/file.h"
 #include "agent/leader.h"
+#include "allowed-node.h"
 #include "check.h"
 #include "schema/file-layout.h"
 #include "schema/json.h"
@@ -49,18 +50,6 @@ int fdatasync(int fd) {
                 return -1;
         disk.unsynced = 0;
         return (int) syscall(SYS_fdatasync, fd);
-}
-
-/* The first node that this process may use. 0 or negative errno. */
-static int find_node(unsigned *ret) {
-        unsigned long nodes[SPEC_NODES_MAX / 8 / sizeof(unsigned long)] = {};
-        unsigned node = 0;
-        if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long) SPEC_NODES_MAX, NULL, MPOL_F_MEMS_ALLOWED) < 0)
-                return -errno;
-        while (node < SPEC_NODES_MAX && !(nodes[node / 64] >> (node % 64) & 1))
-                node++;
-        *ret = node;
-        return 0;
 }
 
 /* Pages that were interleaved and came from the node they were to come from; -1: it is not counted. */
@@ -182,7 +171,7 @@ static const char *place; /* of the case that runs */
 static void test_slots_lie_where_buffers_are_to_be(void) {
         static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
         unsigned node = 0;
-        if (find_node(&node) < 0 || interleaved_on(node) < 0)
+        if (allowed_node(&node) < 0 || interleaved_on(node) < 0)
                 SKIP("this kernel does not count interleaved pages");
         if (sysconf(_SC_PAGESIZE) != 4096)
                 SKIP("pages are not of 4096 bytes, as the messages are");
@@ -199,7 +188,7 @@ static void test_slots_lie_where_buffers_are_to_be(void) {
 static void test_policy_that_cannot_be(void) {
         unsigned node = 0;
         static struct ends e; /* aligned, as no stack need be under the address sanitizer */
-        if (find_node(&node) < 0)
+        if (allowed_node(&node) < 0)
                 SKIP("a kernel without NUMA");
         set_up(&e, WORKLOAD_STREAM, places[0]);
         e.agents[END_FIRST].setup.placement.buffer = MEMORY_BIND;
@@ -235,7 +224,7 @@ static void check_synced(struct ends *e, unsigned node, enum file_sync sync) {
 /* What fills the slots is on the device before a message is synced, which is not to wait for that too. */
 static void test_what_fills_is_synced_where_messages_are(void) {
         unsigned node = 0;
-        if (find_node(&node) < 0)
+        if (allowed_node(&node) < 0)
                 SKIP("a kernel without NUMA");
         for (unsigned sync = 0; sync < FILE_SYNC_COUNT && !check_case_failed; sync++) {
                 static struct ends e; /* aligned, as no stack need be under the address sanitizer */
@@ -250,7 +239,7 @@ static void test_what_fills_is_synced_where_messages_are(void) {
 static void test_device_that_fails(void) {
         static struct ends e;
         unsigned node = 0;
-        if (find_node(&node) < 0)
+        if (allowed_node(&node) < 0)
                 SKIP("a kernel without NUMA");
         set_up(&e, WORKLOAD_STREAM, places[1]);
         disk.error = EIO;
