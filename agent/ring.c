@@ -13,15 +13,14 @@
 
 void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size) {
         *r = (struct ring){
-                .slot = memory + RING_HEAD_BYTES,
-                .due = 2,
-                .room = layout->slots,
+                .at = {.slot = memory + RING_HEAD_BYTES, .due = 2, .room = layout->slots},
                 .tell_every = layout->slots < 4 ? 1 : layout->slots / 4,
                 .slot_bytes = layout->slot_bytes,
                 .message_at = layout->message_at,
                 .size = size,
                 .ahead = RING_AHEAD * layout->slot_bytes,
                 .length = layout->slots * layout->slot_bytes,
+                .other_line = layout->slot_bytes == 2 * RING_LINE_BYTES ? RING_LINE_BYTES : 0,
                 .slots = memory + RING_HEAD_BYTES,
                 .end = memory + RING_HEAD_BYTES + layout->slots * layout->slot_bytes,
                 .freed = (uint32_t *) (void *) memory,
@@ -31,7 +30,12 @@ void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *
 
 void ring_init_reader(struct ring *r, bool may_stop, bool gathers) {
         r->may_stop = may_stop;
-        r->gathers = gathers && r->n_slots >= RING_GATHER_SLOTS;
+        r->gather_ns = 0;
+        if (!gathers || r->n_slots < RING_GATHER_SLOTS)
+                return;
+        r->gather_ns = r->length / 4 / RING_FAST_BYTES_PER_NS;
+        if (r->gather_ns > RING_GATHER_NS_MAX)
+                r->gather_ns = RING_GATHER_NS_MAX;
 }
 
 void ring_wake(struct ring *r, uint32_t *word) {
@@ -80,7 +84,7 @@ static int pass_time(struct worker *w, struct ring *r, uint32_t *word, uint32_t 
 }
 
 static bool has_message(const struct ring *r) {
-        return __atomic_load_n(ring_state(r->slot), __ATOMIC_ACQUIRE) == r->due;
+        return __atomic_load_n(ring_state(r->at.slot), __ATOMIC_ACQUIRE) == r->at.due;
 }
 
 static void let_gather(struct ring *r) {
@@ -88,20 +92,29 @@ static void let_gather(struct ring *r) {
                 r->barren--;
                 return;
         }
-        uint64_t until_ns = util_now_ns() + RING_GATHER_NS;
+        uint64_t until_ns = util_now_ns() + r->gather_ns;
         while (util_now_ns() < until_ns)
                 ring_relax();
         if (!has_message(r))
                 r->barren = RING_BARREN_WAITS;
 }
 
+void ring_fall_back(struct ring *r) {
+        unsigned char *slot = r->at.slot + r->tell_every * r->slot_bytes;
+        uint32_t due = r->at.due + 2 * r->tell_every;
+        if (slot >= r->end)
+                slot -= r->length;
+        if (__atomic_load_n(ring_state(slot), __ATOMIC_ACQUIRE) != due)
+                let_gather(r);
+}
+
 int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait) {
         struct patience p = {};
-        if (r->gathers)
+        if (r->gather_ns > 0)
                 let_gather(r);
         for (;;) {
-                uint32_t *word = ring_state(r->slot), seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-                if (seen == r->due)
+                uint32_t *word = ring_state(r->at.slot), seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+                if (seen == r->at.due)
                         return 0;
                 if (r->may_stop && worker_over(w))
                         return WORKER_STOP;
@@ -111,13 +124,13 @@ int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait) {
         }
 }
 
-int ring_wait_room(struct worker *w, struct ring *r, enum wait_mode wait) {
+int ring_wait_room(struct worker *w, struct ring *r, uint32_t due, uint32_t *ret, enum wait_mode wait) {
         struct patience p = {};
         for (;;) {
                 uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
-                uint32_t under_way = (r->due - 2 - (seen & ~RING_SLEEPS)) / 2;
-                r->room = r->n_slots - under_way;
-                if (r->room > 0)
+                uint32_t under_way = (due - 2 - (seen & ~RING_SLEEPS)) / 2;
+                *ret = r->n_slots - under_way;
+                if (*ret > 0)
                         return 0;
                 if (worker_over(w))
                         return WORKER_STOP;

@@ -24,10 +24,11 @@
 #define LINE 64u
 #define SPIN_NS (50 * NSEC_PER_USEC) /* of hybrid, before it sleeps: as long as the agents do */
 #define LOOKS_PER_CLOCK 64u
-#define AHEAD 16u                     /* slots whose first line the writer asks for before it needs it */
-#define GATHER_NS (2 * NSEC_PER_USEC) /* how long a stream's reader that has caught up lets messages gather */
-#define GATHER_SLOTS 512u             /* in rings of so many that these do not fill it */
-#define BARREN_WAITS 64u              /* and not for so many waits after one that nothing came in */
+#define AHEAD 16u                          /* slots whose first line the writer asks for before it needs it */
+#define GATHER_BYTES_PER_NS 128u           /* a stream's reader that has caught up lets messages gather for that */
+#define GATHER_NS_MAX (32 * NSEC_PER_USEC) /* and no longer */
+#define GATHER_SLOTS 512u                  /* in rings of so many */
+#define BARREN_WAITS 64u                   /* and not for so many waits after one that nothing came in */
 
 static volatile uint64_t sink;
 
@@ -38,6 +39,7 @@ struct plain_ring {
         size_t slot_bytes, at, ahead, length;
         uint32_t n_slots, due, room, held, quarter; /* due: the state of the next slot once its message is there */
         uint32_t barren;                            /* waits until messages may gather again */
+        uint64_t gather_ns;                         /* how long they may; 0 = not */
 };
 
 /* One wait: how often it has looked, and until when it may. */
@@ -134,7 +136,7 @@ static inline unsigned char *get(const struct plain_ring *r, enum wait_mode wait
 static void let_gather(struct plain_ring *r) {
         if (r->barren && r->barren--)
                 return;
-        uint64_t until_ns = util_now_ns() + GATHER_NS;
+        uint64_t until_ns = util_now_ns() + r->gather_ns;
         while (util_now_ns() < until_ns)
                 pause_briefly();
         if (__atomic_load_n(state_of(r->slot), __ATOMIC_ACQUIRE) != r->due)
@@ -193,7 +195,7 @@ INLINE void answer_on(const struct hand_shm *h, struct ends *e, enum wait_mode w
 
 INLINE void receive_one(const struct hand_shm *h, struct ends *e, uint64_t i, enum wait_mode wait) {
         struct plain_ring *r = &e->there;
-        if (__atomic_load_n(state_of(r->slot), __ATOMIC_ACQUIRE) != r->due && r->n_slots >= GATHER_SLOTS)
+        if (__atomic_load_n(state_of(r->slot), __ATOMIC_ACQUIRE) != r->due && r->gather_ns)
                 let_gather(r);
         look(h, get(&e->there, wait), 0, i);
         done(&e->there, wait);
@@ -309,6 +311,7 @@ static size_t slot_bytes_of(const struct hand_shm *h) {
 
 static struct plain_ring ring_at(const struct hand_shm *h, unsigned char *memory) {
         size_t slot_bytes = slot_bytes_of(h);
+        uint64_t gather_ns = h->slots * slot_bytes / GATHER_BYTES_PER_NS;
         unsigned char *slots = memory + 2 * LINE;
         return (struct plain_ring){
                 .slot = slots,
@@ -323,6 +326,9 @@ static struct plain_ring ring_at(const struct hand_shm *h, unsigned char *memory
                 .due = 2,
                 .room = h->slots,
                 .quarter = h->slots < 4 ? 1 : h->slots / 4,
+                .gather_ns = h->slots < GATHER_SLOTS     ? 0
+                             : gather_ns > GATHER_NS_MAX ? GATHER_NS_MAX
+                                                         : gather_ns,
         };
 }
 

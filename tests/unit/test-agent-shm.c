@@ -253,9 +253,9 @@ static void test_who_gathers(void) {
                 uint64_t size, ring_bytes;
                 double rate;
                 const char *there, *back; /* what the first and the second end say */
-        } cases[] = {{WORKLOAD_STREAM, 64, 0, 0, "", "2000"},   {WORKLOAD_STREAM, 64, 32768, 0, "", "0"},
-                     {WORKLOAD_STREAM, 4096, 0, 0, "", "2000"}, {WORKLOAD_STREAM, 16384, 0, 0, "", "0"},
-                     {WORKLOAD_STREAM, 64, 0, 1000, "", "0"},   {WORKLOAD_PINGPONG, 64, 1 << 20, 0, "0", "0"}};
+        } cases[] = {{WORKLOAD_STREAM, 64, 1 << 23, 0, "", "32000"}, {WORKLOAD_STREAM, 64, 1 << 20, 0, "", "8192"},
+                     {WORKLOAD_STREAM, 64, 32768, 0, "", "0"},       {WORKLOAD_STREAM, 16384, 0, 0, "", "0"},
+                     {WORKLOAD_STREAM, 64, 0, 1000, "", "0"},        {WORKLOAD_PINGPONG, 64, 1 << 20, 0, "0", "0"}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct driver d;
                 struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, cases[i].workload, WAIT_BLOCK), 40);

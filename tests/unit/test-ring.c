@@ -90,8 +90,8 @@ static void transfer(size_t size, uint32_t slots, enum wait_mode wait, uint32_t 
         pthread_t sender;
         pair_init(&p, size, slots, wait);
         /* as after `begin` messages, a multiple of the slots */
-        p.out.due += 2 * begin;
-        p.in.due += 2 * begin;
+        p.out.at.due += 2 * begin;
+        p.in.at.due += 2 * begin;
         *p.out.freed = 2 * begin;
         CHECK_INT(pthread_create(&sender, NULL, send_all, &p), 0);
         bool well = receive_all(&p);
@@ -141,21 +141,67 @@ static void test_room(void) {
         free(w);
 }
 
-/* Who reads a stream rests before a wait, unless resting was for nothing the last time; and nobody rests in a ring that
- * would be full before that is over. */
+/* Where it tells of what it is done with, a reader rests unless the writer is as much ahead again; in every lap. */
+static void test_falling_back(void) {
+        static struct pair p;
+        struct worker *w = new_worker(8);
+        unsigned char message[8] = "1234567", *got = NULL;
+        const uint32_t quarter = RING_GATHER_SLOTS / 4, laps = 3;
+        for (uint32_t ahead = quarter; ahead <= quarter + 1; ahead++) {
+                pair_init(&p, 8, RING_GATHER_SLOTS, WAIT_SPIN);
+                p.in.barren = 100; /* no rest that is due is taken, and each counts */
+                for (uint32_t i = 0; i < ahead; i++)
+                        CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
+                for (uint32_t i = 0; i < laps * RING_GATHER_SLOTS; i++) {
+                        CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
+                        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
+                        ring_release(&p.in, WAIT_SPIN);
+                }
+                CHECK_UINT(p.in.barren, ahead == quarter ? 100 - laps * 4 : 100);
+                free(p.memory);
+        }
+        free(w);
+}
+
+/* What sends alike messages leaves the ring as one by one would. */
+static void test_sender(void) {
+        static struct pair p;
+        struct worker *w = new_worker(8);
+        unsigned char message[8] = "1234567", *got = NULL;
+        w->buffer = message;
+        pair_init(&p, 8, 8, WAIT_SPIN);
+        for (uint64_t limit = 5; limit <= 30; limit += 5) {
+                worker_set_limit(w, limit);
+                CHECK_INT(ring_sender(w, &p.out, WAIT_SPIN), 0);
+                CHECK_UINT(worker_messages(w), limit);
+                CHECK_UINT(p.out.at.due, 2 + 2 * limit);
+                worker_set_limit(w, WORKER_UNLIMITED);
+                for (unsigned i = 0; i < 5; i++) {
+                        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
+                        CHECK_INT(memcmp(got, message, 8), 0);
+                        ring_release(&p.in, WAIT_SPIN);
+                }
+        }
+        free(p.memory);
+        free(w);
+}
+
+/* Who reads a stream rests before a wait, unless resting was for nothing the last time; and nobody rests in a ring of
+ * few slots. */
 static void test_gathering(void) {
         static struct pair p;
         struct worker *w = new_worker(8);
         unsigned char message[8] = "1234567", *got = NULL;
         worker_set_limit(w, 0); /* a wait ends at its first look */
         pair_init(&p, 8, RING_GATHER_SLOTS - 1, WAIT_SPIN);
-        CHECK(!p.in.gathers);
+        CHECK_UINT(p.in.gather_ns, 0);
         free(p.memory);
         pair_init(&p, 8, RING_GATHER_SLOTS, WAIT_SPIN);
-        CHECK(p.in.gathers && !p.out.gathers);
+        CHECK_UINT(p.in.gather_ns, RING_GATHER_SLOTS * 64 / 128);
+        CHECK_UINT(p.out.gather_ns, 0);
         uint64_t begin = util_now_ns();
         CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
-        CHECK(util_now_ns() - begin >= RING_GATHER_NS);
+        CHECK(util_now_ns() - begin >= p.in.gather_ns);
         CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
         for (unsigned i = RING_BARREN_WAITS; i-- > 0;) {
                 CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
@@ -202,7 +248,7 @@ static void test_kick(void) {
         pair_init(&p, 8, 4, WAIT_BLOCK);
         struct sleeper s = {.p = &p, .w = w};
         CHECK_INT(pthread_create(&thread, NULL, sleep_for_message, &s), 0);
-        while (!(__atomic_load_n(ring_state(p.in.slot), __ATOMIC_RELAXED) & RING_SLEEPS))
+        while (!(__atomic_load_n(ring_state(p.in.at.slot), __ATOMIC_RELAXED) & RING_SLEEPS))
                 (void) usleep(100);
         worker_set_limit(w, 0);
         while (!__atomic_load_n(&s.ended, __ATOMIC_ACQUIRE)) {
@@ -219,6 +265,8 @@ static void test_kick(void) {
 int main(void) {
         RUN(test_room);
         RUN(test_gathering);
+        RUN(test_falling_back);
+        RUN(test_sender);
         RUN(test_every_wait);
         RUN(test_numbers_wrap);
         RUN(test_kick);
