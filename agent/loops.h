@@ -3,7 +3,8 @@
 #define IPCLAB_AGENT_LOOPS_H
 
 /*
- * The hot loops, once for every transport. A transport writes up to five inline functions and calls
+ * The hot loops, once for every transport; rings and tcp have streams of their own beside them (ring.h, tcp-loops.h),
+ * which look at the limit and count in the same way. A transport writes up to five inline functions and calls
  * TRANSPORT_LOOPS(prefix, channel): the compiler makes each role's loop from them, one per kind of verification, with
  * no indirect call and no branch on anything that is constant in it.
  *

@@ -39,7 +39,7 @@ enum direction { THERE, BACK };
         LOOP_INLINE void prefix##_release(struct worker *w, unsigned char *message) {                                  \
                 struct ring_channel *c = w->channel;                                                                   \
                 (void) message;                                                                                        \
-                ring_release(&c->in, wait);                                                                            \
+                ring_release(w, &c->in, wait);                                                                         \
         }                                                                                                              \
         static const struct channel prefix##_channel = {                                                               \
                 .acquire = loop_acquire_buffer,                                                                        \
@@ -48,14 +48,22 @@ enum direction { THERE, BACK };
                 .release = prefix##_release,                                                                           \
         };                                                                                                             \
         TRANSPORT_LOOPS(prefix, prefix##_channel);                                                                     \
-        static int prefix##_stream(struct worker *w) {                                                                 \
+        static int prefix##_ring_sender(struct worker *w) {                                                            \
                 struct ring_channel *c = w->channel;                                                                   \
                 bool alike = w->pace_ns == 0 && w->agent->setup.verify != VERIFY_CHECKSUM;                             \
                 return alike ? ring_sender(w, &c->out, wait) : prefix##_loops.sender(w);                               \
         }                                                                                                              \
+        static int prefix##_ring_receiver(struct worker *w) {                                                          \
+                struct ring_channel *c = w->channel;                                                                   \
+                enum verify verify = w->agent->setup.verify;                                                           \
+                if (w->pace_ns > 0 || verify == VERIFY_CHECKSUM)                                                       \
+                        return prefix##_loops.receiver(w);                                                             \
+                return verify == VERIFY_TOUCH ? ring_receiver(w, &c->in, VERIFY_TOUCH, wait)                           \
+                                              : ring_receiver(w, &c->in, VERIFY_NONE, wait);                           \
+        }                                                                                                              \
         static const struct transport_loops prefix##_ring_loops = {                                                    \
-                .sender = prefix##_stream,                                                                             \
-                .receiver = prefix##_receiver,                                                                         \
+                .sender = prefix##_ring_sender,                                                                        \
+                .receiver = prefix##_ring_receiver,                                                                    \
                 .initiator = prefix##_initiator,                                                                       \
                 .responder = prefix##_responder,                                                                       \
         }
@@ -231,7 +239,7 @@ static uint64_t copy_on(const struct worker *w, const struct ring *r, size_t siz
                         memcpy(at + r->message_at, w->buffer, size);
                         at = at + r->slot_bytes == r->end ? r->slots : at + r->slot_bytes;
                         if (r->n_slots > RING_AHEAD)
-                                ring_prepare(at + r->ahead < r->end ? at + r->ahead : at + r->ahead - r->length);
+                                ring_prepare_ahead(r, at);
                         bytes += size;
                 }
                 ns = util_now_ns() - begin;

@@ -13,7 +13,7 @@
 
 void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size) {
         *r = (struct ring){
-                .at = {.slot = memory + RING_HEAD_BYTES, .due = 2, .room = layout->slots},
+                .at = {.slot = memory + RING_HEAD_BYTES, .due = 2, .left = layout->slots},
                 .tell_every = layout->slots < 4 ? 1 : layout->slots / 4,
                 .slot_bytes = layout->slot_bytes,
                 .message_at = layout->message_at,
@@ -30,6 +30,7 @@ void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *
 
 void ring_init_reader(struct ring *r, bool may_stop, bool gathers) {
         r->may_stop = may_stop;
+        r->at.left = r->tell_every;
         r->gather_ns = 0;
         if (!gathers || r->n_slots < RING_GATHER_SLOTS)
                 return;
@@ -83,11 +84,17 @@ static int pass_time(struct worker *w, struct ring *r, uint32_t *word, uint32_t 
                            w->agent->peer_role, strerrordesc_np(errno));
 }
 
-static bool has_message(const struct ring *r) {
-        return __atomic_load_n(ring_state(r->at.slot), __ATOMIC_ACQUIRE) == r->at.due;
+/* Whether the message is there that comes `messages` after the next one; of at most the ring's slots. */
+static bool has_message(const struct ring *r, struct ring_cursor at, uint32_t messages) {
+        unsigned char *slot = at.slot + messages * r->slot_bytes;
+        if (slot >= r->end)
+                slot -= r->length;
+        return __atomic_load_n(ring_state(slot), __ATOMIC_ACQUIRE) == at.due + 2 * messages;
 }
 
-static void let_gather(struct ring *r) {
+static void let_gather(const struct worker *w, struct ring *r, struct ring_cursor at) {
+        if (worker_messages(w) + 1 + r->tell_every >= worker_limit(w)) /* as many may not come any more */
+                return;
         if (r->barren > 0) {
                 r->barren--;
                 return;
@@ -95,26 +102,22 @@ static void let_gather(struct ring *r) {
         uint64_t until_ns = util_now_ns() + r->gather_ns;
         while (util_now_ns() < until_ns)
                 ring_relax();
-        if (!has_message(r))
-                r->barren = RING_BARREN_WAITS;
+        if (!has_message(r, at, RING_BATCH - 1))
+                r->barren = RING_BARREN_PAUSES;
 }
 
-void ring_fall_back(struct ring *r) {
-        unsigned char *slot = r->at.slot + r->tell_every * r->slot_bytes;
-        uint32_t due = r->at.due + 2 * r->tell_every;
-        if (slot >= r->end)
-                slot -= r->length;
-        if (__atomic_load_n(ring_state(slot), __ATOMIC_ACQUIRE) != due)
-                let_gather(r);
+void ring_fall_back(const struct worker *w, struct ring *r, struct ring_cursor at) {
+        if (!has_message(r, at, r->tell_every))
+                let_gather(w, r, at);
 }
 
-int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait) {
+int ring_wait_message(struct worker *w, struct ring *r, struct ring_cursor at, enum wait_mode wait) {
         struct patience p = {};
         if (r->gather_ns > 0)
-                let_gather(r);
+                let_gather(w, r, at);
         for (;;) {
-                uint32_t *word = ring_state(r->at.slot), seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-                if (seen == r->at.due)
+                uint32_t *word = ring_state(at.slot), seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+                if (seen == at.due)
                         return 0;
                 if (r->may_stop && worker_over(w))
                         return WORKER_STOP;
@@ -129,9 +132,11 @@ int ring_wait_room(struct worker *w, struct ring *r, uint32_t due, uint32_t *ret
         for (;;) {
                 uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
                 uint32_t under_way = (due - 2 - (seen & ~RING_SLEEPS)) / 2;
-                *ret = r->n_slots - under_way;
-                if (*ret > 0)
+                uint32_t room = r->n_slots - under_way;
+                if (room > 0) {
+                        *ret = room;
                         return 0;
+                }
                 if (worker_over(w))
                         return WORKER_STOP;
                 int e = pass_time(w, r, r->freed, seen, &p, wait);

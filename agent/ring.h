@@ -23,14 +23,16 @@
  *
  * A reader of a stream that has caught up lets messages gather before it looks again: at the writer's heels it takes
  * each line from the writer just before the store, and all that the stream then does is hand lines to and fro, four
- * times as long a message. The longer it rests, the less of its time it spends there; but the ring must not run full
- * meanwhile. So it rests as long as a fast writer (RING_FAST_BYTES_PER_NS) takes for a quarter of the ring: of rests of
- * 2 to 200 us in a ring of 4 MiB, 20 to 50 moved the most, at all sizes, and messages of 1 and 64 bytes at twice the
- * rate of 2 us. It does so in rings of many slots, and leaves it be for RING_BARREN_WAITS waits when nothing came in
- * that time: a slow writer's reader, or one that shares its CPU with the writer, has nothing to win. An open loop does
- * not: there each message's time counts. Rather than catch up, it rests before: where it tells of what it is done with,
- * every quarter of the ring, it looks whether the writer is another quarter ahead. In a large ring lines have then left
+ * times as long a message. Rather than catch up, it lets them gather before: where it tells of what it is done with,
+ * every quarter of the ring, unless the writer is more than another quarter ahead. In a large ring lines have then left
  * the writer's own caches when they are read, and nobody waits for the other.
+ *
+ * That pause is as long as a fast writer (RING_FAST_BYTES_PER_NS) takes for a quarter of the ring, so that the ring
+ * does not run full meanwhile: of 2 to 200 us in a ring of 4 MiB, 20 to 50 moved the most, at all sizes, and messages
+ * of 1 and 64 bytes at twice the rate of 2 us. It is spent spinning, whatever `wait` says. After one that ended with
+ * less than RING_BATCH messages to read there is none for the next RING_BARREN_PAUSES times: the reader of a slow
+ * writer, or of one that shares its CPU, has nothing to win. Nor is there any behind the last messages of a count, or
+ * in an open loop, where each message's time counts.
  *
  * Who waits does so in one of three ways, constant in each loop:
  *
@@ -44,25 +46,29 @@
 #include "agent/loops.h"
 #include "schema/ring-layout.h"
 
-#define RING_SPIN_NS (50 * NSEC_PER_USEC) /* about what a sleep and a wake-up cost: at most twice the best choice */
-#define RING_FAST_BYTES_PER_NS 32u /* seen on CPUs that share a cache: 16 of the shortest messages, 40 of 4 KiB */
+/* About what a sleep and a wake-up cost; in round trips, at most twice the best choice. */
+#define RING_SPIN_NS (50 * NSEC_PER_USEC)
+/* Pauses: seen on CPUs that share a cache were 16 bytes of the shortest messages in a nanosecond and 40 of 4 KiB.
+ * Longer pauses were no better, and those of a slow writer's reader are in vain. Of fewer messages, which are long
+ * ones, each takes more than a hand-over anyway. */
+#define RING_FAST_BYTES_PER_NS 32u
 #define RING_GATHER_NS_MAX (32 * NSEC_PER_USEC)
-#define RING_GATHER_SLOTS 512u /* few messages are not many at a time */
-#define RING_BARREN_WAITS 64u
+#define RING_GATHER_SLOTS 512u
+#define RING_BATCH 8u
+#define RING_BARREN_PAUSES 64u
 #define RING_SLEEPS 1u
-#define RING_AHEAD 16u /* slots whose first line the writer asks for before it needs it */
+#define RING_AHEAD 16u /* slots whose first lines the writer asks for before it needs them */
 
 /* Where an end is in its ring: what changes with every message. */
 struct ring_cursor {
         unsigned char *slot; /* of the next message */
         uint32_t due;        /* its state once it is published */
-        uint32_t room;       /* writer: how many messages fit for certain */
+        uint32_t left;       /* how many messages fit for certain; a reader's: until it tells of them */
 };
 
 /* One end's view of one ring; nobody else's. */
 struct ring {
         alignas(WORKER_LINE) struct ring_cursor at;
-        uint32_t held; /* reader: messages done with, and not told of */
         uint32_t tell_every;
         size_t slot_bytes, message_at, size;
         size_t ahead, length; /* writer: bytes to the slot to prepare; of all slots */
@@ -70,7 +76,7 @@ struct ring {
         unsigned char *slots, *end;
         uint32_t *freed;
         uint32_t n_slots;
-        uint32_t barren;        /* reader: waits until it lets messages gather again */
+        uint32_t barren;        /* reader: pauses to be left out */
         bool may_stop;          /* the reader's wait ends when its worker has nothing more to do */
         uint64_t gather_ns;     /* reader: how long messages may wait for each other; 0 = not */
         uint64_t sleeps, wakes; /* futex calls; read by the leader when the worker rests */
@@ -83,16 +89,16 @@ struct ring_channel {
 
 /* memory: layout->ring_bytes, zeroed, the same for both ends; size: of a message. */
 void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size);
-/* What else a reader does; see the fields. It gathers only in a ring that has room for that. */
+/* What else a reader does; see the fields. It gathers only in a ring of many slots. */
 void ring_init_reader(struct ring *r, bool may_stop, bool gathers);
 
 /* Until there is room, of which *ret says how much, before the message of state `due`; or until the next message is
  * there. 0; WORKER_STOP; negative errno with w->failure. */
 int ring_wait_room(struct worker *w, struct ring *r, uint32_t due, uint32_t *ret, enum wait_mode wait);
-int ring_wait_message(struct worker *w, struct ring *r, enum wait_mode wait);
+int ring_wait_message(struct worker *w, struct ring *r, struct ring_cursor at, enum wait_mode wait);
 void ring_wake(struct ring *r, uint32_t *word);
-/* The reader lets messages gather where the writer is less ahead than they are told of at a time. */
-void ring_fall_back(struct ring *r);
+/* Lets messages gather unless the writer is more than a quarter of the ring ahead. */
+void ring_fall_back(const struct worker *w, struct ring *r, struct ring_cursor at);
 
 LOOP_INLINE void ring_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -133,25 +139,29 @@ LOOP_INLINE void ring_advance(const struct ring *r, struct ring_cursor *at) {
                 at->slot = r->slots;
 }
 
+/* The slot that is RING_AHEAD behind this one is going to be written; in a ring of more slots than that. */
+LOOP_INLINE void ring_prepare_ahead(const struct ring *r, unsigned char *slot) {
+        slot += r->ahead;
+        slot = slot < r->end ? slot : slot - r->length;
+        ring_prepare(slot);
+        ring_prepare(slot + r->other_line);
+}
+
 /* `at` is not passed on, so that a loop's own may live in registers. */
 LOOP_INLINE int ring_send_at(struct worker *w, struct ring *r, struct ring_cursor *at, const unsigned char *message,
                              enum wait_mode wait) {
-        if (LOOP_UNLIKELY(at->room == 0)) {
+        if (LOOP_UNLIKELY(at->left == 0)) {
                 uint32_t room = 0;
                 int e = ring_wait_room(w, r, at->due, &room, wait);
                 if (LOOP_UNLIKELY(e))
                         return e;
-                at->room = room;
+                at->left = room;
         }
         memcpy(at->slot + r->message_at, message, r->size);
         ring_tell(r, ring_state(at->slot), at->due, wait);
         ring_advance(r, at);
-        if (--at->room > RING_AHEAD) { /* else the slot may hold a message that is still to be read */
-                unsigned char *slot = at->slot + r->ahead;
-                slot = slot < r->end ? slot : slot - r->length;
-                ring_prepare(slot);
-                ring_prepare(slot + r->other_line);
-        }
+        if (--at->left > RING_AHEAD) /* else that slot may hold a message that is still to be read */
+                ring_prepare_ahead(r, at->slot);
         return 0;
 }
 
@@ -159,9 +169,9 @@ LOOP_INLINE int ring_send(struct worker *w, struct ring *r, const unsigned char 
         return ring_send_at(w, r, &r->at, message, wait);
 }
 
-/* The sender's loop of a stream whose messages are all w->buffer as it is. loop_sender() has to look up where it is in
- * the ring, and store that, for every message, as anybody might have changed it: of 64 bytes that is a third of the
- * time. */
+/* The sender's loop of a stream whose messages are all w->buffer as it is. In loop_sender() the compiler has to load
+ * and store the place in the ring for every message, as the stores to slot and count might be to it: with 64 bytes that
+ * took a fifth of the time. */
 LOOP_INLINE int ring_sender(struct worker *w, struct ring *r, enum wait_mode wait) {
         struct ring_cursor at = r->at;
         uint64_t n = w->messages;
@@ -176,25 +186,55 @@ LOOP_INLINE int ring_sender(struct worker *w, struct ring *r, enum wait_mode wai
         return e;
 }
 
-LOOP_INLINE int ring_receive(struct worker *w, struct ring *r, unsigned char **ret, enum wait_mode wait) {
-        if (__atomic_load_n(ring_state(r->at.slot), __ATOMIC_ACQUIRE) != r->at.due) {
-                int e = ring_wait_message(w, r, wait);
+LOOP_INLINE int ring_receive_at(struct worker *w, struct ring *r, const struct ring_cursor *at, unsigned char **ret,
+                                enum wait_mode wait) {
+        if (__atomic_load_n(ring_state(at->slot), __ATOMIC_ACQUIRE) != at->due) {
+                int e = ring_wait_message(w, r, *at, wait);
                 if (LOOP_UNLIKELY(e))
                         return e;
         }
-        *ret = r->at.slot + r->message_at;
+        *ret = at->slot + r->message_at;
         return 0;
 }
 
-LOOP_INLINE void ring_release(struct ring *r, enum wait_mode wait) {
-        uint32_t freed = r->at.due;
-        ring_advance(r, &r->at);
-        if (++r->held < r->tell_every)
+LOOP_INLINE void ring_release_at(const struct worker *w, struct ring *r, struct ring_cursor *at, enum wait_mode wait) {
+        uint32_t freed = at->due;
+        ring_advance(r, at);
+        if (--at->left > 0)
                 return;
-        r->held = 0;
+        at->left = r->tell_every;
         ring_tell(r, r->freed, freed, wait);
         if (r->gather_ns > 0)
-                ring_fall_back(r);
+                ring_fall_back(w, r, *at);
+}
+
+LOOP_INLINE int ring_receive(struct worker *w, struct ring *r, unsigned char **ret, enum wait_mode wait) {
+        return ring_receive_at(w, r, &r->at, ret, wait);
+}
+
+LOOP_INLINE void ring_release(const struct worker *w, struct ring *r, enum wait_mode wait) {
+        ring_release_at(w, r, &r->at, wait);
+}
+
+/* The receiver's, of messages of which no checksum is wanted. The less there is to do for each, the more lines are on
+ * their way at once. */
+LOOP_INLINE int ring_receiver(struct worker *w, struct ring *r, enum verify verify, enum wait_mode wait) {
+        struct ring_cursor at = r->at;
+        uint64_t n = w->messages, sink = 0;
+        int e = 0;
+        while (n < worker_limit(w)) {
+                unsigned char *message;
+                e = ring_receive_at(w, r, &at, &message, wait);
+                if (LOOP_UNLIKELY(e))
+                        break;
+                if (verify == VERIFY_TOUCH)
+                        sink += pattern_touch(message, r->size);
+                ring_release_at(w, r, &at, wait);
+                loop_completed(w, ++n);
+        }
+        r->at = at;
+        w->sink = sink;
+        return e;
 }
 
 #endif

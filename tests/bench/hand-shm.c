@@ -5,7 +5,8 @@
  * in it when it is short, as any engineer would lay them out who has seen a cache line bounce; and the writer fetches
  * the lines that it is about to write some messages ahead. Without that an exchange, which waits for all stores before
  * it, takes a hand-over per message: rings that block would be a limit that anybody passes fourfold. For the same
- * reason a stream's reader that has caught up rests for a moment, as the agents' do.
+ * reason a stream's reader lets messages gather where it has caught up or is about to, as the agents' do
+ * (agent/ring.h). All that changes with a message is the loop's own, for the compiler to keep in registers.
  */
 
 #include "tests/bench/hand-shm.h"
@@ -24,11 +25,12 @@
 #define LINE 64u
 #define SPIN_NS (50 * NSEC_PER_USEC) /* of hybrid, before it sleeps: as long as the agents do */
 #define LOOKS_PER_CLOCK 64u
-#define AHEAD 16u                          /* slots whose first line the writer asks for before it needs it */
-#define GATHER_BYTES_PER_NS 128u           /* a stream's reader that has caught up lets messages gather for that */
+#define AHEAD 16u                          /* slots whose first lines the writer asks for before it needs them */
+#define GATHER_BYTES_PER_NS 128u           /* of the ring: for how long messages gather */
 #define GATHER_NS_MAX (32 * NSEC_PER_USEC) /* and no longer */
 #define GATHER_SLOTS 512u                  /* in rings of so many */
-#define BARREN_WAITS 64u                   /* and not for so many waits after one that nothing came in */
+#define BATCH 8u                           /* what is worth it */
+#define BARREN_PAUSES 64u                  /* to be left out after one that was not */
 
 static volatile uint64_t sink;
 
@@ -36,10 +38,10 @@ static volatile uint64_t sink;
 struct plain_ring {
         unsigned char *slot, *slots, *end; /* the next; the first; behind the last */
         uint32_t *freed;
-        size_t slot_bytes, at, ahead, length;
+        size_t slot_bytes, at, ahead, length, other_line;
         uint32_t n_slots, due, room, held, quarter; /* due: the state of the next slot once its message is there */
-        uint32_t barren;                            /* waits until messages may gather again */
-        uint64_t gather_ns;                         /* how long they may; 0 = not */
+        uint32_t barren;                            /* pauses to be left out */
+        uint64_t gather_ns;                         /* how long a pause is; 0 = none */
 };
 
 /* One wait: how often it has looked, and until when it may. */
@@ -62,6 +64,8 @@ static inline void prepare(const unsigned char *line) {
         __builtin_prefetch(line, 1);
 #endif
 }
+
+#define INLINE static inline __attribute__((always_inline))
 
 static bool may_spin(struct patience *p, enum wait_mode wait) {
         if (wait != WAIT_HYBRID)
@@ -94,14 +98,14 @@ static inline uint32_t *state_of(unsigned char *slot) {
         return (uint32_t *) (void *) slot;
 }
 
-static inline void advance(struct plain_ring *r) {
+INLINE void advance(struct plain_ring *r) {
         r->due += 2;
         r->slot += r->slot_bytes;
         if (r->slot == r->end)
                 r->slot = r->slots;
 }
 
-static void await_room(struct plain_ring *r, enum wait_mode wait) {
+INLINE void await_room(struct plain_ring *r, enum wait_mode wait) {
         struct patience p = {};
         for (;;) {
                 uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
@@ -112,19 +116,21 @@ static void await_room(struct plain_ring *r, enum wait_mode wait) {
         }
 }
 
-static inline void put(struct plain_ring *r, const unsigned char *message, size_t size, enum wait_mode wait) {
-        if (r->room == 0)
+INLINE void put(struct plain_ring *r, const unsigned char *message, size_t size, enum wait_mode wait) {
+        if (__builtin_expect(r->room == 0, 0))
                 await_room(r, wait);
         memcpy(r->slot + r->at, message, size);
         store_and_wake(state_of(r->slot), r->due, wait);
         advance(r);
         if (--r->room > AHEAD) {
                 const unsigned char *line = r->slot + r->ahead;
-                prepare(line < r->end ? line : line - r->length);
+                line = line < r->end ? line : line - r->length;
+                prepare(line);
+                prepare(line + r->other_line);
         }
 }
 
-static inline unsigned char *get(const struct plain_ring *r, enum wait_mode wait) {
+INLINE unsigned char *get(const struct plain_ring *r, enum wait_mode wait) {
         struct patience p = {};
         uint32_t *word = state_of(r->slot), seen;
         while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != r->due)
@@ -132,24 +138,33 @@ static inline unsigned char *get(const struct plain_ring *r, enum wait_mode wait
         return r->slot + r->at;
 }
 
+/* Whether the message is there that comes so many after the next one. */
+INLINE bool has_message(const struct plain_ring *r, uint32_t messages) {
+        unsigned char *slot = r->slot + messages * r->slot_bytes;
+        slot = slot < r->end ? slot : slot - r->length;
+        return __atomic_load_n(state_of(slot), __ATOMIC_ACQUIRE) == r->due + 2 * messages;
+}
+
 /* At the writer's heels a reader takes each line from it just before the store. */
-static void let_gather(struct plain_ring *r) {
+INLINE void let_gather(struct plain_ring *r) {
         if (r->barren && r->barren--)
                 return;
         uint64_t until_ns = util_now_ns() + r->gather_ns;
         while (util_now_ns() < until_ns)
                 pause_briefly();
-        if (__atomic_load_n(state_of(r->slot), __ATOMIC_ACQUIRE) != r->due)
-                r->barren = BARREN_WAITS;
+        if (!has_message(r, BATCH - 1))
+                r->barren = BARREN_PAUSES;
 }
 
-static inline void done(struct plain_ring *r, enum wait_mode wait) {
+INLINE void done(struct plain_ring *r, enum wait_mode wait) {
         uint32_t freed = r->due;
         advance(r);
         if (++r->held < r->quarter)
                 return;
         r->held = 0;
         store_and_wake(r->freed, freed, wait);
+        if (r->gather_ns && !has_message(r, r->quarter))
+                let_gather(r);
 }
 
 static void look(const struct hand_shm *h, const unsigned char *p, unsigned direction, uint64_t number) {
@@ -174,8 +189,6 @@ struct ends {
         unsigned char *buffer;
 };
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* These two until the process is ended with the other end. */
 INLINE void send_on(const struct hand_shm *h, struct ends *e, enum wait_mode wait) {
         for (uint64_t i = 0;; i++) {
@@ -195,7 +208,7 @@ INLINE void answer_on(const struct hand_shm *h, struct ends *e, enum wait_mode w
 
 INLINE void receive_one(const struct hand_shm *h, struct ends *e, uint64_t i, enum wait_mode wait) {
         struct plain_ring *r = &e->there;
-        if (__atomic_load_n(state_of(r->slot), __ATOMIC_ACQUIRE) != r->due && r->gather_ns)
+        if (__builtin_expect(!has_message(r, 0), 0) && r->gather_ns)
                 let_gather(r);
         look(h, get(&e->there, wait), 0, i);
         done(&e->there, wait);
@@ -228,16 +241,17 @@ INLINE struct hand_result be_clocked(const struct hand_shm *h, struct ends *e, b
         return (struct hand_result){window.messages, window.ns - warm.ns};
 }
 
-INLINE struct hand_result be_end(const struct hand_shm *h, int end, struct ends *e, enum wait_mode wait) {
+INLINE struct hand_result be_end(const struct hand_shm *h, int end, const struct ends *given, enum wait_mode wait) {
         bool stream = h->workload == WORKLOAD_STREAM;
+        struct ends e = *given;
         if (stream && end == 0)
-                send_on(h, e, wait);
+                send_on(h, &e, wait);
         if (!stream && end == 1)
-                answer_on(h, e, wait);
-        return stream ? be_clocked(h, e, true, wait) : be_clocked(h, e, false, wait);
+                answer_on(h, &e, wait);
+        return stream ? be_clocked(h, &e, true, wait) : be_clocked(h, &e, false, wait);
 }
 
-static struct hand_result end_of_kind(const struct hand_shm *h, int end, struct ends *e) {
+static struct hand_result end_of_kind(const struct hand_shm *h, int end, const struct ends *e) {
         switch (h->wait) {
         case WAIT_SPIN:
                 return be_end(h, end, e, WAIT_SPIN);
@@ -326,9 +340,10 @@ static struct plain_ring ring_at(const struct hand_shm *h, unsigned char *memory
                 .due = 2,
                 .room = h->slots,
                 .quarter = h->slots < 4 ? 1 : h->slots / 4,
-                .gather_ns = h->slots < GATHER_SLOTS     ? 0
-                             : gather_ns > GATHER_NS_MAX ? GATHER_NS_MAX
-                                                         : gather_ns,
+                .other_line = slot_bytes == 2 * LINE ? LINE : 0,
+                .gather_ns = h->workload != WORKLOAD_STREAM || h->slots < GATHER_SLOTS ? 0
+                             : gather_ns > GATHER_NS_MAX                               ? GATHER_NS_MAX
+                                                                                       : gather_ns,
         };
 }
 

@@ -112,6 +112,7 @@ static void test_every_combination_by_count(void) {
                                         /* spinners take each other's time */
                                         uint64_t n = wait == WAIT_SPIN && warm ? 331 : 997;
                                         struct driver_spec s = counted(shm_spec(carriers[t], workloads[k], wait), n);
+                                        s.verify = (t + warm) % 2 ? VERIFY_CHECKSUM : VERIFY_TOUCH;
                                         s.warmup_ns = warm * 5 * NSEC_PER_MSEC;
                                         s.point.threads = 1 + 2 * warm;
                                         CHECK(run_well(&d, &s));
@@ -131,6 +132,7 @@ static void test_rate(void) {
                         struct driver_spec s = counted(shm_spec(t, workloads[k], wait), 50);
                         enum end timed = workloads[k] == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
                         uint64_t all = 50;
+                        s.verify = wait == WAIT_BLOCK ? VERIFY_CHECKSUM : VERIFY_TOUCH; /* whoever fills messages */
                         s.warmup_ns = k * 5 * NSEC_PER_MSEC;
                         s.rate = 1000;
                         if (wait != WAIT_SPIN) { /* spinners take each other's time */
@@ -246,7 +248,7 @@ static void test_effective(void) {
         driver_deinit(&d);
 }
 
-/* Only a stream's reader, in a closed loop and a ring with room for it. */
+/* Only a stream's reader, in a closed loop and a ring of many slots. */
 static void test_who_gathers(void) {
         static const struct {
                 enum workload workload;

@@ -79,20 +79,24 @@ static bool receive_all(struct pair *p) {
                         : p->wait == WAIT_BLOCK ? ring_receive(w, &p->in, &message, WAIT_BLOCK)
                                                 : ring_receive(w, &p->in, &message, WAIT_HYBRID);
                 well = r == 0 && pattern_matches(message, p->size, pattern_key(0, 0, i));
-                ring_release(&p->in, p->wait);
+                ring_release(w, &p->in, p->wait);
         }
         free(w);
         return well;
+}
+
+/* As after so many messages. */
+static void begin_at(struct pair *p, uint32_t begin) {
+        p->out.at.due += 2 * begin;
+        p->in.at.due += 2 * begin;
+        *p->out.freed = 2 * begin;
 }
 
 static void transfer(size_t size, uint32_t slots, enum wait_mode wait, uint32_t begin) {
         static struct pair p;
         pthread_t sender;
         pair_init(&p, size, slots, wait);
-        /* as after `begin` messages, a multiple of the slots */
-        p.out.at.due += 2 * begin;
-        p.in.at.due += 2 * begin;
-        *p.out.freed = 2 * begin;
+        begin_at(&p, begin);
         CHECK_INT(pthread_create(&sender, NULL, send_all, &p), 0);
         bool well = receive_all(&p);
         (void) pthread_join(sender, NULL);
@@ -131,7 +135,7 @@ static void test_room(void) {
         for (unsigned i = 0; i < 8; i++) {
                 CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
                 CHECK_INT(memcmp(got, message, 8), 0);
-                ring_release(&p.in, WAIT_SPIN);
+                ring_release(w, &p.in, WAIT_SPIN);
         }
         CHECK_UINT(*p.out.freed, 16);
         worker_set_limit(w, 0);
@@ -141,33 +145,64 @@ static void test_room(void) {
         free(w);
 }
 
-/* Where it tells of what it is done with, a reader rests unless the writer is as much ahead again; in every lap. */
+/* Where it tells of what it is done with, a reader pauses unless the writer is more than as much again ahead: in every
+ * lap, in rings of any number of slots that are many, and where states begin anew. */
 static void test_falling_back(void) {
+        static const uint32_t slots[] = {RING_GATHER_SLOTS, RING_GATHER_SLOTS + 1, RING_GATHER_SLOTS + 3,
+                                         RING_GATHER_SLOTS - 1};
         static struct pair p;
         struct worker *w = new_worker(8);
         unsigned char message[8] = "1234567", *got = NULL;
-        const uint32_t quarter = RING_GATHER_SLOTS / 4, laps = 3;
-        for (uint32_t ahead = quarter; ahead <= quarter + 1; ahead++) {
-                pair_init(&p, 8, RING_GATHER_SLOTS, WAIT_SPIN);
-                p.in.barren = 100; /* no rest that is due is taken, and each counts */
-                for (uint32_t i = 0; i < ahead; i++)
-                        CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
-                for (uint32_t i = 0; i < laps * RING_GATHER_SLOTS; i++) {
-                        CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
-                        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
-                        ring_release(&p.in, WAIT_SPIN);
+        for (size_t k = 0; k < ELEMENTS(slots); k++)
+                for (uint32_t more = 0; more < 2; more++) {
+                        const uint32_t quarter = slots[k] / 4, all = 3 * slots[k];
+                        bool pauses = more == 0 && slots[k] >= RING_GATHER_SLOTS;
+                        pair_init(&p, 8, slots[k], WAIT_SPIN);
+                        begin_at(&p,
+                                 FULL_ROUND - 2 * slots[k]); /* in the third lap: untouched slots have the state 0 */
+                        p.in.barren = 100;                   /* no pause that is due is taken, and each counts */
+                        for (uint32_t i = 0; i < quarter + more; i++)
+                                CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
+                        for (uint32_t i = 0; i < all; i++) {
+                                CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
+                                CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
+                                ring_release(w, &p.in, WAIT_SPIN);
+                        }
+                        CHECK_UINT(p.in.barren, pauses ? 100 - all / quarter : 100);
+                        free(p.memory);
                 }
-                CHECK_UINT(p.in.barren, ahead == quarter ? 100 - laps * 4 : 100);
-                free(p.memory);
-        }
         free(w);
 }
 
-/* What sends alike messages leaves the ring as one by one would. */
+struct sending {
+        struct pair *p;
+        struct worker *w;
+        int result;
+};
+
+static void *send_alike(void *userdata) {
+        struct sending *s = userdata;
+        s->result = ring_sender(s->w, &s->p->out, WAIT_SPIN);
+        return NULL;
+}
+
+static void read_some(struct worker *w, struct pair *p, unsigned n, const unsigned char *expected) {
+        unsigned char *got = NULL;
+        for (unsigned i = 0; i < n; i++) {
+                CHECK_INT(ring_receive(w, &p->in, &got, WAIT_SPIN), 0);
+                CHECK_INT(memcmp(got, expected, 8), 0);
+                ring_release(w, &p->in, WAIT_SPIN);
+        }
+}
+
+/* What sends alike messages leaves the ring as one by one would: at its limit, and when it is stopped for want of room.
+ */
 static void test_sender(void) {
         static struct pair p;
-        struct worker *w = new_worker(8);
-        unsigned char message[8] = "1234567", *got = NULL;
+        struct worker *w = new_worker(8), *reader = new_worker(8);
+        unsigned char message[8] = "1234567";
+        struct sending s = {.p = &p, .w = w, .result = -1};
+        pthread_t thread;
         w->buffer = message;
         pair_init(&p, 8, 8, WAIT_SPIN);
         for (uint64_t limit = 5; limit <= 30; limit += 5) {
@@ -175,46 +210,73 @@ static void test_sender(void) {
                 CHECK_INT(ring_sender(w, &p.out, WAIT_SPIN), 0);
                 CHECK_UINT(worker_messages(w), limit);
                 CHECK_UINT(p.out.at.due, 2 + 2 * limit);
-                worker_set_limit(w, WORKER_UNLIMITED);
-                for (unsigned i = 0; i < 5; i++) {
-                        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
-                        CHECK_INT(memcmp(got, message, 8), 0);
-                        ring_release(&p.in, WAIT_SPIN);
-                }
+                read_some(reader, &p, 5, message);
         }
+        worker_set_limit(w, WORKER_UNLIMITED);
+        CHECK_INT(pthread_create(&thread, NULL, send_alike, &s), 0);
+        while (worker_messages(w) < 38)
+                (void) sched_yield();
+        worker_set_limit(w, 0);
+        (void) pthread_join(thread, NULL);
+        CHECK_INT(s.result, WORKER_STOP);
+        CHECK_UINT(worker_messages(w), 38);
+        CHECK_UINT(p.out.at.due, 2 + 2 * 38);
+        CHECK_UINT(p.out.at.left, 0);
+        read_some(reader, &p, 8, message);
+        worker_set_limit(w, 46);
+        CHECK_INT(ring_sender(w, &p.out, WAIT_SPIN), 0);
+        for (uint64_t limit = 3; limit <= 8; limit += 5) { /* so does what receives them */
+                worker_set_limit(reader, limit);
+                CHECK_INT(ring_receiver(reader, &p.in, VERIFY_TOUCH, WAIT_SPIN), 0);
+                CHECK_UINT(worker_messages(reader), limit);
+                CHECK_UINT(p.in.at.due, 2 + 2 * (38 + limit));
+                CHECK_UINT(p.in.at.left, limit == 3 ? 1 : 2);
+        }
+        CHECK_UINT(reader->sink, 5 * '1');
+        CHECK_UINT(*p.in.freed, 2 * 46);
         free(p.memory);
         free(w);
+        free(reader);
 }
 
-/* Who reads a stream rests before a wait, unless resting was for nothing the last time; and nobody rests in a ring of
- * few slots. */
+/* Who reads a stream pauses before a wait, unless the last pause brought too little or too few messages can come; and
+ * nobody does in a ring of few slots. */
 static void test_gathering(void) {
         static struct pair p;
         struct worker *w = new_worker(8);
         unsigned char message[8] = "1234567", *got = NULL;
-        worker_set_limit(w, 0); /* a wait ends at its first look */
         pair_init(&p, 8, RING_GATHER_SLOTS - 1, WAIT_SPIN);
         CHECK_UINT(p.in.gather_ns, 0);
         free(p.memory);
         pair_init(&p, 8, RING_GATHER_SLOTS, WAIT_SPIN);
         CHECK_UINT(p.in.gather_ns, RING_GATHER_SLOTS * 64 / 128);
         CHECK_UINT(p.out.gather_ns, 0);
-        uint64_t begin = util_now_ns();
-        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
-        CHECK(util_now_ns() - begin >= p.in.gather_ns);
-        CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
-        for (unsigned i = RING_BARREN_WAITS; i-- > 0;) {
-                CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
-                CHECK_UINT(p.in.barren, i);
-        }
-        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), WORKER_STOP);
-        CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
+        free(p.memory);
+        pair_init(&p, 8, 65536, WAIT_SPIN);
+        CHECK_UINT(p.in.gather_ns, RING_GATHER_NS_MAX);
         CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
-        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0); /* what is there is taken at once */
-        CHECK_UINT(p.in.barren, RING_BARREN_WAITS);
+        uint64_t begin = util_now_ns();
+        CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
+        CHECK(util_now_ns() - begin >= p.in.gather_ns);
+        for (unsigned i = RING_BARREN_PAUSES + 1; i-- > 0;) {
+                CHECK_UINT(p.in.barren, i);
+                CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
+        }
+        CHECK_UINT(p.in.barren, RING_BARREN_PAUSES); /* the one that was to be tried again */
+        for (unsigned i = 1; i < RING_BATCH; i++)
+                CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
         p.in.barren = 0;
-        CHECK_INT(ring_wait_message(w, &p.in, WAIT_SPIN), 0); /* one came meanwhile: it was worth it */
-        CHECK_UINT(p.in.barren, 0);
+        CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
+        CHECK_UINT(p.in.barren, 0); /* it was worth it */
+        p.in.barren = 5;
+        CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0); /* what is there is taken at once */
+        CHECK_UINT(p.in.barren, 5);
+        worker_set_limit(w, p.in.tell_every + 1);
+        CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
+        CHECK_UINT(p.in.barren, 5);
+        worker_set_limit(w, p.in.tell_every + 2);
+        CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
+        CHECK_UINT(p.in.barren, 4);
         free(p.memory);
         free(w);
 }
