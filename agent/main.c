@@ -2,12 +2,12 @@
 
 /*
  * ipclab-agent: a process that plays one role in a run. ipclabd starts it with its placement set and with the
- * descriptors of schema/protocol.h; it is of no use to a person, and says so.
+ * descriptors of schema/protocol/protocol.h; it is of no use to a person, and says so.
  */
 
-#include "agent/agent.h"
-#include "agent/leader.h"
-#include "agent/peer.h"
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

@@ -4,10 +4,10 @@
 
 #include "api/api.h"
 
-#include "api/assets.h"
-#include "api/dispatch.h"
-#include "api/openapi.h"
-#include "api/state.h"
+#include "api/handle/dispatch.h"
+#include "api/handle/state.h"
+#include "api/http/assets.h"
+#include "api/openapi/openapi.h"
 #include "schema/util.h"
 
 #include <arpa/inet.h>

@@ -7,18 +7,18 @@
  */
 
 #include "api/api.h"
-#include "daemon/cgroup.h"
 #include "daemon/config.h"
-#include "daemon/ipcns.h"
+#include "daemon/host/topology.h"
 #include "daemon/listen.h"
 #include "daemon/log.h"
-#include "daemon/rundir.h"
-#include "daemon/scheduler.h"
-#include "daemon/service-host.h"
-#include "daemon/spawn.h"
+#include "daemon/run/cgroup.h"
+#include "daemon/run/ipcns.h"
+#include "daemon/run/rundir.h"
+#include "daemon/run/scheduler.h"
+#include "daemon/run/spawn.h"
+#include "daemon/service/host.h"
 #include "daemon/token.h"
-#include "daemon/topology.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

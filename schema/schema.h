@@ -3,9 +3,9 @@
 #define IPCLAB_SCHEMA_SCHEMA_H
 
 /*
- * The experiment spec as a JSON Schema (2020-12), compiled in from schema/experiment.schema.json: what /openapi.json
- * shows to clients. The parser in spec-parse.c is what decides; one table of documents holds the two together
- * (tests/unit/data/spec).
+ * The experiment spec as a JSON Schema (2020-12), compiled in from schema/spec/experiment.schema.json: what
+ * /openapi.json shows to clients. The parser in spec-parse.c is what decides; one table of documents holds the two
+ * together (tests/unit/data/spec).
  */
 
 extern const char experiment_schema_json[];

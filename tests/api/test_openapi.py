@@ -27,7 +27,7 @@ def test_it_is_valid(openapi):
 
 
 def test_it_describes_the_routes_and_nothing_else(openapi):
-    rows = set(ROW.findall((SOURCE / "api/routes.c").read_text()))
+    rows = set(ROW.findall((SOURCE / "api/handle/routes.c").read_text()))
     assert len(rows) > 15
     assert described(openapi) == rows
 
@@ -75,7 +75,7 @@ def test_the_spec_is_the_schema(openapi):
         validator.validate(json.loads(path.read_text())["spec"])
     for bad in ({"transport": "pigeon"}, {"colour": 1}, {"message_size": 0}, {"transport": []}, []):
         assert not validator.is_valid(bad), bad
-    original = json.loads((SOURCE / "schema/experiment.schema.json").read_text())
+    original = json.loads((SOURCE / "schema/spec/experiment.schema.json").read_text())
     assert openapi["components"]["schemas"]["ExperimentSpec"]["properties"].keys() == original["properties"].keys()
 
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "schema/experiment.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "schema/spec/experiment.schema.json").read_text(encoding="utf-8"))
 ROWS = json.loads((ROOT / "tests/unit/data/spec/documents.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
@@ -72,7 +72,7 @@ def test_presets_fit():
         VALIDATOR.validate(json.loads(path.read_text(encoding="utf-8"))["spec"])
 
 
-# What a run takes beyond warm-up and window, as the daemon expects it (daemon/service-submit.c).
+# What a run takes beyond warm-up and window, as the daemon expects it (daemon/service/submit.c).
 START_SECONDS = 0.5
 # A window of messages or bytes has no length. These are rates of a slow machine, below what the published studies that
 # the presets repeat found slowest: 376 642 messages a second on a named pipe across nodes, 2.7 µs for a context switch

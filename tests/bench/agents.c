@@ -4,7 +4,7 @@
 
 #include "tests/bench/agents.h"
 
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <string.h>

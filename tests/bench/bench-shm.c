@@ -14,7 +14,7 @@
  *                rings are judged by memcpy() alone, whose lines have left its own cache as well
  */
 
-#include "schema/ring-layout.h"
+#include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 #include "tests/bench/agents.h"
 #include "tests/bench/hand-shm.h"

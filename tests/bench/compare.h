@@ -8,7 +8,7 @@
  * is can be shared out among them.
  */
 
-#include "schema/spec.h"
+#include "schema/spec/spec.h"
 #include "tests/bench/options.h"
 #include "tests/bench/series.h"
 

@@ -4,9 +4,9 @@
 
 #include "tests/bench/driver.h"
 
-#include "schema/json.h"
-#include "schema/perf-pass.h"
-#include "schema/ring-layout.h"
+#include "schema/json/json.h"
+#include "schema/measure/perf-pass.h"
+#include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

@@ -8,7 +8,7 @@
  * tests.
  */
 
-#include "schema/protocol.h"
+#include "schema/protocol/protocol.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -42,7 +42,8 @@ static int make_one(const struct hand *h, int ret[2]) {
         return ret[1] < 0 ? -errno : 0;
 }
 
-/* See agent/file.c: file systems in memory take the flag and mean nothing by it; kernels before 6.1 do not tell. */
+/* See agent/transport/file/slots.c: file systems in memory take the flag and mean nothing by it; kernels before 6.1 do
+ * not tell. */
 static int unit_of(int fd, uint64_t *ret) {
         struct statx x;
         struct statfs fs;

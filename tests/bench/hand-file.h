@@ -4,7 +4,8 @@
 
 /*
  * A plain file with slots, and two semaphores per direction in memory that both ends inherit: what hand-file.c and
- * hand-uring.c move messages through, each by its own calls. As many slots as the agents use (agent/file.c).
+ * hand-uring.c move messages through, each by its own calls. As many slots as the agents use
+ * (agent/transport/file/slots.c).
  */
 
 #include "tests/bench/hand-loops.h"

@@ -17,7 +17,7 @@ struct gathered {
         int n;
 };
 
-/* The fields lie where the agents' do (agent/fields.c): on lines of their own, and from half a page on each at the
+/* The fields lie where the agents' do (agent/loop/fields.c): on lines of their own, and from half a page on each at the
  * begin of a page. How many pages a field touches is part of what it costs. */
 static inline int open_gathered(struct hand_end *e) {
         struct gathered *g = calloc(1, sizeof *g);

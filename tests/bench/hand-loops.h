@@ -8,7 +8,7 @@
  * hand_prefix_pingpong.
  */
 
-#include "agent/pattern.h"
+#include "agent/loop/pattern.h"
 #include "schema/util.h"
 #include "tests/bench/hand.h"
 

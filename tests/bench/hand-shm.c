@@ -6,12 +6,13 @@
  * the lines that it is about to write some messages ahead. Without that an exchange, which waits for all stores before
  * it, takes a hand-over per message: rings that block would be a limit that anybody passes fourfold. For the same
  * reason a stream's reader lets messages gather where it has caught up or is about to, as the agents' do
- * (agent/ring.h). All that changes with a message is the loop's own, for the compiler to keep in registers.
+ * (agent/transport/ring/ring.h). All that changes with a message is the loop's own, for the compiler to keep in
+ * registers.
  */
 
 #include "tests/bench/hand-shm.h"
 
-#include "agent/pattern.h"
+#include "agent/loop/pattern.h"
 #include "schema/util.h"
 #include "tests/bench/hand-two.h"
 

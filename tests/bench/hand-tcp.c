@@ -4,7 +4,7 @@
 
 #include "tests/bench/hand-tcp.h"
 
-#include "schema/spec.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -63,10 +63,10 @@ static void *memory_of(size_t size) {
 }
 
 /*
- * A message in fields that lie apart, for every copy mode where the agents' lie (agent/fields.h): on lines of their
- * own, and from half a page on each at the begin of a page. Both sides of a comparison must have the same there: how
- * many pages a field touches decides what zero-copy costs, and would be taken for a cost of the agents or for a gain.
- * What two-copy packs into and what everybody receives into begins on a page, here as there.
+ * A message in fields that lie apart, for every copy mode where the agents' lie (agent/loop/fields.h): on lines of
+ * their own, and from half a page on each at the begin of a page. Both sides of a comparison must have the same there:
+ * how many pages a field touches decides what zero-copy costs, and would be taken for a cost of the agents or for a
+ * gain. What two-copy packs into and what everybody receives into begins on a page, here as there.
  */
 static void make_fields(const struct hand_tcp *h, struct iovec *iov) {
         size_t longest = (h->size + h->fields - 1) / h->fields;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What a multishot receive of io_uring is worth to a receiver of messages over TCP (agent/tcp-multishot.h has what was
- * found). Three ways to receive, turn about in many short rounds; what sends, and what is done with the bytes, is the
- * same for all of them:
+ * What a multishot receive of io_uring is worth to a receiver of messages over TCP (agent/transport/tcp/multishot.h has
+ * what was found). Three ways to receive, turn about in many short rounds; what sends, and what is done with the bytes,
+ * is the same for all of them:
  *
  *      recv       an operation for each message, until the whole of it is there (MSG_WAITALL), into one buffer
  *      ahead      an operation for what is there, which may be many messages, or a part of one

@@ -3,7 +3,7 @@
 /* Any bytes as a histogram in V2 encoding. What decodes must summarize without contradiction, and survive encoding. */
 
 #include "fuzz.h"
-#include "schema/histogram.h"
+#include "schema/measure/histogram.h"
 
 #include <errno.h>
 #include <string.h>

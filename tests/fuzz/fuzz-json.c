@@ -3,7 +3,7 @@
 /* Any bytes into the JSON reader. What it accepts, it must print as JSON that it accepts again, unchanged. */
 
 #include "fuzz.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 /* Any bytes as a packet of the protocol. What decodes must encode, and decode again to the same bytes. */
 
 #include "fuzz.h"
-#include "schema/protocol.h"
+#include "schema/protocol/protocol.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * read: the target's parts, the guards, the parameters, Accept. What is accepted must keep what the handlers rely on.
  */
 
-#include "api/guard.h"
-#include "api/negotiate.h"
+#include "api/http/guard.h"
+#include "api/http/negotiate.h"
 #include "fuzz.h"
 #include "schema/util.h"
 

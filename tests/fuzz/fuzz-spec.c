@@ -7,7 +7,7 @@
  */
 
 #include "fuzz.h"
-#include "schema/spec.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 /* A node to bind to, on whatever machine a test runs: the first that this process may use. man 2 get_mempolicy. */
 
-#include "schema/spec.h"
+#include "schema/spec/spec.h"
 
 #include <errno.h>
 #include <linux/mempolicy.h>

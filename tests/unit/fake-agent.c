@@ -6,8 +6,8 @@
  * role that misbehaves, and how; the other role behaves. See test-runner.c for the wishes.
  */
 
-#include "schema/perf-pass.h"
-#include "schema/protocol.h"
+#include "schema/measure/perf-pass.h"
+#include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 /* What an agent told, read by its tests. */
 
-#include "schema/json.h"
+#include "schema/json/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,9 +8,9 @@
  * goes.
  */
 
-#include "daemon/admission.h"
-#include "daemon/environment.h"
-#include "daemon/service-internal.h"
+#include "daemon/admission/admission.h"
+#include "daemon/host/environment.h"
+#include "daemon/service/internal.h"
 #include "tests/unit/fault-vfs.h"
 #include "tests/unit/store-fixture.h"
 

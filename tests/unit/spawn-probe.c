@@ -3,7 +3,7 @@
 /* A program for test-spawn: writes what it was started with to the control socket, a packet of "name value" lines, and
  * waits until the socket is closed. */
 
-#include "schema/protocol.h"
+#include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
 #include <dirent.h>

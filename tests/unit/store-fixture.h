@@ -4,7 +4,7 @@
 
 /* A state directory of a test's own, and experiments made without the parser: what the store's tests share. */
 
-#include "daemon/store-internal.h"
+#include "daemon/store/internal.h"
 #include "schema/util.h"
 
 #include <dirent.h>

@@ -3,8 +3,8 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/admission.h"
-#include "daemon/capacity.h"
+#include "daemon/admission/admission.h"
+#include "daemon/admission/capacity.h"
 #include "schema/util.h"
 #include "tests/unit/host-tree.h"
 

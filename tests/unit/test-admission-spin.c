@@ -3,7 +3,7 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/admission.h"
+#include "daemon/admission/admission.h"
 #include "tests/unit/host-tree.h"
 
 #define ONLINE "/sys/devices/system/cpu/online"

@@ -6,7 +6,7 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/admission.h"
+#include "daemon/admission/admission.h"
 #include "tests/unit/host-tree.h"
 
 #include <liburing.h>

@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "pairs.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 

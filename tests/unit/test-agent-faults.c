@@ -5,7 +5,7 @@
 #include "check.h"
 #include "lanes.h"
 #include "pairs.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "strike.h"
 

@@ -4,8 +4,8 @@
  * protocol allows in each state, what is said of everything else, and that the end is told exactly once. test-runner
  * has programs that misbehave, and the deadlines. */
 
-#include "daemon/agent-link.h"
 #include "daemon/log.h"
+#include "daemon/run/agent-link.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -7,9 +7,9 @@
 
 #include "allowed-node.h"
 #include "check.h"
-#include "daemon/placement.h"
+#include "daemon/placement/placement.h"
 #include "pairs.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 

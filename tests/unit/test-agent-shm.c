@@ -9,7 +9,7 @@
 #include "figure.h"
 #include "lanes.h"
 #include "pairs.h"
-#include "schema/ring-layout.h"
+#include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 #include "strike.h"
 

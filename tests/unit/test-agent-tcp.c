@@ -11,7 +11,7 @@
 #include "lanes.h"
 #include "pairs.h"
 #include "rings.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 

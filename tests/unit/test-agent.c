@@ -8,7 +8,7 @@
 #include "check.h"
 #include "figure.h"
 #include "pairs.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 

@@ -7,7 +7,7 @@
  */
 
 #include "api/api.h"
-#include "daemon/service.h"
+#include "daemon/service/service.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,7 +2,7 @@
 
 /* Base64: the vectors of RFC 4648, section 10, every length there and back, and whatever is not strictly base64. */
 
-#include "schema/base64.h"
+#include "schema/json/base64.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -5,9 +5,9 @@
  * enough to see it: the kernel tells which policy a page's mapping has.
  */
 
-#include "agent/agent.h"
-#include "agent/buffer.h"
-#include "agent/tcp.h"
+#include "agent/loop/buffer.h"
+#include "agent/script/agent.h"
+#include "agent/transport/tcp/tcp.h"
 #include "allowed-node.h"
 #include "check.h"
 #include "schema/util.h"

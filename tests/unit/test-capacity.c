@@ -4,12 +4,12 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/admission.h"
-#include "daemon/capacity.h"
-#include "schema/file-layout.h"
-#include "schema/json.h"
-#include "schema/ring-layout.h"
-#include "schema/spec.h"
+#include "daemon/admission/admission.h"
+#include "daemon/admission/capacity.h"
+#include "schema/json/json.h"
+#include "schema/spec/spec.h"
+#include "schema/transport/file-layout.h"
+#include "schema/transport/ring-layout.h"
 #include "tests/unit/host-tree.h"
 
 #include <linux/io_uring.h>

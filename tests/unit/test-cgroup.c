@@ -3,7 +3,7 @@
 /* Where the daemon's cgroup is, on the ways that machines mount it; and that a run's cgroup takes everything with it.
  */
 
-#include "daemon/cgroup.h"
+#include "daemon/run/cgroup.h"
 
 #include "check.h"
 #include "daemon/log.h"

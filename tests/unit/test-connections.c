@@ -2,7 +2,7 @@
 
 /* A full house: who gives way, and what is said to whom there is no room for, or who comes too late. */
 
-#include "api/connections.h"
+#include "api/http/connections.h"
 
 #include "check.h"
 #include "schema/util.h"

@@ -2,11 +2,11 @@
 
 /* All counters of an agent's threads, from recorded hardware events and the kernel's accounts of this process. */
 
-#include "agent/agent.h"
-#include "agent/counters.h"
-#include "agent/kernel-threads.h"
+#include "agent/measure/counters.h"
+#include "agent/os/kernel-threads.h"
+#include "agent/script/agent.h"
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 
 /* Sets of CPUs: their edges, their union, this thread's own, and as JSON. */
 
-#include "agent/cpumask.h"
-#include "schema/json.h"
+#include "agent/os/cpumask.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

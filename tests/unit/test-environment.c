@@ -3,9 +3,9 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/environment.h"
-#include "schema/json.h"
-#include "schema/spec.h"
+#include "daemon/host/environment.h"
+#include "schema/json/json.h"
+#include "schema/spec/spec.h"
 #include "tests/unit/host-tree.h"
 
 #define CPU "/sys/devices/system/cpu/"

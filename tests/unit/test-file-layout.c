@@ -2,7 +2,7 @@
 
 /* Slots of a file: how many, how far apart, and what they come to, at every size's edge. */
 
-#include "schema/file-layout.h"
+#include "schema/transport/file-layout.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

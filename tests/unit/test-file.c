@@ -5,13 +5,13 @@
  * were taken under an interleaving policy: the node counts them.
  */
 
-#include "agent/agent.h"
-#include "agent/file.h"
-#include "agent/leader.h"
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "agent/transport/file/slots.h"
 #include "allowed-node.h"
 #include "check.h"
-#include "schema/file-layout.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
+#include "schema/transport/file-layout.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 
 /* What a file lies on: one in memory, one on a file system without a name here, and no file at all. */
 
-#include "agent/filesystem.h"
-#include "schema/json.h"
+#include "agent/os/filesystem.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

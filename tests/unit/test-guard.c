@@ -3,7 +3,7 @@
 /* Who may ask what: each guard with heads that just pass and heads that just do not. tests/api has the same over real
  * sockets, as far as clients and the HTTP library let it through. */
 
-#include "api/guard.h"
+#include "api/http/guard.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,10 +3,10 @@
 /* The layout's error bound, percentiles by nearest rank, and the V2 encoding against vectors that the HdrHistogram
  * library for Python (hdrhistogram 0.10) wrote of the same values. */
 
-#include "schema/histogram.h"
+#include "schema/measure/histogram.h"
 
 #include "check.h"
-#include "schema/base64.h"
+#include "schema/json/base64.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/hostfs.h"
+#include "daemon/host/hostfs.h"
 #include "tests/unit/host-tree.h"
 
 static void lists_are_read_as_the_kernel_writes_them(void) {

@@ -2,7 +2,7 @@
 
 /* All threads move away and come back. */
 
-#include "daemon/housekeeping.h"
+#include "daemon/run/housekeeping.h"
 
 #include "check.h"
 #include "schema/util.h"

@@ -2,7 +2,7 @@
 
 /* The strict reader, held against what RFC 8259 refuses and cJSON would let pass, and the writer. */
 
-#include "schema/json.h"
+#include "schema/json/json.h"
 
 #include "check.h"
 #include "schema/util.h"

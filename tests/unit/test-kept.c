@@ -3,8 +3,8 @@
 /* What ipclab-tune keeps, on a disk that is full, in a directory that is not its own, in files that are damaged. The
  * way through test-tuning is the good one. */
 
-#include "daemon/kept.h"
-#include "daemon/setting.h"
+#include "daemon/tune/kept.h"
+#include "daemon/tune/setting.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"

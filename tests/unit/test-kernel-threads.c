@@ -5,11 +5,11 @@
  * against the kernel's other account of it.
  */
 
-#include "agent/kernel-threads.h"
+#include "agent/os/kernel-threads.h"
 
-#include "agent/agent.h"
-#include "agent/procfs.h"
-#include "agent/usage.h"
+#include "agent/measure/usage.h"
+#include "agent/os/procfs.h"
+#include "agent/script/agent.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -6,7 +6,7 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION /* the function itself is defined here */
 
 #include "daemon/log.h"
-#include "schema/utf8.h"
+#include "schema/json/utf8.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

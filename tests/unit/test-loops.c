@@ -2,7 +2,7 @@
 
 /* The generic loops on a channel that does what a script says: when they stop, what they count, verify and time. */
 
-#include "agent/loops.h"
+#include "agent/loop/loops.h"
 #include "check.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 
 /* Accept against what is offered. */
 
-#include "api/negotiate.h"
+#include "api/http/negotiate.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,7 +2,7 @@
 
 /* The kernel's counts of pages: read from made-up hosts, subtracted, and shown with a reason for what is not known. */
 
-#include "daemon/numastat.h"
+#include "daemon/host/numastat.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"

@@ -3,9 +3,9 @@
 /* The description against the route table: every row stands in it, every reference leads somewhere. tests/api holds
  * real answers against its schemas. */
 
-#include "api/openapi.h"
-#include "api/routes.h"
-#include "schema/json.h"
+#include "api/handle/routes.h"
+#include "api/openapi/openapi.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -5,10 +5,10 @@
  * it, who may stop, and that who waits leaves the CPU to the other end.
  */
 
-#include "agent/pace.h"
+#include "agent/loop/pace.h"
 
-#include "agent/agent.h"
-#include "schema/histogram.h"
+#include "agent/script/agent.h"
+#include "schema/measure/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,8 +3,8 @@
 /* Packets that do not go or come at the first call, or are not what was sent: by a script of results, and over pairs of
  * sockets. */
 
-#include "agent/agent.h"
-#include "agent/packet.h"
+#include "agent/script/agent.h"
+#include "agent/transport/stream/packet.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

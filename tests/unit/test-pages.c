@@ -5,10 +5,10 @@
  * moved for that: the account is told that it was first seen elsewhere.
  */
 
-#include "agent/pages.h"
+#include "agent/proof/pages.h"
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 /* A peer's word that is not there at its deadline, on a machine that stood still until then, and on one that did not.
  * The clock and the leader's waiting are the test's own. */
 
-#include "agent/agent.h"
-#include "agent/leader.h"
-#include "agent/peer.h"
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
 #include "schema/util.h"
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@ static int scripted_wait(struct agent *a, uint64_t until_ns, unsigned interest);
 
 #define util_now_ns scripted_now_ns
 #define leader_wait scripted_wait
-#include "agent/peer.c" /* NOLINT(bugprone-suspicious-include) */
+#include "agent/script/peer.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "check.h"
 

@@ -3,9 +3,9 @@
 /* The channel between two leaders: what goes over it, and a peer that is silent, gone, out of turn, or sends what is no
  * packet. Whatever happens, no descriptor stays behind. */
 
-#include "agent/agent.h"
-#include "agent/leader.h"
-#include "agent/peer.h"
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -6,10 +6,10 @@
  * kernel's clock of a task is counted, for each event and in both modes.
  */
 
-#include "schema/perf-pass.h"
+#include "schema/measure/perf-pass.h"
 
 #include "check.h"
-#include "schema/protocol.h"
+#include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

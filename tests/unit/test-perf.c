@@ -2,10 +2,10 @@
 
 /* Counters from recorded reads: subtraction, scaling, modes apart, reasons; and the kernel's own where it gives any. */
 
-#include "schema/perf.h"
+#include "schema/measure/perf.h"
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <sys/syscall.h>

@@ -3,10 +3,10 @@
 /* How long a leader waits for the last messages, on a machine that stands still meanwhile: time in which nobody ran is
  * not held against anybody. The clock is the test's own, and so is whom the leader waits for. */
 
-#include "agent/agent.h"
-#include "agent/leader.h"
-#include "agent/peer.h"
-#include "agent/phases.h"
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
+#include "agent/script/phases.h"
 #include "schema/util.h"
 
 static uint64_t scripted_now_ns(void);
@@ -18,7 +18,7 @@ static int no_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uin
 #define leader_wait scripted_wait
 #define peer_send no_send
 #define peer_receive no_receive
-#include "agent/phases.c" /* NOLINT(bugprone-suspicious-include) */
+#include "agent/script/phases.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "check.h"
 

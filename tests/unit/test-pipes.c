@@ -2,9 +2,9 @@
 
 /* Pipe sizes: set as asked or refused in words, and told as they are. */
 
-#include "agent/agent.h"
-#include "agent/pipes.h"
-#include "schema/json.h"
+#include "agent/script/agent.h"
+#include "agent/transport/stream/pipes.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,7 +3,7 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/placement.h"
+#include "daemon/placement/placement.h"
 #include "schema/util.h"
 
 #include <stdlib.h>

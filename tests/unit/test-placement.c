@@ -3,7 +3,7 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/placement.h"
+#include "daemon/placement/placement.h"
 #include "tests/unit/host-tree.h"
 
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 /* Memory policies of this thread and of a range, as the kernel tells them afterwards. One node is enough: what is
  * looked at is what was set, not where pages came to lie. */
 
-#include "agent/policy.h"
+#include "agent/os/policy.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -5,7 +5,7 @@
 #include "schema/presets.h"
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/migrations.h"
 #include "schema/schema.h"
 #include "schema/util.h"
@@ -52,7 +52,7 @@ static void embedded_byte_by_byte(void) {
         CHECK_STRING(migrations[0].name, "0001-initial");
         CHECK(same_as_file(preset_find("quick")->json, "schema/presets/quick.json"));
         CHECK(same_as_file(migrations[0].sql, "schema/migrations/0001-initial.sql"));
-        CHECK(same_as_file(experiment_schema_json, "schema/experiment.schema.json"));
+        CHECK(same_as_file(experiment_schema_json, "schema/spec/experiment.schema.json"));
 }
 
 int main(void) {

@@ -2,7 +2,7 @@
 
 /* Refusals as problem+json: every member in its form, and no member that does not apply. */
 
-#include "api/problem.h"
+#include "api/http/problem.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

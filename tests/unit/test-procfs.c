@@ -2,10 +2,10 @@
 
 /* Reading /proc/self/task: captured texts, texts that are broken, and this very thread. */
 
-#include "agent/cpumask.h"
-#include "agent/procfs.h"
+#include "agent/os/cpumask.h"
+#include "agent/os/procfs.h"
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 /* The stack that a loop runs on has pages that were not there before: none is left that another process, or this one
  * when it was elsewhere, has had. */
 
-#include "agent/proof.h"
+#include "agent/proof/proof.h"
 #include "check.h"
 
 #include <sys/wait.h>

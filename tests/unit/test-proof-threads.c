@@ -5,12 +5,12 @@
  * packet, speaks of all threads, and passes the daemon's judgement; or is refused in words.
  */
 
-#include "agent/agent.h"
-#include "agent/proof.h"
+#include "agent/proof/proof.h"
+#include "agent/script/agent.h"
 #include "check.h"
-#include "daemon/placement.h"
-#include "schema/json.h"
-#include "schema/protocol.h"
+#include "daemon/placement/placement.h"
+#include "schema/json/json.h"
+#include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
 #include <stdlib.h>

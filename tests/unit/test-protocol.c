@@ -3,10 +3,10 @@
 /* Messages survive the way there and back, what is not one is refused with a sentence, and the socket's two verbs keep
  * their deadlines. */
 
-#include "schema/protocol.h"
+#include "schema/protocol/protocol.h"
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <errno.h>

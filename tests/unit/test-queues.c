@@ -6,9 +6,9 @@
  */
 
 #include "check.h"
-#include "daemon/admission.h"
-#include "daemon/capacity.h"
-#include "daemon/ipcns.h"
+#include "daemon/admission/admission.h"
+#include "daemon/admission/capacity.h"
+#include "daemon/run/ipcns.h"
 #include "schema/util.h"
 #include "tests/unit/host-tree.h"
 

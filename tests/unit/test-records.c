@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "daemon/records.h"
+#include "daemon/store/records.h"
 #include "tests/unit/check.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 
 /* Refusals: what they hold, that nothing of an earlier one stays, and how text that is too long is cut. */
 
+#include "schema/json/utf8.h"
 #include "schema/refusal.h"
-#include "schema/utf8.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,7 +2,7 @@
 
 /* Targets, parameters and cursors: what is taken apart and what is refused. */
 
-#include "api/request.h"
+#include "api/http/request.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,7 +2,7 @@
 
 /* Responses: headers, who frees the body, and the bytes of one that goes over the wire by itself. */
 
-#include "api/response.h"
+#include "api/http/response.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

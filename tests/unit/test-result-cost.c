@@ -2,8 +2,8 @@
 
 /* The cost of a call and of a context switch, from made-up reports, and agents that do not tell what is needed. */
 
-#include "daemon/result-cost.h"
-#include "schema/json.h"
+#include "daemon/result/cost.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

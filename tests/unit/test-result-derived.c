@@ -3,8 +3,8 @@
 /* Figures derived from counters: quotients, sums of both agents, and why there is none. */
 
 #include "check.h"
-#include "daemon/result-derived.h"
-#include "schema/json.h"
+#include "daemon/result/derived.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 static const struct point stream = {.workload = WORKLOAD_STREAM};

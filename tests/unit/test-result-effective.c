@@ -2,8 +2,8 @@
 
 /* Whose word is taken of what was in force, and what a row says where runs differ. */
 
-#include "daemon/result-effective.h"
-#include "schema/json.h"
+#include "daemon/result/effective.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include "check.h"

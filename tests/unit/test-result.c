@@ -2,11 +2,11 @@
 
 /* The flags that follow from two reports and nothing else. */
 
-#include "daemon/result.h"
+#include "daemon/result/result.h"
 #include "schema/util.h"
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 
 /* What is told of a ring's memory, by a made-up agent whose threads are not started. */
 
-#include "agent/ring-area.h"
+#include "agent/transport/ring/area.h"
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #define ALONE UINT64_C(10000000000) /* bytes per second that one thread copies */

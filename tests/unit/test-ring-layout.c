@@ -2,7 +2,7 @@
 
 /* How shared memory is divided into rings: the edges of each rule, and that nothing overlaps or exceeds its limit. */
 
-#include "schema/ring-layout.h"
+#include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

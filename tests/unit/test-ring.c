@@ -5,7 +5,7 @@
  * messages beside the state and beyond it, numbers that wrap. And who is told to stop.
  */
 
-#include "agent/ring.h"
+#include "agent/transport/ring/ring.h"
 
 #include "check.h"
 

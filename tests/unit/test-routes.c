@@ -2,9 +2,9 @@
 
 /* The route table: which row serves which request, and that every row is whole. */
 
-#include "api/handlers.h"
-#include "api/routes.h"
-#include "schema/json.h"
+#include "api/handle/handlers.h"
+#include "api/handle/routes.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -5,13 +5,13 @@
  * nothing is left: no child, no descriptor, no file, no cgroup.
  */
 
-#include "daemon/runner.h"
+#include "daemon/run/runner.h"
 
 #include "check.h"
-#include "daemon/cgroup.h"
 #include "daemon/log.h"
-#include "daemon/rundir.h"
-#include "schema/json.h"
+#include "daemon/run/cgroup.h"
+#include "daemon/run/rundir.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <dirent.h>

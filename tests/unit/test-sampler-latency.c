@@ -9,7 +9,7 @@
 #define counters_read slow_counters_read
 #define leader_say slow_leader_say
 #define proof_look no_proof_look
-#include "agent/sampler.c" /* NOLINT(bugprone-suspicious-include) */
+#include "agent/measure/sampler.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "check.h"
 

@@ -3,10 +3,10 @@
 /* Samples of two made-up workers, as the daemon reads them: differences of what was counted, over the time that really
  * lay between, which come to the window's totals. */
 
-#include "agent/agent.h"
-#include "agent/kernel-threads.h"
-#include "agent/sampler.h"
-#include "schema/histogram.h"
+#include "agent/measure/sampler.h"
+#include "agent/os/kernel-threads.h"
+#include "agent/script/agent.h"
+#include "schema/measure/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

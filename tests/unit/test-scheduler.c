@@ -3,13 +3,13 @@
 /* The queue's motor with a real store and agents that misbehave on request: what is written down, in which order, and
  * what happens when nothing can be written. */
 
-#include "daemon/scheduler.h"
+#include "daemon/run/scheduler.h"
 
 #include "check.h"
 #include "daemon/log.h"
-#include "daemon/rundir.h"
-#include "daemon/service-host.h"
-#include "daemon/store-internal.h"
+#include "daemon/run/rundir.h"
+#include "daemon/service/host.h"
+#include "daemon/store/internal.h"
 #include "host-tree.h"
 #include "schema/util.h"
 

@@ -3,7 +3,7 @@
 /* What the service accepts, refuses, carries out and tells of itself. */
 
 #include "daemon/log.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "tests/unit/check.h"
 #include "tests/unit/service-house.h"
 

@@ -3,7 +3,7 @@
 /* Settings read and written below a made-up root, files that are not what they should be, and an ipclab-tune that
  * answers badly. test-tuning has what becomes of them in a run. */
 
-#include "daemon/setting.h"
+#include "daemon/tune/setting.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"

@@ -2,8 +2,8 @@
 
 /* What lists leave out of a run, and that they leave the rest as it is. */
 
-#include "api/shorten.h"
-#include "schema/json.h"
+#include "api/handle/shorten.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,12 +3,12 @@
 /* What an agent starts with, told by a program that looks at itself: nothing inherited, nothing privileged, and already
  * where it belongs. And what a child that cannot get there says. */
 
-#include "daemon/spawn.h"
+#include "daemon/run/spawn.h"
 
 #include "check.h"
-#include "daemon/cgroup.h"
-#include "daemon/ipcns.h"
 #include "daemon/log.h"
+#include "daemon/run/cgroup.h"
+#include "daemon/run/ipcns.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

@@ -7,9 +7,9 @@
  */
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/presets.h"
-#include "schema/spec.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <errno.h>

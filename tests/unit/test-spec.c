@@ -5,10 +5,10 @@
  * Schema is held against too (tests/api/test_schema.py); here is what a row cannot say.
  */
 
-#include "schema/spec.h"
+#include "schema/spec/spec.h"
 
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/presets.h"
 #include "schema/util.h"
 

@@ -6,9 +6,9 @@
  * sent; with one fewer the oldest is overwritten, which shows that the test would notice.
  */
 
-#include "agent/agent.h"
-#include "agent/pattern.h"
-#include "agent/splice.h"
+#include "agent/loop/pattern.h"
+#include "agent/script/agent.h"
+#include "agent/transport/stream/splice.h"
 #include "check.h"
 #include "schema/util.h"
 

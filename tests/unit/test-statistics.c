@@ -2,7 +2,7 @@
 
 /* Held against published tables of the sign test's confidence limits for the median. */
 
-#include "daemon/statistics.h"
+#include "daemon/result/statistics.h"
 #include "tests/unit/check.h"
 
 #include <math.h>

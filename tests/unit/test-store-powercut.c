@@ -9,7 +9,7 @@
  */
 
 #include "daemon/log.h"
-#include "daemon/store-internal.h"
+#include "daemon/store/internal.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fault-vfs.h"
 #include "tests/unit/lanes.h"

@@ -2,7 +2,7 @@
 
 /* What comes out of the store again: samples, lists, the ETA, changes, points, totals. */
 
-#include "daemon/store-internal.h"
+#include "daemon/store/internal.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store-fixture.h"

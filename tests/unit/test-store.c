@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "daemon/store-internal.h"
+#include "daemon/store/internal.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store-fixture.h"

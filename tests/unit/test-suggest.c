@@ -2,7 +2,7 @@
 
 /* "Did you mean": which slips are understood, and what is close to nothing. */
 
-#include "schema/spec-internal.h"
+#include "schema/spec/internal.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,9 +2,9 @@
 
 /* What sockets tell of themselves is told of all connections: where they differ, that is said. */
 
-#include "agent/tcp.h"
+#include "agent/transport/tcp/tcp.h"
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <netinet/in.h>

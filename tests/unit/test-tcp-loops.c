@@ -3,7 +3,7 @@
 /* Streams over TCP on a channel that brings what a script says: which stamps are believed, closed loop and open; and
  * how a thread of both directions sleeps until a message is due. */
 
-#include "agent/tcp-loops.h"
+#include "agent/transport/tcp/loops.h"
 #include "check.h"
 
 #include <sched.h>

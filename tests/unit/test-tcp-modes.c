@@ -3,7 +3,7 @@
 /* The copy modes over an engine that does what a script says: when a thread that serves both directions goes to sleep,
  * when it must not, and which message it gives up. */
 
-#include "agent/tcp-modes.h"
+#include "agent/transport/tcp/modes.h"
 #include "check.h"
 
 #include <stdlib.h>

@@ -6,12 +6,12 @@
  * to do without.
  */
 
-#include "agent/agent.h"
-#include "agent/tcp-multishot.h"
-#include "agent/tcp.h"
-#include "agent/transport.h"
+#include "agent/script/agent.h"
+#include "agent/transport/tcp/multishot.h"
+#include "agent/transport/tcp/tcp.h"
+#include "agent/transport/transport.h"
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

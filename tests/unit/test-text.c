@@ -2,7 +2,7 @@
 
 /* Text that grows, its one error, and CSV fields. */
 
-#include "api/text.h"
+#include "api/http/text.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

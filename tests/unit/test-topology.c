@@ -3,8 +3,8 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/topology.h"
-#include "schema/json.h"
+#include "daemon/host/topology.h"
+#include "schema/json/json.h"
 #include "tests/unit/host-tree.h"
 
 #include <pthread.h>

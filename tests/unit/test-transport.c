@@ -2,7 +2,7 @@
 
 /* The transports' table against the words of schema/, and the skeleton's loops between two threads of this process. */
 
-#include "agent/agent.h"
+#include "agent/script/agent.h"
 #include "check.h"
 #include "schema/terms.h"
 

@@ -4,9 +4,9 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/kept.h"
-#include "daemon/setting.h"
-#include "daemon/tuning.h"
+#include "daemon/tune/kept.h"
+#include "daemon/tune/setting.h"
+#include "daemon/tune/tuning.h"
 #include "tests/unit/host-tree.h"
 #include "tests/unit/store-fixture.h"
 

@@ -3,9 +3,9 @@
 /* A program that clones its twin: memory that both have, where the twin is told to be, and whoever says no. The program
  * is a child of the test's, so that the twin is one too, as it is the daemon's. */
 
-#include "agent/cpumask.h"
-#include "agent/twin.h"
-#include "schema/protocol.h"
+#include "agent/os/cpumask.h"
+#include "agent/os/twin.h"
+#include "schema/protocol/protocol.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,10 +2,10 @@
 
 /* What is said of the rings of several threads together: all have it, or why the first does not that has it not. */
 
-#include "agent/agent.h"
-#include "agent/uring.h"
+#include "agent/script/agent.h"
+#include "agent/transport/uring/uring.h"
 #include "check.h"
-#include "schema/json.h"
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 /* Well-formed UTF-8: every code point there and back, and both sides of each of RFC 3629's limits. */
 
-#include "schema/utf8.h"
+#include "schema/json/utf8.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,9 +3,9 @@
 /* Worker threads with loops of this file's, led by the test: they begin and rest as they are told, say what went wrong,
  * and come out of a call that they sit in. */
 
-#include "agent/agent.h"
-#include "agent/worker.h"
-#include "schema/histogram.h"
+#include "agent/script/agent.h"
+#include "agent/script/worker.h"
+#include "schema/measure/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,7 +3,7 @@
 /* Handler threads: all jobs are run, in their order, as many at once as there are threads, and none is left at the end.
  */
 
-#include "api/workers.h"
+#include "api/http/workers.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

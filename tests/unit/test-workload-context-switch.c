@@ -3,12 +3,12 @@
 /* The circle of processes as the leader sees it: what it says of members that live, and of one that has ended or is
  * stopped. */
 
-#include "agent/agent.h"
-#include "agent/proof.h"
-#include "agent/workload.h"
+#include "agent/proof/proof.h"
+#include "agent/script/agent.h"
+#include "agent/workload/workload.h"
 #include "check.h"
-#include "schema/json.h"
-#include "schema/spec.h"
+#include "schema/json/json.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <signal.h>

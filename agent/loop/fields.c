@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Memory and contents of messages in several places; see fields.h. Owned by the worker that sends them. */
+
+#include "agent/loop/fields.h"
+
+#include "agent/loop/buffer.h"
+#include "agent/loop/pattern.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
+        if (size == 0 || n == 0 || n > SPEC_FIELDS_MAX)
+                return -EINVAL;
+        if (n > size)
+                n = (unsigned) size;
+        _cleanup_free_ struct fields *f = aligned_alloc(SPEC_LINE, (sizeof *f + SPEC_LINE - 1) / SPEC_LINE * SPEC_LINE);
+        if (!f)
+                return -ENOMEM;
+        size_t stride = point_field_stride(size, n, (uint64_t) sysconf(_SC_PAGESIZE));
+        *f = (struct fields){.n = n, .length = n * stride};
+        int r = buffer_map(w, f->length, &f->memory);
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < n; i++)
+                f->iov[i] = (struct iovec){.iov_base = f->memory + i * stride, .iov_len = size / n + (i < size % n)};
+        *ret = util_steal(&f);
+        return 0;
+}
+
+struct fields *fields_free(struct fields *f) {
+        if (f)
+                (void) munmap(f->memory, f->length);
+        free(f);
+        return NULL;
+}
+
+void fields_fill(const struct fields *f, uint64_t key) {
+        size_t offset = 0;
+        for (unsigned i = 0; i < f->n; i++) {
+                pattern_fill_part(f->iov[i].iov_base, offset, f->iov[i].iov_len, key);
+                offset += f->iov[i].iov_len;
+        }
+}
+
+unsigned fields_part(const struct fields *f, size_t from, size_t length, struct iovec ret[SPEC_FIELDS_MAX]) {
+        unsigned i = 0, n = 0;
+        while (i < f->n && from >= f->iov[i].iov_len)
+                from -= f->iov[i++].iov_len;
+        for (; i < f->n && length; i++) {
+                size_t there = f->iov[i].iov_len - from, taken = there < length ? there : length;
+                ret[n++] = (struct iovec){.iov_base = (unsigned char *) f->iov[i].iov_base + from, .iov_len = taken};
+                length -= taken;
+                from = 0;
+        }
+        return n;
+}
+
+unsigned fields_after(const struct fields *f, size_t done, struct iovec ret[SPEC_FIELDS_MAX]) {
+        return fields_part(f, done, SIZE_MAX, ret);
+}

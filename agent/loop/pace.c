@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Waiting for a message's time, in the worker's thread. */
+
+#include "agent/loop/pace.h"
+
+#include "agent/script/phases.h"
+#include "schema/json/json.h"
+#include "schema/measure/histogram.h"
+#include "schema/util.h"
+
+#include <sched.h>
+
+#define SLEEP_NS (50 * NSEC_PER_MSEC) /* at most, before the limit is looked at again */
+
+static void doze(uint64_t ns) {
+        struct timespec ts = {.tv_nsec = (long) (ns < SLEEP_NS ? ns : SLEEP_NS)};
+        (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* woken early: the caller looks at the clock */
+}
+
+int pace_wait(struct worker *w, uint64_t due_ns) {
+        for (;;) {
+                uint64_t now = util_now_ns();
+                if (now >= due_ns)
+                        return 0;
+                if (worker_over(w))
+                        return WORKER_STOP;
+                if (due_ns - now > PACE_SPIN_NS)
+                        doze(due_ns - now - PACE_SPIN_NS);
+                else
+                        (void) sched_yield(); /* cannot fail */
+        }
+}
+
+void pace_effective(const struct agent *a, struct json_writer *w) {
+        if (a->setup.rate <= 0 || a->workload->one_agent || !(phases_sends(a) || phases_duplex(a)))
+                return;
+        json_member_u64(w, "pace_spin_ns", PACE_SPIN_NS);
+        json_member_string(w, "pace_spin", "sched_yield");
+}
+
+void pace_record(struct worker *w, uint64_t due_ns) {
+        if (!w->latency) /* nothing is sampled */
+                return;
+        uint64_t now = util_now_ns();
+        histogram_record(w->latency, now > due_ns ? now - due_ns : 0);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * A set of hardware events per worker. The leader asks the daemon for them, thread by thread, after it has left the
+ * workers' descriptor table (leader.c), so that theirs stays as it was.
+ */
+
+#include "agent/measure/counters.h"
+
+#include "agent/script/agent.h"
+#include "schema/json/json.h"
+#include "schema/measure/perf-pass.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define ANSWER_NS (2 * NSEC_PER_SEC) /* well within what the daemon allows for all of set-up */
+#define SPARE 4u                     /* descriptors that counting leaves to the leader, who opens files below /proc */
+
+struct counters {
+        struct agent *agent;
+        uint32_t n;
+        struct perf_source source;
+        struct perf_set sets[];
+};
+
+static void ask_daemon(void *userdata, pid_t tid, struct perf_handles *ret) {
+        struct agent *a = userdata;
+        if (!a->uncounted)
+                a->uncounted = perf_pass_ask(a->control_fd, tid, util_now_ns() + ANSWER_NS, ret);
+        if (a->uncounted)
+                perf_handles_fill(ret, a->uncounted);
+}
+
+struct perf_source counters_source(struct agent *a) {
+        if (a->setup.point.workload == WORKLOAD_CONTEXT_SWITCH)
+                return perf_source_none;
+        return (struct perf_source){
+                .open = ask_daemon, .read = perf_source_kernel.read, .close = perf_source_kernel.close, .userdata = a};
+}
+
+int counters_new(struct agent *a, const struct perf_source *source, struct counters **ret) {
+        struct counters *c = calloc(1, sizeof *c + a->n_workers * sizeof c->sets[0]);
+        int spare[SPARE];
+
+        if (!c)
+                return failure_set(&a->failure, ENOMEM, "no memory for the counters of %" PRIu32 " threads",
+                                   a->n_workers);
+        c->agent = a;
+        c->n = a->n_workers;
+        c->source = *source;
+        for (uint32_t i = 0; i < SPARE; i++)
+                spare[i] = fcntl(a->event_fd, F_DUPFD_CLOEXEC, 0);
+        for (uint32_t i = 0; i < c->n; i++)
+                perf_set_init(&c->sets[i], &c->source, a->workers[i].tid);
+        for (uint32_t i = 0; i < SPARE; i++)
+                (void) util_close(spare[i]);
+        *ret = c;
+        if (a->uncounted == -EBADMSG)
+                return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: counters were due");
+        return 0;
+}
+
+void counters_free(struct counters *c) {
+        if (!c)
+                return;
+        for (uint32_t i = 0; i < c->n; i++)
+                perf_set_deinit(&c->sets[i]);
+        free(c);
+}
+
+int counters_read(struct counters *c, uint32_t thread, struct counters_reading *ret) {
+        perf_set_read(&c->sets[thread], &ret->perf);
+        return usage_take(c->agent, thread, &ret->usage);
+}
+
+void counters_add(struct counters_totals *into, const struct counters_reading *later,
+                  const struct counters_reading *earlier) {
+        struct perf_totals perf;
+        usage_add(&into->usage, &later->usage, &earlier->usage);
+        perf_subtract(&later->perf, &earlier->perf, &perf);
+        /* CPU time is of the ring's threads, too: a count of the rest would pass for one of the whole */
+        if (later->usage.ring_ns != earlier->usage.ring_ns)
+                perf_totals_discard(&perf, -ECHILD);
+        perf_totals_add(&into->perf, &perf);
+}
+
+int counters_to_json(const struct counters_totals *t, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        usage_to_json(&t->usage, &w);
+        perf_totals_to_json(&t->perf, &w);
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}

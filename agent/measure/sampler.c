@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Snapshots and their differences. All message counts are read first, in a few nanoseconds per thread, behind one
+ * reading of the clock; then all histograms, in a few microseconds per thread, in the same order each time, so that
+ * each histogram is of as long as its count; the kernel's and the hardware's counters and whatever takes longer come
+ * after.
+ */
+
+#include "agent/measure/sampler.h"
+
+#include "agent/os/kernel-threads.h"
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "schema/measure/histogram.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct sampler {
+        struct agent *agent;
+        uint64_t opened_ns, taken_ns; /* window begin, last snapshot */
+        uint64_t total;               /* messages between the two, all threads */
+        uint32_t second;
+        uint64_t *began, *messages, *now; /* per thread: at the window's begin, at the last snapshot, at this one */
+        struct counters_reading *opened, *before, *after; /* per thread: at the window's begin, and as messages, now */
+        struct histogram *latency, *later;                /* per thread: as messages, now; NULL when nothing is timed */
+        struct histogram difference;
+};
+
+static void copy_histograms(const struct sampler *s, struct histogram *ret) {
+        for (uint32_t i = 0; ret && i < s->agent->n_workers; i++)
+                histogram_snapshot(&ret[i], s->agent->workers[i].latency);
+}
+
+int sampler_new(struct agent *a, struct sampler **ret) {
+        struct sampler *s = calloc(1, sizeof *s);
+        if (s) {
+                s->agent = a;
+                s->began = calloc(a->n_workers, sizeof *s->began);
+                s->messages = calloc(a->n_workers, sizeof *s->messages);
+                s->now = calloc(a->n_workers, sizeof *s->now);
+                s->opened = calloc(a->n_workers, sizeof *s->opened);
+                s->before = calloc(a->n_workers, sizeof *s->before);
+                s->after = calloc(a->n_workers, sizeof *s->after);
+                if (a->workers[0].latency) {
+                        s->latency = calloc(a->n_workers, sizeof *s->latency);
+                        s->later = calloc(a->n_workers, sizeof *s->later);
+                }
+        }
+        if (!s || !s->began || !s->messages || !s->now || !s->opened || !s->before || !s->after ||
+            (a->workers[0].latency && (!s->latency || !s->later))) {
+                sampler_free(s);
+                return failure_set(&a->failure, ENOMEM, "no memory for the samples of %" PRIu32 " threads",
+                                   a->n_workers);
+        }
+        if (s->latency) { /* pages that are touched for the first time would make the first copies late */
+                copy_histograms(s, s->latency);
+                copy_histograms(s, s->later);
+        }
+        *ret = s;
+        return 0;
+}
+
+void sampler_free(struct sampler *s) {
+        if (!s)
+                return;
+        free(s->opened);
+        free(s->before);
+        free(s->after);
+        free(s->began);
+        free(s->messages);
+        free(s->now);
+        free(s->latency);
+        free(s->later);
+        free(s);
+}
+
+static uint64_t snapshot(struct sampler *s, uint64_t at_ns) {
+        uint64_t now_ns = at_ns ? at_ns : util_now_ns();
+        for (uint32_t i = 0; i < s->agent->n_workers; i++)
+                s->now[i] = worker_messages(&s->agent->workers[i]);
+        return now_ns;
+}
+
+static int read_counters(struct sampler *s, struct counters_reading *ret) {
+        int r = kernel_threads_look(s->agent);
+        for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++)
+                r = counters_read(s->agent->counters, i, &ret[i]);
+        return r;
+}
+
+int sampler_open(struct sampler *s, uint64_t at_ns) {
+        struct agent *a = s->agent;
+        s->opened_ns = s->taken_ns = snapshot(s, at_ns);
+        copy_histograms(s, s->latency);
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                s->began[i] = s->messages[i] = s->now[i];
+        s->total = 0;
+        s->second = 0;
+        int r = read_counters(s, s->opened);
+        if (r == 0)
+                memcpy(s->before, s->opened, a->n_workers * sizeof *s->before);
+        return r;
+}
+
+static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) {
+        struct message m = {
+                .type = MESSAGE_SAMPLE,
+                .sample = {.thread = thread,
+                           .second = s->second,
+                           .interval_ns = interval_ns,
+                           .messages = s->now[thread] - s->messages[thread]},
+        };
+        m.sample.bytes = m.sample.messages * s->agent->setup.point.message_size;
+        if (s->latency) {
+                histogram_subtract(&s->difference, &s->later[thread], &s->latency[thread]);
+                m.sample.latency = &s->difference; /* only lent: no message_deinit() */
+        }
+        struct counters_totals difference = {};
+        counters_add(&difference, &s->after[thread], &s->before[thread]);
+        int r = counters_to_json(&difference, &m.sample.counters);
+        if (r < 0)
+                return failure_set(&s->agent->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
+        r = leader_say(s->agent, &m);
+        free(m.sample.counters);
+        return r;
+}
+
+static int take(struct sampler *s, uint64_t at_ns) {
+        struct agent *a = s->agent;
+        uint64_t now_ns = snapshot(s, at_ns);
+        copy_histograms(s, s->later);
+        int r = read_counters(s, s->after);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                s->total += s->now[i] - s->messages[i];
+                if (a->setup.interval_ns)
+                        r = say_sample(s, i, now_ns - s->taken_ns);
+                s->messages[i] = s->now[i];
+                s->before[i] = s->after[i];
+        }
+        if (r < 0)
+                return r;
+        struct histogram *former = s->latency;
+        s->latency = s->later;
+        s->later = former;
+        s->taken_ns = now_ns;
+        s->second++;
+        proof_look(a);
+        return 0;
+}
+
+int sampler_take(struct sampler *s) {
+        return take(s, 0);
+}
+
+/* A thread's window as a whole, also where no samples were wanted. */
+static int say_thread(struct sampler *s, uint32_t thread, const struct counters_totals *counted) {
+        struct message m = {.type = MESSAGE_THREAD,
+                            .thread = {.thread = thread, .messages = s->now[thread] - s->began[thread]}};
+        m.thread.bytes = m.thread.messages * s->agent->setup.point.message_size;
+        int r = counters_to_json(counted, &m.thread.counters);
+        if (r < 0)
+                return failure_set(&s->agent->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
+        r = leader_say(s->agent, &m);
+        message_deinit(&m);
+        return r;
+}
+
+int sampler_close(struct sampler *s, uint64_t at_ns) {
+        struct window *window = &s->agent->window;
+        int r = take(s, at_ns);
+        if (r < 0)
+                return r;
+        window->window_ns = s->taken_ns - s->opened_ns;
+        window->messages = s->total;
+        window->counters = (struct counters_totals){};
+        for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++) {
+                struct counters_totals counted = {};
+                counters_add(&counted, &s->after[i], &s->opened[i]);
+                counters_add(&window->counters, &s->after[i], &s->opened[i]);
+                r = say_thread(s, i, &counted);
+        }
+        return r;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_PROOF_H
+#define IPCLAB_AGENT_PROOF_H
+
+/*
+ * Where the agent's threads and pages really are, told by the kernel and not by what was asked: affinity, CPU and node
+ * of each worker, its memory policy, the node of every page of its buffer, its stack and its transport's memory
+ * (pages.h), and the same of processes that a workload forks. The agent states, the daemon judges
+ * (daemon/placement/placement.h). The JSON is described at struct message_ready.
+ *
+ * A packet has a limit, and what does not fit is told of many at once, never left out. With more than 64 threads, or
+ * where rows of each are too long, pages are summed per kind ("threads": how many, instead of "thread"). Threads that
+ * may be on the same CPUs are told of together ("threads_together"): behind the first 64 where nobody pinned them, else
+ * where a row of each is too long.
+ *
+ * Source: man 2 sched_getaffinity, getcpu, get_mempolicy, move_pages; man 5 proc (task/TID/stat, field processor;
+ * task/TID/sched, se.nr_migrations).
+ */
+
+#include "agent/os/cpumask.h"
+#include "agent/proof/pages.h"
+#include "schema/spec/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct agent;
+struct worker;
+
+/* Pages of the stack that a loop runs on. */
+struct stack_range {
+        uintptr_t low, high;
+};
+
+struct thread_proof {
+        struct cpumask affinity;
+        struct cpumask seen;   /* CPUs that the thread found itself on */
+        struct cpumask looked; /* CPUs that the leader saw it, or its rings' threads, on; the leader's to write */
+        unsigned cpu, node;    /* at the last look */
+        int policy_error;      /* errno of get_mempolicy, 0 = the two below hold */
+        enum memory_policy policy;
+        struct node_set policy_nodes;
+        bool has_base;
+        int migrations_error;                 /* errno of task/TID/sched, 0 = the two below hold */
+        uint64_t migrations_base, migrations; /* the kernel's count at the first look, and at the last */
+        struct stack_range stack;
+};
+
+/* A process beside the agent's own that the workload measures with: one thread, and listed behind the workers. */
+struct proof_member {
+        pid_t pid;
+        struct thread_proof proof;
+};
+
+/* Has pages of the caller's own in the part of the stack below its frame that a loop is going to use, and tells where
+ * it is. What lies there from before is given back: a forked process, as a twin is, has pages of its ancestor's there,
+ * and keeps those that the ancestor was the first to write to. Only what a signal handler may do, too. */
+void proof_take_stack(struct stack_range *ret);
+
+/* In the worker's thread, at rest: affinity, CPU, node, migrations, policy, stack. The first call is the base that
+ * migrations are counted from: one that was away and came back between two looks at its CPU is found out. 0; negative
+ * errno with w->failure. */
+int proof_take(struct worker *w);
+
+/* The leader, now and then while loops run: which CPU each worker is on, and where some of the pages are. Costs the
+ * workers nothing. */
+void proof_look(struct agent *a);
+
+/* The whole proof, workers at rest (having taken theirs), in the leader's thread. The first call lists the pages that
+ * all later looks are at. malloc()ed JSON. 0; -ENOMEM; -EMSGSIZE with a->failure; negative errno. */
+int proof_to_json(struct agent *a, char **ret);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The words of a failure. Each thread owns the one that it writes: workers theirs, the leader the agent's. */
+
+#include "agent/script/failure.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static int returned(int error) {
+        return error ? -error : -EIO;
+}
+
+int failure_set(struct failure *f, int error, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        if (f->detail[0] == '\0') {
+                f->fault = FAULT_OWN;
+                f->error = error;
+                (void) vsnprintf(f->detail, sizeof f->detail, format, ap);
+        }
+        va_end(ap);
+        return returned(error);
+}
+
+int failure_blame(struct failure *f, const char *peer_role, int error, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        if (f->detail[0] == '\0') {
+                f->fault = FAULT_PEER;
+                f->error = error;
+                (void) snprintf(f->detail, sizeof f->detail, "peer %s ", peer_role);
+                size_t n = strlen(f->detail);
+                (void) vsnprintf(f->detail + n, sizeof f->detail - n, format, ap);
+        }
+        va_end(ap);
+        return returned(error);
+}
+
+int failure_adopt(struct failure *f, const struct failure *from) {
+        if (f->detail[0] == '\0')
+                *f = *from;
+        return returned(from->error);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The leader: hello, set-up, rendezvous, ready, start, the workload, report; and the one place where the agent sleeps,
+ * so that a worker's failure, the peer's death and the daemon's end are noticed wherever the run is.
+ */
+
+#include "agent/script/leader.h"
+
+#include "agent/loop/pace.h"
+#include "agent/os/kernel-threads.h"
+#include "agent/script/peer.h"
+#include "agent/script/phases.h"
+#include "agent/transport/stream/descriptor.h"
+#include "schema/json/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+/* Whatever has a name, or a life of its own, goes. Once only: the second time finds nothing. */
+static void tidy(struct agent *a) {
+        if (a->transport && a->transport->close)
+                a->transport->close(a);
+        if (a->workload && a->workload->close)
+                a->workload->close(a);
+}
+
+/* Without a daemon there is nobody to run for. Names in the file system go; the rest ends with the process. */
+static __attribute__((noreturn)) void leader_orphaned(struct agent *a) {
+        tidy(a);
+        _exit(AGENT_EXIT_ORPHANED);
+}
+
+int leader_say(struct agent *a, const struct message *m) {
+        int r = message_send(a->control_fd, m, util_now_ns() + LEADER_SEND_NS);
+        if (r == -ECONNRESET || r == -EPIPE)
+                leader_orphaned(a);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the daemon does not take a packet: %s", strerrordesc_np(-r));
+        a->spoke_ns = util_now_ns();
+        return 0;
+}
+
+static int say_alive(struct agent *a) {
+        struct message m = {.type = MESSAGE_ALIVE};
+        (void) snprintf(m.alive.phase, sizeof m.alive.phase, "%s", a->phase);
+        return leader_say(a, &m);
+}
+
+static int hear(struct agent *a, struct message *ret, uint64_t deadline_ns) {
+        char detail[200] = "";
+        int r = message_receive(a->control_fd, ret, deadline_ns, detail);
+        if (r == -ECONNRESET)
+                leader_orphaned(a);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the daemon's packet is no message: %s",
+                                   detail[0] ? detail : strerrordesc_np(-r));
+        return 0;
+}
+
+/* The peer has hung up. Whatever it said before can still be read; only then is it missed. */
+static int peer_hung_up(struct agent *a) {
+        char byte;
+        ssize_t n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+        if (n < 0 && errno == ECONNRESET) /* of ours it left something unread: told once, ahead of what it said */
+                n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+        if (n > 0)
+                return 0;
+        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone: it closed its channel during %s",
+                             a->phase ? a->phase : "set-up");
+}
+
+static int take_worker_events(struct agent *a) {
+        uint64_t n;
+        if (read(a->event_fd, &n, sizeof n) < 0 && errno != EAGAIN && errno != EINTR)
+                return failure_set(&a->failure, errno, "eventfd: %s", strerrordesc_np(errno));
+        const struct failure *f = workers_failure(a);
+        if (f)
+                return failure_adopt(&a->failure, f);
+        return 0;
+}
+
+/* What poll found, as a set of LEADER_…; negative errno. */
+static int sort_events(struct agent *a, const struct pollfd p[3], unsigned interest) {
+        int found = 0, r;
+        if (p[0].revents & POLLIN) {
+                r = take_worker_events(a);
+                if (r < 0)
+                        return r;
+        }
+        if (interest & LEADER_WORKERS && workers_resting(a))
+                found |= LEADER_WORKERS;
+        if (p[1].revents & (POLLIN | POLLHUP | POLLERR)) {
+                char byte;
+                ssize_t n = recv(a->control_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+                if (n == 0 || (n < 0 && errno != EAGAIN))
+                        leader_orphaned(a);
+                if (n > 0 && !(interest & LEADER_CONTROL))
+                        return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn");
+                if (n > 0)
+                        found |= LEADER_CONTROL;
+        }
+        if (p[2].revents & (POLLHUP | POLLERR)) {
+                r = peer_hung_up(a);
+                if (r < 0)
+                        return r;
+        }
+        if (interest & LEADER_PEER && p[2].revents & POLLIN)
+                found |= LEADER_PEER;
+        return found;
+}
+
+static int sleep_until(struct pollfd p[3], uint64_t until_ns) {
+        uint64_t now = util_now_ns(), left = until_ns > now ? until_ns - now : 0;
+        struct timespec ts = {.tv_sec = (time_t) (left / NSEC_PER_SEC), .tv_nsec = (long) (left % NSEC_PER_SEC)};
+        if (ppoll(p, 3, &ts, NULL) < 0)
+                return errno == EINTR ? 0 : -errno;
+        return 0;
+}
+
+int leader_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
+        if (interest & LEADER_WORKERS && workers_resting(a)) {
+                int r = take_worker_events(a);
+                return r < 0 ? r : (int) LEADER_WORKERS;
+        }
+        for (;;) {
+                uint64_t alive_ns = a->phase ? a->spoke_ns + LEADER_ALIVE_NS : UINT64_MAX;
+                struct pollfd p[3] = {
+                        {.fd = a->event_fd, .events = POLLIN},
+                        {.fd = a->control_fd, .events = POLLIN},
+                        {.fd = a->peer_done ? -1 : a->peer_fd, .events = interest & LEADER_PEER ? POLLIN : 0},
+                };
+                int r = sleep_until(p, until_ns < alive_ns ? until_ns : alive_ns);
+                if (r < 0)
+                        return failure_set(&a->failure, -r, "poll: %s", strerrordesc_np(-r));
+                r = sort_events(a, p, interest);
+                if (r)
+                        return r;
+                uint64_t now = util_now_ns();
+                if (now >= until_ns)
+                        return 0;
+                if (now >= alive_ns) {
+                        r = say_alive(a);
+                        if (r < 0)
+                                return r;
+                }
+        }
+}
+
+static int check_setup(struct agent *a) {
+        const struct message_setup *s = &a->setup;
+        const struct point *p = &s->point;
+
+        if (s->end != a->end)
+                return failure_set(&a->failure, EBADMSG, "started as %s, but set up as the %s end", a->role,
+                                   s->end == END_FIRST ? "first" : "second");
+        if ((s->duration_ns == 0) == (s->messages == 0))
+                return failure_set(&a->failure, EINVAL, "exactly one of duration and messages must end the window");
+        a->workload = workload_find(p->workload);
+        if (!a->workload)
+                return failure_set(&a->failure, EOPNOTSUPP, "this agent has no workload %s",
+                                   workload_name(p->workload));
+        if ((p->message_size == 0) != a->workload->one_agent || p->threads == 0 || p->threads > SPEC_THREADS_MAX)
+                return failure_set(&a->failure, EINVAL,
+                                   "message size %" PRIu64 " with %" PRIu32 " threads cannot be run", p->message_size,
+                                   p->threads);
+        if (a->workload->one_agent != !peer_is_packet_socket(a->peer_fd))
+                return failure_set(&a->failure, EBADMSG, "descriptor %d does not fit workload %s: a peer is %s",
+                                   a->peer_fd, workload_name(p->workload),
+                                   a->workload->one_agent ? "not expected" : "missing");
+        a->peer_done = a->workload->one_agent;
+        if (!a->workload->one_agent) {
+                a->transport = transport_find(p->transport, p->engine);
+                if (!a->transport)
+                        return failure_set(&a->failure, EOPNOTSUPP, "this agent has no transport %s with engine %s",
+                                           transport_name(p->transport), engine_name(p->engine));
+        }
+        a->role = role_name(p->workload, p->transport, a->end);
+        a->peer_role = role_name(p->workload, p->transport, a->end == END_FIRST ? END_SECOND : END_FIRST);
+        return 0;
+}
+
+/* Off the measured CPUs, as far as the daemon has others to give. */
+static int move_leader(struct agent *a) {
+        const struct agent_placement *p = &a->setup.placement;
+        struct cpumask m;
+
+        if (p->n_leader_cpus) {
+                int r = cpumask_from_list(p->leader_cpus, p->n_leader_cpus, &m);
+                if (r < 0)
+                        return failure_set(&a->failure, -r, "the leader's CPUs are not CPU numbers");
+        } else {
+                memset(&m, 0xff, sizeof m);
+        }
+        int r = cpumask_set_affinity(0, &m);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the leader cannot move to its CPUs: %s", strerrordesc_np(-r));
+        return 0;
+}
+
+static int hear_setup(struct agent *a) {
+        struct message m;
+        int r = hear(a, &m, util_now_ns() + LEADER_RENDEZVOUS_NS);
+        if (r < 0)
+                return r;
+        if (m.type != MESSAGE_SETUP) {
+                message_deinit(&m);
+                return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: a set-up was due");
+        }
+        a->setup = m.setup; /* with everything that it points to */
+        return check_setup(a);
+}
+
+static int effective_to_json(struct agent *a, char **ret) {
+        struct json_writer w;
+        size_t length;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        if (a->transport && a->transport->effective)
+                a->transport->effective(a, &w);
+        if (a->workload && a->workload->effective)
+                a->workload->effective(a, &w);
+        if (a->workload)
+                pace_effective(a, &w);
+        if (a->clock_cost_ns)
+                json_member_u64(&w, "clock_cost_ns", a->clock_cost_ns);
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret, &length);
+        json_writer_deinit(&w);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "what is in force cannot be told: %s", strerrordesc_np(-r));
+        return 0;
+}
+
+/* The workers prepare themselves, each in its own thread and under its own placement. */
+static int prepare_workers(struct agent *a) {
+        int r = descriptor_reserve(a);
+        if (r == 0 && a->transport)
+                r = a->transport->open(a);
+        if (r < 0)
+                return r;
+        (void) sem_post(&a->workers_ready);
+        uint64_t thread_ns = LEADER_THREAD_NS + a->setup.point.message_size / 16;
+        r = leader_wait(a, util_now_ns() + LEADER_RENDEZVOUS_NS + a->n_workers * thread_ns, LEADER_WORKERS);
+        if (r == 0)
+                return failure_set(&a->failure, ETIMEDOUT, "the worker threads did not get ready in time");
+        if (r < 0)
+                return r;
+        /* A descriptor table of its own for the leader: while two threads share one, every read(2) and write(2) takes
+         * and drops a reference on the file with two locked instructions. */
+        if (unshare(CLONE_FILES) < 0)
+                return failure_set(&a->failure, errno, "the leader cannot have descriptors of its own: %s",
+                                   strerrordesc_np(errno));
+        struct perf_source source = counters_source(a);
+        return counters_new(a, &source, &a->counters);
+}
+
+static int say_ready(struct agent *a) {
+        struct message m = {.type = MESSAGE_READY};
+        int r = proof_to_json(a, &m.ready.proof);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
+        r = effective_to_json(a, &m.ready.effective);
+        if (r == 0)
+                r = leader_say(a, &m);
+        message_deinit(&m);
+        return r;
+}
+
+static int hear_start(struct agent *a, uint64_t *ret_start_ns) {
+        uint64_t deadline_ns = util_now_ns() + LEADER_START_NS;
+        struct message m;
+        do {
+                int r = leader_wait(a, deadline_ns, LEADER_CONTROL);
+                if (r == 0)
+                        return failure_set(&a->failure, ETIMEDOUT, "the daemon gave no start in time");
+                if (r > 0)
+                        r = hear(a, &m, util_now_ns() + LEADER_SEND_NS);
+                if (r < 0)
+                        return r;
+        } while (m.type == MESSAGE_COUNTING && a->uncounted); /* an answer that came too late */
+        bool start = m.type == MESSAGE_START;
+        if (start)
+                *ret_start_ns = m.start.start_ns;
+        message_deinit(&m);
+        return start ? 0 : failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: a start was due");
+}
+
+static int say_report(struct agent *a) {
+        struct message m = {.type = MESSAGE_REPORT};
+        m.report.window_ns = a->window.window_ns;
+        m.report.messages = a->window.messages;
+        m.report.bytes = a->window.messages * a->setup.point.message_size;
+        int r = proof_to_json(a, &m.report.proof);
+        if (r < 0)
+                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
+        r = effective_to_json(a, &m.report.effective);
+        if (r == 0 && (r = counters_to_json(&a->window.counters, &m.report.counters)) < 0)
+                r = failure_set(&a->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
+        if (r == 0)
+                r = leader_say(a, &m);
+        message_deinit(&m);
+        return r;
+}
+
+/* The daemon has what it wanted and hangs up. Anything else is a fault, but nobody is left to be told. */
+static int await_close(struct agent *a) {
+        struct pollfd p = {.fd = a->control_fd, .events = POLLIN};
+        char byte;
+        int r;
+        do
+                r = poll(&p, 1, (int) (LEADER_CLOSE_NS / NSEC_PER_MSEC));
+        while (r < 0 && errno == EINTR);
+        if (r > 0 && recv(a->control_fd, &byte, 1, MSG_DONTWAIT) <= 0)
+                return 0;
+        return failure_set(&a->failure, r == 0 ? ETIMEDOUT : EBADMSG, "the daemon did not hang up after the report");
+}
+
+static int converse(struct agent *a) {
+        uint64_t start_ns = 0;
+        struct message hello = {.type = MESSAGE_HELLO, .hello = {.pid = getpid()}};
+
+        int r = leader_say(a, &hello);
+        if (r == 0)
+                r = hear_setup(a);
+        /* while the leader is still where the process was put, so that the workers' counters lie there too */
+        if (r == 0)
+                r = workers_new(a);
+        if (r == 0)
+                r = move_leader(a);
+        if (r == 0)
+                r = prepare_workers(a);
+        if (r == 0)
+                r = say_ready(a);
+        if (r == 0)
+                r = hear_start(a, &start_ns);
+        if (r == 0)
+                r = a->workload->run(a, start_ns);
+        a->phase = NULL;
+        if (r == 0)
+                r = say_report(a);
+        if (r == 0)
+                r = await_close(a);
+        return r;
+}
+
+static __attribute__((noreturn)) void give_up(struct agent *a) {
+        struct message m = {.type = MESSAGE_ERROR, .error = {.fault = a->failure.fault, .error = a->failure.error}};
+        (void) snprintf(m.error.detail, sizeof m.error.detail, "%s", a->failure.detail);
+        /* best effort: the exit code says it too */
+        (void) message_send(a->control_fd, &m, util_now_ns() + NSEC_PER_SEC);
+        tidy(a);
+        /* not exit(): workers may sit in a call that only the process's end gets them out of */
+        _exit(AGENT_EXIT_FAILED);
+}
+
+void *leader_main(void *userdata) {
+        struct agent *a = userdata;
+        sigset_t kicks;
+
+        (void) sigemptyset(&kicks);
+        (void) sigaddset(&kicks, SIGUSR1);
+        (void) pthread_sigmask(SIG_BLOCK, &kicks, NULL);
+        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* samples come at their second; without it up to 50 us later */
+
+        if (converse(a) < 0)
+                give_up(a);
+        tidy(a);
+        counters_free(a->counters);
+        a->kernel_threads = kernel_threads_free(a->kernel_threads);
+        page_list_deinit(&a->pages);
+        workers_quit(a);
+        return NULL;
+}

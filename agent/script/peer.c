@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Packets between the two leaders. Both come from the same build, so the packet is a plain struct. */
+
+#include "agent/script/peer.h"
+
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define LATE_NS (500 * NSEC_PER_MSEC) /* by more, and this thread did not run */
+#define ONCE_MORE_NS (5 * NSEC_PER_SEC)
+
+static const char *kind_name(uint32_t kind) {
+        static const char *const names[] = {
+                [PEER_TRANSPORT] = "its part of the transport", [PEER_CLOSED] = "the end of its window",
+                [PEER_SENT] = "how many messages it sent",      [PEER_DRAINED] = "that it received all messages",
+                [PEER_GO] = "when the window begins",           [PEER_DONE] = "that it is done",
+        };
+        return kind < ELEMENTS(names) && names[kind] ? names[kind] : "a word unknown here";
+}
+
+static int send_packet(struct agent *a, const struct peer_packet *packet, const int *fds, unsigned n_fds,
+                       uint64_t deadline_ns) {
+        struct iovec iov = {.iov_base = (void *) (uintptr_t) packet, .iov_len = sizeof *packet};
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int) * PEER_FDS_MAX)];
+        } control = {};
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+        if (n_fds) {
+                m.msg_control = &control;
+                m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+                struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+                c->cmsg_level = SOL_SOCKET;
+                c->cmsg_type = SCM_RIGHTS;
+                c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+                memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+        }
+        for (;;) {
+                if (sendmsg(a->peer_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+                        return 0;
+                if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
+                        return failure_blame(&a->failure, a->peer_role, errno, "is gone: cannot tell it %s: %s",
+                                             kind_name(packet->kind), strerrordesc_np(errno));
+                if (util_now_ns() >= deadline_ns)
+                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT, "does not listen: cannot tell it %s",
+                                             kind_name(packet->kind));
+                int r = leader_wait(a, util_now_ns() + NSEC_PER_MSEC, 0);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int peer_send(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t value, uint64_t deadline_ns) {
+        struct peer_packet packet = {.kind = kind, .thread = thread, .value = value};
+        return send_packet(a, &packet, NULL, 0, deadline_ns);
+}
+
+int peer_send_fds(struct agent *a, uint32_t thread, const int *fds, unsigned n_fds, uint64_t deadline_ns) {
+        struct peer_packet packet = {.kind = PEER_TRANSPORT, .thread = thread};
+        return send_packet(a, &packet, fds, n_fds, deadline_ns);
+}
+
+static unsigned take_fds(struct msghdr *m, int *fds) {
+        unsigned n = 0;
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                        continue;
+                size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                for (size_t i = 0; i < count; i++) {
+                        int fd;
+                        memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
+                        if (n < PEER_FDS_MAX)
+                                fds[n++] = fd;
+                        else
+                                (void) util_close(fd);
+                }
+        }
+        return n;
+}
+
+/* The machine may have stood still, and the peer with this agent: it is heard once more before it is called silent. */
+static bool excuse(uint64_t began_ns, uint64_t *deadline_ns) {
+        uint64_t now_ns = util_now_ns(), due_ns = *deadline_ns > began_ns ? *deadline_ns : began_ns;
+        if (now_ns < due_ns + LATE_NS)
+                return false;
+        *deadline_ns = now_ns + ONCE_MORE_NS;
+        return true;
+}
+
+/* One packet that is there or comes until the deadline. *ret_n_fds descriptors are the caller's, also on failure. */
+static int receive_packet(struct agent *a, struct peer_packet *ret, const char *expected, int *fds, unsigned *ret_n_fds,
+                          uint64_t deadline_ns) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int) * PEER_FDS_MAX)];
+        } control;
+        struct iovec iov = {.iov_base = ret, .iov_len = sizeof *ret};
+
+        for (;;) {
+                struct msghdr m = {
+                        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+                /* MSG_TRUNC: the packet's own length, also where it is longer than the room for it */
+                ssize_t n = recvmsg(a->peer_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+                if (n > 0) {
+                        *ret_n_fds = take_fds(&m, fds);
+                        if (n != sizeof *ret || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+                                return failure_blame(&a->failure, a->peer_role, EBADMSG,
+                                                     "sent a packet of %zd bytes%s where %zu were due", n,
+                                                     m.msg_flags & MSG_CTRUNC ? " whose descriptors do not fit here"
+                                                                              : "",
+                                                     sizeof *ret);
+                        return 0;
+                }
+                if (n == 0)
+                        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone; it still had to tell %s",
+                                             expected);
+                if (errno == ECONNRESET) /* it left words of ours unread: told once, ahead of what it said itself */
+                        continue;
+                if (errno != EAGAIN && errno != EINTR)
+                        return failure_blame(&a->failure, a->peer_role, errno, "cannot be heard: %s",
+                                             strerrordesc_np(errno));
+                uint64_t began_ns = util_now_ns();
+                int r = leader_wait(a, deadline_ns, LEADER_PEER);
+                if (r < 0)
+                        return r;
+                if (r == 0 && !excuse(began_ns, &deadline_ns))
+                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
+                                             "is silent: it did not tell %s in time", expected);
+        }
+}
+
+static int receive_expected(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t *ret_value, int *ret_fds,
+                            unsigned n_fds, uint64_t deadline_ns) {
+        struct peer_packet packet;
+        int fds[PEER_FDS_MAX];
+        unsigned n = 0;
+
+        int r = receive_packet(a, &packet, kind_name(kind), fds, &n, deadline_ns);
+        if (r == 0 && (packet.kind != (uint32_t) kind || packet.thread != thread || n != n_fds))
+                r = failure_blame(&a->failure, a->peer_role, EBADMSG,
+                                  "spoke out of turn: %s of thread %" PRIu32
+                                  " with %u descriptors, due was %s of thread %" PRIu32 " with %u",
+                                  kind_name(packet.kind), packet.thread, n, kind_name(kind), thread, n_fds);
+        if (r < 0) {
+                for (unsigned i = 0; i < n; i++)
+                        (void) util_close(fds[i]);
+                return r;
+        }
+        for (unsigned i = 0; i < n; i++)
+                ret_fds[i] = fds[i];
+        if (ret_value)
+                *ret_value = packet.value;
+        return 0;
+}
+
+int peer_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t *ret_value, uint64_t deadline_ns) {
+        return receive_expected(a, kind, thread, ret_value, NULL, 0, deadline_ns);
+}
+
+int peer_receive_fds(struct agent *a, uint32_t thread, int *ret_fds, unsigned n_fds, uint64_t deadline_ns) {
+        return receive_expected(a, PEER_TRANSPORT, thread, NULL, ret_fds, n_fds, deadline_ns);
+}
+
+bool peer_is_packet_socket(int fd) {
+        int type;
+        socklen_t length = sizeof type;
+        return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * POSIX message queues: one per thread and direction. The first end makes them under random names, which are gone again
+ * before the second hears of them: on Linux a queue's descriptor is a file descriptor, and is passed like one.
+ *
+ * Source: man 7 mq_overview, man 3 mq_open. The calls go through syscall(2), for the reason in descriptor.h.
+ */
+
+#include "agent/os/procfs.h"
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
+#include "agent/transport/queue/queues.h"
+#include "schema/json/json.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <mqueue.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+
+#define DEPTH_DEFAULT 10 /* the kernel's, where fs.mqueue.msg_default cannot be read */
+
+/* --- hot --- */
+
+LOOP_INLINE ssize_t posix_send(struct worker *w, unsigned char *packet, size_t length) {
+        long r = syscall(SYS_mq_timedsend, w->send_fd, packet, length, 0, NULL);
+        return r < 0 ? r : (ssize_t) length;
+}
+
+/* The room must be that of the queue's longest message, whatever comes. */
+LOOP_INLINE ssize_t posix_receive(struct worker *w, unsigned char *packet, size_t length) {
+        const struct queue *q = w->channel;
+        (void) length;
+        return syscall(SYS_mq_timedreceive, w->receive_fd, packet, q->packet, NULL, NULL);
+}
+
+LOOP_INLINE int whole_send(struct worker *w, unsigned char *message) {
+        return queue_send_packet(w, message, w->size, 0, posix_send);
+}
+
+LOOP_INLINE int whole_receive(struct worker *w, unsigned char **ret) {
+        return queue_receive_whole(w, ret, posix_receive);
+}
+
+LOOP_INLINE int chunks_send(struct worker *w, unsigned char *message) {
+        return queue_send_chunks(w, message, posix_send);
+}
+
+LOOP_INLINE int chunks_receive(struct worker *w, unsigned char **ret) {
+        return queue_receive_chunks(w, ret, posix_receive);
+}
+
+static const struct channel whole_channel = {
+        .acquire = queue_acquire, .send = whole_send, .receive = whole_receive, .release = loop_release_nothing};
+static const struct channel chunks_channel = {
+        .acquire = queue_acquire, .send = chunks_send, .receive = chunks_receive, .release = loop_release_nothing};
+TRANSPORT_LOOPS(whole, whole_channel);
+TRANSPORT_LOOPS(chunks, chunks_channel);
+
+static const struct transport_loops *posix_loops(const struct agent *a) {
+        return queues_chunked(a) ? &chunks_loops : &whole_loops;
+}
+
+/* --- set-up --- */
+
+/* A setting of the IPC namespace that this process is in. -1: cannot be read. */
+static long setting(const char *name) {
+        char path[64];
+        (void) snprintf(path, sizeof path, "/proc/sys/fs/mqueue/%s", name);
+        return procfs_setting(path);
+}
+
+/* What mq_open(3) gives a queue that is made without saying how long. */
+static long depth_of(const struct agent *a) {
+        long usual = setting("msg_default"), most = setting("msg_max");
+        if (a->setup.options.msgq_depth)
+                return (long) a->setup.options.msgq_depth;
+        if (usual <= 0)
+                usual = DEPTH_DEFAULT;
+        return most > 0 && most < usual ? most : usual;
+}
+
+/* EINVAL, EMFILE and ENOSPC each stand for several limits: all that it can be, with their values. */
+static int explain(struct agent *a, int error, const struct mq_attr *attr) {
+        switch (error) {
+        case EINVAL:
+                return failure_set(&a->failure, error,
+                                   "a queue of %ld messages of %ld bytes: fs.mqueue.msg_max is %ld, "
+                                   "fs.mqueue.msgsize_max is %ld",
+                                   attr->mq_maxmsg, attr->mq_msgsize, setting("msg_max"), setting("msgsize_max"));
+        case EMFILE:
+                return failure_set(&a->failure, error,
+                                   "the queues of %" PRIu32 " threads, %ld messages of %ld bytes each, are more than "
+                                   "RLIMIT_MSGQUEUE or RLIMIT_NOFILE allows",
+                                   a->n_workers, attr->mq_maxmsg, attr->mq_msgsize);
+        case ENOSPC:
+                return failure_set(&a->failure, error,
+                                   "the queues of %" PRIu32 " threads are more than fs.mqueue.queues_max allows: %ld",
+                                   a->n_workers, setting("queues_max"));
+        default:
+                return failure_set(&a->failure, error, "mq_open: %s", strerrordesc_np(error));
+        }
+}
+
+static int random_name(struct agent *a, char ret[48]) {
+        uint64_t random[2];
+        if (getrandom(random, sizeof random, 0) != (ssize_t) sizeof random)
+                return failure_set(&a->failure, errno, "getrandom: %s", strerrordesc_np(errno));
+        (void) snprintf(ret, 48, "/ipclab-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+        return 0;
+}
+
+/* ret[0] to read from, ret[1] to write to. */
+static int make_queue(struct agent *a, int ret[2]) {
+        struct mq_attr attr = {.mq_maxmsg = depth_of(a), .mq_msgsize = (long) queues_packet(a)};
+        char name[48];
+        int r = random_name(a, name);
+        if (r < 0)
+                return r;
+        ret[0] = mq_open(name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600, &attr);
+        if (ret[0] < 0)
+                return explain(a, errno, &attr);
+        ret[1] = mq_open(name, O_WRONLY | O_CLOEXEC);
+        if (ret[1] < 0)
+                r = explain(a, errno, &attr);
+        if (mq_unlink(name) < 0 && r == 0)
+                r = failure_set(&a->failure, errno, "mq_unlink: %s", strerrordesc_np(errno));
+        return r;
+}
+
+static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
+        int there[2] = {-1, -1}, back[2] = {-1, -1};
+        unsigned n = point_directions(&a->setup.point);
+
+        int r = make_queue(a, there);
+        if (r == 0 && n == 2)
+                r = make_queue(a, back);
+        if (r == 0)
+                r = peer_send_fds(a, w->index, (int[]){there[0], back[1]}, n, deadline_ns);
+        (void) util_close(there[0]);
+        (void) util_close(back[1]);
+        w->send_fd = there[1];
+        w->receive_fd = back[0];
+        return r;
+}
+
+static int accept_offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
+        int fds[2] = {-1, -1};
+        int r = peer_receive_fds(a, w->index, fds, point_directions(&a->setup.point), deadline_ns);
+        w->receive_fd = fds[0];
+        w->send_fd = fds[1];
+        return r;
+}
+
+static int posix_open(struct agent *a) {
+        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
+                r = a->end == END_FIRST ? offer(a, &a->workers[i], deadline_ns)
+                                        : accept_offer(a, &a->workers[i], deadline_ns);
+        return r;
+}
+
+static void posix_effective(const struct agent *a, struct json_writer *w) {
+        const struct worker *first = &a->workers[0];
+        struct mq_attr attr;
+        queues_effective(a, w);
+        if (mq_getattr(first->send_fd >= 0 ? first->send_fd : first->receive_fd, &attr) == 0) {
+                json_member_i64(w, "queue_messages", attr.mq_maxmsg);
+                json_member_i64(w, "queue_message_bytes", attr.mq_msgsize);
+        } else {
+                json_member_null(w, "queue_messages");
+                json_member_string(w, "queue_messages_reason", strerrordesc_np(errno));
+        }
+}
+
+const struct transport_ops transport_msgq_posix = {
+        .transport = TRANSPORT_MSGQ_POSIX,
+        .engine = ENGINE_SYSCALL,
+        .open = posix_open,
+        .attach = queues_attach,
+        .detach = queues_detach,
+        .loops = posix_loops,
+        .effective = posix_effective,
+        .pages = queues_pages,
+};

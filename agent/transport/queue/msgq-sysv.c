@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * System V message queues: one per thread and direction, made by the first end and told to the second by number. A
+ * queue has no owner whose death would end it: either end removes the queues when it goes, however it goes, and what
+ * both leave goes with the run's IPC namespace.
+ *
+ * A message is preceded by its type, a long. It lies before the page-aligned message; a chunk's takes the place of the
+ * chunk before it for as long as the call takes.
+ *
+ * Source: man 2 msgget, msgop, msgctl; man 7 sysvipc. The calls go through syscall(2), for the reason in descriptor.h.
+ */
+
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
+#include "agent/transport/queue/queues.h"
+#include "schema/json/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/msg.h>
+#include <sys/syscall.h>
+
+#define TYPE 1L
+
+/* From the first end to the second, and back (pingpong only); -1: none. */
+struct ids {
+        int there, back;
+};
+
+/* --- hot --- */
+
+LOOP_INLINE ssize_t sysv_send(struct worker *w, unsigned char *packet, size_t length) {
+        const struct queue *q = w->channel;
+        long r = syscall(SYS_msgsnd, q->send_id, packet - sizeof(long), length, 0);
+        return r < 0 ? r : (ssize_t) length;
+}
+
+LOOP_INLINE ssize_t sysv_receive(struct worker *w, unsigned char *packet, size_t length) {
+        const struct queue *q = w->channel;
+        return syscall(SYS_msgrcv, q->receive_id, packet - sizeof(long), length, 0L, 0);
+}
+
+/* The type of every chunk but the first lies where the message is. */
+LOOP_INLINE ssize_t sysv_send_chunk(struct worker *w, unsigned char *packet, size_t length) {
+        long kept, type = TYPE;
+        memcpy(&kept, packet - sizeof kept, sizeof kept);
+        memcpy(packet - sizeof type, &type, sizeof type);
+        ssize_t n = sysv_send(w, packet, length);
+        memcpy(packet - sizeof kept, &kept, sizeof kept);
+        return n;
+}
+
+LOOP_INLINE ssize_t sysv_receive_chunk(struct worker *w, unsigned char *packet, size_t length) {
+        long kept;
+        memcpy(&kept, packet - sizeof kept, sizeof kept);
+        ssize_t n = sysv_receive(w, packet, length);
+        memcpy(packet - sizeof kept, &kept, sizeof kept);
+        return n;
+}
+
+LOOP_INLINE int whole_send(struct worker *w, unsigned char *message) {
+        return queue_send_packet(w, message, w->size, 0, sysv_send);
+}
+
+LOOP_INLINE int whole_receive(struct worker *w, unsigned char **ret) {
+        return queue_receive_whole(w, ret, sysv_receive);
+}
+
+LOOP_INLINE int chunks_send(struct worker *w, unsigned char *message) {
+        return queue_send_chunks(w, message, sysv_send_chunk);
+}
+
+LOOP_INLINE int chunks_receive(struct worker *w, unsigned char **ret) {
+        return queue_receive_chunks(w, ret, sysv_receive_chunk);
+}
+
+static const struct channel whole_channel = {
+        .acquire = queue_acquire, .send = whole_send, .receive = whole_receive, .release = loop_release_nothing};
+static const struct channel chunks_channel = {
+        .acquire = queue_acquire, .send = chunks_send, .receive = chunks_receive, .release = loop_release_nothing};
+TRANSPORT_LOOPS(whole, whole_channel);
+TRANSPORT_LOOPS(chunks, chunks_channel);
+
+static const struct transport_loops *sysv_loops(const struct agent *a) {
+        return queues_chunked(a) ? &chunks_loops : &whole_loops;
+}
+
+/* --- set-up --- */
+
+/* The namespace's limits, as msgsnd(2) would apply them: to a message that is too long for the queue it would wait for
+ * ever. */
+static int check_limits(struct agent *a) {
+        struct msginfo info;
+        size_t packet = queues_packet(a);
+        if (msgctl(0, IPC_INFO, (struct msqid_ds *) (void *) &info) < 0)
+                return failure_set(&a->failure, errno, "msgctl(IPC_INFO): %s", strerrordesc_np(errno));
+        if (packet <= (size_t) info.msgmax && packet <= (size_t) info.msgmnb)
+                return 0;
+        bool message = packet > (size_t) info.msgmax;
+        return failure_set(&a->failure, EMSGSIZE, "a message of %zu bytes is longer than %s allows here: %d", packet,
+                           message ? "kernel.msgmax" : "kernel.msgmnb", message ? info.msgmax : info.msgmnb);
+}
+
+/* As long as so many messages are, where the set-up says how many. */
+static int set_depth(struct agent *a, int id) {
+        uint64_t depth = a->setup.options.msgq_depth, bytes = depth * queues_packet(a);
+        struct msqid_ds ds;
+        if (depth == 0)
+                return 0;
+        if (msgctl(id, IPC_STAT, &ds) < 0)
+                return failure_set(&a->failure, errno, "msgctl(IPC_STAT): %s", strerrordesc_np(errno));
+        ds.msg_qbytes = bytes;
+        if (msgctl(id, IPC_SET, &ds) < 0)
+                return failure_set(
+                        &a->failure, errno, "msgq_depth %" PRIu64 " needs a queue of %" PRIu64 " bytes: %s%s", depth,
+                        bytes, strerrordesc_np(errno),
+                        errno == EPERM ? " (kernel.msgmnb is less, and to exceed it is for the privileged)" : "");
+        return 0;
+}
+
+static int make_queue(struct agent *a, int *ret) {
+        int id = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+        if (id < 0)
+                return failure_set(&a->failure, errno, "msgget: %s%s", strerrordesc_np(errno),
+                                   errno == ENOSPC ? " (kernel.msgmni queues exist already)" : "");
+        *ret = id;
+        return set_depth(a, id);
+}
+
+/* Two numbers in one packet: neither is negative, as none is made without the other where two are due. */
+static uint64_t to_value(const struct ids *q) {
+        return (uint64_t) (uint32_t) q->there << 32 | (uint32_t) q->back;
+}
+
+static int offer(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
+        int r = make_queue(a, &q->there);
+        if (r == 0 && point_directions(&a->setup.point) == 2)
+                r = make_queue(a, &q->back);
+        return r < 0 ? r : peer_send(a, PEER_TRANSPORT, thread, to_value(q), deadline_ns);
+}
+
+static int accept_offer(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
+        uint64_t value = 0;
+        int r = peer_receive(a, PEER_TRANSPORT, thread, &value, deadline_ns);
+        if (r == 0)
+                *q = (struct ids){.there = (int) (value >> 32), .back = (int) (uint32_t) value};
+        return r;
+}
+
+static int sysv_open(struct agent *a) {
+        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        struct ids *all = malloc(a->n_workers * sizeof *all);
+        if (!all)
+                return failure_set(&a->failure, ENOMEM, "no memory for %" PRIu32 " queues", a->n_workers);
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                all[i] = (struct ids){.there = -1, .back = -1};
+        a->transport_data = all;
+        int r = check_limits(a);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
+                r = a->end == END_FIRST ? offer(a, i, &all[i], deadline_ns) : accept_offer(a, i, &all[i], deadline_ns);
+        return r;
+}
+
+static int sysv_attach(struct worker *w) {
+        const struct ids *all = w->agent->transport_data, *mine = &all[w->index];
+        int r = queues_attach(w);
+        if (r < 0)
+                return r;
+        struct queue *q = w->channel;
+        long type = TYPE;
+        memcpy(q->message - sizeof type, &type, sizeof type); /* what is received has the same */
+        q->send_id = w->agent->end == END_FIRST ? mine->there : mine->back;
+        q->receive_id = w->agent->end == END_FIRST ? mine->back : mine->there;
+        return 0;
+}
+
+/* By both ends, whichever comes first: the other may not live to do it. */
+static void sysv_close(struct agent *a) {
+        struct ids *all = a->transport_data;
+        for (uint32_t i = 0; all && i < a->n_workers; i++) {
+                /* that it is gone already is all that can be wrong */
+                if (all[i].there >= 0)
+                        (void) msgctl(all[i].there, IPC_RMID, NULL);
+                if (all[i].back >= 0)
+                        (void) msgctl(all[i].back, IPC_RMID, NULL);
+        }
+        free(all);
+        a->transport_data = NULL;
+}
+
+static void sysv_effective(const struct agent *a, struct json_writer *w) {
+        const struct ids *all = a->transport_data;
+        struct msqid_ds ds;
+        queues_effective(a, w);
+        errno = ENOENT; /* where there is no queue to be asked */
+        if (all && msgctl(all[0].there, IPC_STAT, &ds) == 0) {
+                json_member_u64(w, "queue_bytes", ds.msg_qbytes);
+                json_member_u64(w, "queue_messages", ds.msg_qbytes / queues_packet(a));
+        } else {
+                json_member_null(w, "queue_bytes");
+                json_member_string(w, "queue_bytes_reason", strerrordesc_np(errno));
+        }
+}
+
+const struct transport_ops transport_msgq_sysv = {
+        .transport = TRANSPORT_MSGQ_SYSV,
+        .engine = ENGINE_SYSCALL,
+        .open = sysv_open,
+        .attach = sysv_attach,
+        .detach = queues_detach,
+        .close = sysv_close,
+        .loops = sysv_loops,
+        .effective = sysv_effective,
+        .pages = queues_pages,
+};

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Shared memory full of rings. The leaders make and pass it; each worker touches what it reads from, waits until its
+ * peer has done the same, and maps the rest. The words by which the workers wait for each other lie in the control
+ * page, which the first end's leader has touched before it is passed on.
+ */
+
+#include "agent/transport/ring/area.h"
+
+#include "agent/os/policy.h"
+#include "agent/os/procfs.h"
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
+#include "schema/json/json.h"
+
+#include <inttypes.h>
+#include <sys/mman.h>
+
+#define TOUCHED_LOOK_NS (50 * NSEC_PER_USEC)
+#define COPY_ROUNDS 5u                      /* at least, of which the best counts */
+#define COPY_NS (6 * NSEC_PER_MSEC)         /* all of them, at least: others may be at work on the machine */
+#define COPY_ROUND_NS (200 * NSEC_PER_USEC) /* at least so long, and as much as the ring holds */
+#define COPY_BYTES_MAX (UINT64_C(64) << 20) /* of a message, and of a ring; more of it tells nothing new */
+#define ALL_THREADS 0u
+
+enum direction { THERE, BACK };
+
+/* --- the loops, one set for each way to wait --- */
+
+#define RING_LOOPS(prefix, wait)                                                                                       \
+        LOOP_INLINE int prefix##_send(struct worker *w, unsigned char *message) {                                      \
+                struct ring_channel *c = w->channel;                                                                   \
+                return ring_send(w, &c->out, message, wait);                                                           \
+        }                                                                                                              \
+        LOOP_INLINE int prefix##_receive(struct worker *w, unsigned char **ret) {                                      \
+                struct ring_channel *c = w->channel;                                                                   \
+                return ring_receive(w, &c->in, ret, wait);                                                             \
+        }                                                                                                              \
+        LOOP_INLINE void prefix##_release(struct worker *w, unsigned char *message) {                                  \
+                struct ring_channel *c = w->channel;                                                                   \
+                (void) message;                                                                                        \
+                ring_release(w, &c->in, wait);                                                                         \
+        }                                                                                                              \
+        static const struct channel prefix##_channel = {                                                               \
+                .acquire = loop_acquire_buffer,                                                                        \
+                .send = prefix##_send,                                                                                 \
+                .receive = prefix##_receive,                                                                           \
+                .release = prefix##_release,                                                                           \
+        };                                                                                                             \
+        TRANSPORT_LOOPS(prefix, prefix##_channel);                                                                     \
+        static int prefix##_ring_sender(struct worker *w) {                                                            \
+                struct ring_channel *c = w->channel;                                                                   \
+                bool alike = w->pace_ns == 0 && w->agent->setup.verify != VERIFY_CHECKSUM;                             \
+                return alike ? ring_sender(w, &c->out, wait) : prefix##_loops.sender(w);                               \
+        }                                                                                                              \
+        static int prefix##_ring_receiver(struct worker *w) {                                                          \
+                struct ring_channel *c = w->channel;                                                                   \
+                enum verify verify = w->agent->setup.verify;                                                           \
+                if (w->pace_ns > 0 || verify == VERIFY_CHECKSUM)                                                       \
+                        return prefix##_loops.receiver(w);                                                             \
+                return verify == VERIFY_TOUCH ? ring_receiver(w, &c->in, VERIFY_TOUCH, wait)                           \
+                                              : ring_receiver(w, &c->in, VERIFY_NONE, wait);                           \
+        }                                                                                                              \
+        static const struct transport_loops prefix##_ring_loops = {                                                    \
+                .sender = prefix##_ring_sender,                                                                        \
+                .receiver = prefix##_ring_receiver,                                                                    \
+                .initiator = prefix##_initiator,                                                                       \
+                .responder = prefix##_responder,                                                                       \
+        }
+
+RING_LOOPS(block, WAIT_BLOCK);
+RING_LOOPS(spin, WAIT_SPIN);
+RING_LOOPS(hybrid, WAIT_HYBRID);
+
+const struct transport_loops *ring_area_loops(const struct agent *a) {
+        switch (a->setup.point.wait) {
+        case WAIT_SPIN:
+                return &spin_ring_loops;
+        case WAIT_HYBRID:
+                return &hybrid_ring_loops;
+        default:
+                return &block_ring_loops;
+        }
+}
+
+/* --- where things lie --- */
+
+static unsigned char *ring_memory(const struct ring_area *area, uint32_t thread, enum direction d) {
+        uint64_t number = (uint64_t) thread * area->layout.directions + d;
+        return area->memory + area->layout.control_bytes + number * area->layout.ring_bytes;
+}
+
+static uint32_t *touched_word(const struct ring_area *area, uint32_t thread, enum direction d) {
+        return (uint32_t *) (void *) area->memory + thread * area->layout.directions + d;
+}
+
+/* Which ring an end writes into, and which it reads from; a stream has the one there only. */
+static enum direction direction_out(enum end end) {
+        return end == END_FIRST ? THERE : BACK;
+}
+
+static enum direction direction_in(enum end end) {
+        return end == END_FIRST ? BACK : THERE;
+}
+
+static bool has_direction(const struct ring_area *area, enum direction d) {
+        return (unsigned) d < area->layout.directions;
+}
+
+/* --- the leader's part --- */
+
+static int find_page_size(struct agent *a, struct ring_area *area) {
+        area->huge = a->setup.options.huge_pages == TOGGLE_ON;
+        area->page_bytes = (uint64_t) sysconf(_SC_PAGESIZE);
+        if (!area->huge)
+                return 0;
+        area->page_bytes = procfs_huge_page_bytes();
+        return area->page_bytes ? 0 : failure_set(&a->failure, ENOTSUP, "huge_pages: this kernel has none");
+}
+
+static int map(struct agent *a, struct ring_area *area) {
+        uint64_t bytes = area->layout.area_bytes;
+        if (area->memory)
+                return 0;
+        void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, area->fd, 0);
+        if (p == MAP_FAILED)
+                return failure_set(&a->failure, errno, "%" PRIu64 " bytes of shared memory%s cannot be mapped: %s",
+                                   bytes,
+                                   area->huge ? " in huge pages (free ones are HugePages_Free of /proc/meminfo)" : "",
+                                   strerrordesc_np(errno));
+        area->memory = p;
+        return 0;
+}
+
+/* madvise() tells what a store would be killed for: no free huge page on the node, no room in the file system. Kernels
+ * before 5.14 cannot, and are given the store. */
+static int touch(struct failure *f, const struct ring_area *area, unsigned char *memory, uint64_t bytes) {
+        if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
+                return 0;
+        if (errno != EINVAL)
+                return failure_set(f, errno, "%" PRIu64 " bytes of shared memory%s cannot be had: %s", bytes,
+                                   area->huge ? " in huge pages" : "",
+                                   errno == EFAULT ? "the file system or the node is full" : strerrordesc_np(errno));
+        for (uint64_t i = 0; i < bytes; i += area->page_bytes)
+                (void) __atomic_fetch_add(memory + i, 0, __ATOMIC_RELAXED);
+        return 0;
+}
+
+static int open_first(struct agent *a, struct ring_area *area, uint64_t deadline_ns) {
+        int r = area->carrier->make(a, area);
+        if (r == 0)
+                r = map(a, area);
+        if (r == 0)
+                r = touch(&a->failure, area, area->memory, area->layout.control_bytes);
+        if (r == 0)
+                r = peer_send(a, PEER_TRANSPORT, ALL_THREADS, (uint64_t) area->id, deadline_ns);
+        if (r == 0 && area->fd >= 0)
+                r = peer_send_fds(a, ALL_THREADS, &area->fd, 1, deadline_ns);
+        return r;
+}
+
+static int open_second(struct agent *a, struct ring_area *area, uint64_t deadline_ns) {
+        uint64_t id = 0;
+        int r = peer_receive(a, PEER_TRANSPORT, ALL_THREADS, &id, deadline_ns);
+        area->id = (int64_t) id;
+        if (r == 0 && area->id < 0)
+                r = peer_receive_fds(a, ALL_THREADS, &area->fd, 1, deadline_ns);
+        if (r == 0 && area->carrier->join)
+                r = area->carrier->join(a, area);
+        return r == 0 ? map(a, area) : r;
+}
+
+int ring_area_open(struct agent *a, const struct ring_carrier *carrier) {
+        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        struct ring_area *area = calloc(1, sizeof *area);
+        if (!area)
+                return failure_set(&a->failure, ENOMEM, "no memory for rings");
+        *area = (struct ring_area){.carrier = carrier, .fd = -1, .id = -1};
+        a->transport_data = area;
+        int r = find_page_size(a, area);
+        if (r < 0)
+                return r;
+        area->layout = ring_layout_of(&a->setup.point, &a->setup.options, area->page_bytes);
+        if (area->layout.slots == 0)
+                return failure_set(&a->failure, EMSGSIZE,
+                                   "ring_bytes %" PRIu64 " hold no message of %" PRIu64 " bytes: it takes %" PRIu64,
+                                   a->setup.options.ring_bytes, a->setup.point.message_size, area->layout.slot_bytes);
+        return a->end == END_FIRST ? open_first(a, area, deadline_ns) : open_second(a, area, deadline_ns);
+}
+
+/* The memory stays until the process ends: after a failure workers may still be at work in it. */
+void ring_area_close(struct agent *a) {
+        struct ring_area *area = a->transport_data;
+        if (!area || !workers_resting(a))
+                return;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                free(a->workers[i].channel);
+                a->workers[i].channel = NULL;
+        }
+        area->fd = util_close(area->fd);
+        free(area);
+        a->transport_data = NULL;
+}
+
+/* --- the worker's part --- */
+
+/* The pages of the ring that this worker reads from become its own. */
+static int touch_own(struct worker *w, struct ring_area *area, enum direction d) {
+        const struct agent_placement *p = &w->agent->setup.placement;
+        struct policy_saved saved;
+        int r = policy_enter(p->buffer, &p->buffer_nodes, &saved);
+        if (r < 0)
+                return failure_set(&w->failure, -r, "the policy of buffers cannot be set: %s", strerrordesc_np(-r));
+        r = touch(&w->failure, area, ring_memory(area, w->index, d), area->layout.ring_bytes);
+        int left = policy_leave(&saved);
+        if (r == 0 && left < 0)
+                r = failure_set(&w->failure, -left, "the policy of buffers cannot be left: %s", strerrordesc_np(-left));
+        if (r == 0)
+                __atomic_store_n(touched_word(area, w->index, d), 1, __ATOMIC_RELEASE);
+        return r;
+}
+
+/* Endless but for the leader, who ends the process when its peer is gone or the workers take too long. */
+static void wait_touched(const struct ring_area *area, uint32_t thread, enum direction d) {
+        const struct timespec pause = {.tv_nsec = TOUCHED_LOOK_NS};
+        while (!__atomic_load_n(touched_word(area, thread, d), __ATOMIC_ACQUIRE))
+                (void) nanosleep(&pause, NULL);
+}
+
+/* Copies the message into slot after slot from *slot on, as ring_sender() would with nobody to tell, until it has been
+ * `least` bytes and a round's time: bytes per second. The states of the slots, which nobody looks at yet, are left
+ * alone. By a view of its own, which the compiler knows no store to reach: no sender is to be faster. */
+static uint64_t copy_on(const struct worker *w, const struct ring *given, size_t size, unsigned char **slot,
+                        uint64_t least) {
+        const struct ring view = *given, *r = &view;
+        const unsigned char *message = w->buffer;
+        const unsigned at_once = 1 + 4096 / (unsigned) size;
+        const bool prepares = r->n_slots > RING_AHEAD;
+        uint64_t begin = util_now_ns(), ns, bytes = 0;
+        unsigned char *at = *slot;
+        do {
+                for (unsigned i = 0; i < at_once; i++) {
+                        memcpy(at + r->message_at, message, size);
+                        at += r->slot_bytes;
+                        if (LOOP_UNLIKELY(at == r->end))
+                                at = r->slots;
+                        if (prepares)
+                                ring_prepare_ahead(r, at);
+                }
+                bytes += at_once * size;
+                ns = util_now_ns() - begin;
+        } while (ns < COPY_ROUND_NS || bytes < least);
+        *slot = at;
+        return (uint64_t) ((double) bytes * 1e9 / (double) ns);
+}
+
+/* How fast this thread copies its message into the ring when nobody reads it: no message can be sent faster. Once round
+ * before, as the lines still lie where they were touched, and so far in each round. */
+static uint64_t measure_copy(const struct worker *w, const struct ring *r) {
+        size_t size = r->size < COPY_BYTES_MAX ? r->size : COPY_BYTES_MAX;
+        uint64_t all = (uint64_t) r->n_slots * size, least = all < COPY_BYTES_MAX ? all : COPY_BYTES_MAX, best = 0;
+        unsigned char *slot = r->slots;
+        (void) copy_on(w, r, size, &slot, least);
+        uint64_t until_ns = util_now_ns() + COPY_NS;
+        for (unsigned round = 0; round < COPY_ROUNDS || util_now_ns() < until_ns; round++) {
+                uint64_t rate = copy_on(w, r, size, &slot, least);
+                best = rate > best ? rate : best;
+        }
+        return best;
+}
+
+int ring_area_attach(struct worker *w) {
+        struct agent *a = w->agent;
+        struct ring_area *area = a->transport_data;
+        struct ring_channel *c = aligned_alloc(WORKER_LINE, sizeof *c);
+        enum direction in = direction_in(a->end), out = direction_out(a->end);
+        if (!c)
+                return failure_set(&w->failure, ENOMEM, "no memory for a ring of thread %" PRIu32, w->index);
+        memset(c, 0, sizeof *c);
+        w->channel = c;
+        if (has_direction(area, in)) {
+                int r = touch_own(w, area, in);
+                if (r < 0)
+                        return r;
+                bool gathers = a->setup.point.workload == WORKLOAD_STREAM && w->pace_ns == 0;
+                ring_init(&c->in, &area->layout, ring_memory(area, w->index, in), w->size);
+                ring_init_reader(&c->in, a->end == END_SECOND, gathers);
+        }
+        if (has_direction(area, out)) {
+                unsigned char *memory = ring_memory(area, w->index, out);
+                wait_touched(area, w->index, out);
+                int r = touch(&w->failure, area, memory, area->layout.ring_bytes);
+                if (r < 0)
+                        return r;
+                ring_init(&c->out, &area->layout, memory, w->size);
+                (void) __atomic_add_fetch(&area->copy_rate, measure_copy(w, &c->out), __ATOMIC_RELAXED);
+        }
+        return 0;
+}
+
+/* --- what is told --- */
+
+int ring_area_pages(const struct agent *a, struct page_list *list) {
+        const struct ring_area *area = a->transport_data;
+        enum direction in = direction_in(a->end);
+        int r = 0;
+        if (!has_direction(area, in))
+                return 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
+                r = page_list_add(list, "ring", i, ring_memory(area, i, in), area->layout.ring_bytes);
+        return r;
+}
+
+static void put_sleeps(const struct agent *a, struct json_writer *w) {
+        uint64_t sleeps = 0, wakes = 0;
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                const struct ring_channel *c = a->workers[i].channel;
+                sleeps += c->in.sleeps + c->out.sleeps;
+                wakes += c->in.wakes + c->out.wakes;
+        }
+        json_member_u64(w, "futex_waits", sleeps);
+        json_member_u64(w, "futex_wakes", wakes);
+}
+
+/* On how many CPUs the workers are at once. */
+static uint32_t cpus_of(const struct agent *a) {
+        size_t n = a->setup.placement.n_cpus;
+        if (n == 0) /* not pinned */
+                n = cpumask_count(&a->affinity);
+        return n < a->n_workers ? (uint32_t) n : a->n_workers;
+}
+
+/* Threads that share a CPU were measured one after the other, each with all of it. */
+static uint64_t copy_rate(const struct agent *a) {
+        const struct ring_area *area = a->transport_data;
+        return (uint64_t) ((double) area->copy_rate * cpus_of(a) / a->n_workers);
+}
+
+void ring_area_effective(const struct agent *a, struct json_writer *w) {
+        const struct ring_area *area = a->transport_data;
+        const struct ring_layout *l = &area->layout;
+        json_member_u64(w, "ring_bytes", l->slots * l->slot_bytes);
+        json_member_u64(w, "ring_messages", l->slots);
+        json_member_u64(w, "ring_slot_bytes", l->slot_bytes);
+        json_member_u64(w, "shared_bytes", l->area_bytes);
+        json_member_u64(w, "page_bytes", area->page_bytes);
+        json_member_bool(w, "huge_pages", area->huge);
+        json_member_string(w, "ring_pages_of", "receiver");
+        json_member_string(w, "receiver_reads", "in place");
+        if (has_direction(area, direction_in(a->end))) {
+                const struct ring_channel *c = a->workers[0].channel; /* as all the others' */
+                json_member_u64(w, "gather_ns", c->in.gather_ns);
+        }
+        if (a->setup.point.wait == WAIT_HYBRID)
+                json_member_u64(w, "spin_ns", RING_SPIN_NS);
+        if (a->setup.point.wait != WAIT_SPIN)
+                put_sleeps(a, w);
+        if (has_direction(area, direction_out(a->end)))
+                json_member_u64(w, "memcpy_bytes_per_second", copy_rate(a));
+        if (area->carrier->effective)
+                area->carrier->effective(area, w);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What happens when a read or write did not move a whole message: parts, interruptions, descriptors that are not ready,
+ * a peer that is gone. Called from the hot functions in descriptor.h, in the worker's thread. And how many descriptors
+ * there may be, which the leader sees to.
+ */
+
+#include "agent/transport/stream/descriptor.h"
+
+#include "agent/script/agent.h"
+#include "schema/measure/perf.h"
+#include "schema/spec/spec.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define POLL_MS 100 /* how often a worker that waits for a descriptor looks at its limit */
+
+int descriptor_reserve(struct agent *a) {
+        struct rlimit limit;
+        rlim_t need = point_descriptors(&a->setup.point);
+        /* Counters do without where the hard limit is lower, and say so; the run does not. */
+        rlim_t wish = need + (rlim_t) a->n_workers * PERF_HANDLES_MAX;
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
+        if (limit.rlim_cur >= wish)
+                return 0;
+        if (limit.rlim_max < need)
+                return failure_set(&a->failure, EMFILE,
+                                   "%" PRIu32 " threads need %ju descriptors; the hard limit RLIMIT_NOFILE is %ju",
+                                   a->n_workers, (uintmax_t) need, (uintmax_t) limit.rlim_max);
+        limit.rlim_cur = wish < limit.rlim_max ? wish : limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s",
+                                   (uintmax_t) limit.rlim_cur, strerrordesc_np(errno));
+        return 0;
+}
+
+/* 0: try again; else what the caller returns. `moved` bytes of the message have gone so far. */
+static int after_error(struct worker *w, int fd, short events, size_t moved, const char *what) {
+        int error = errno;
+        switch (error) {
+        case EINTR:
+                worker_count(&w->eintr);
+                return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
+        case EAGAIN: {
+                worker_count(&w->eagain);
+                struct pollfd p = {.fd = fd, .events = events};
+                (void) poll(&p, 1, POLL_MS); /* whatever it says, the next call says it better */
+                return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
+        }
+        case EPIPE:
+        case ECONNRESET:
+                return failure_blame(&w->failure, w->agent->peer_role, error,
+                                     "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                     w->messages, strerrordesc_np(error));
+        default:
+                return failure_set(&w->failure, error, "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,
+                                   w->index, w->messages, strerrordesc_np(error));
+        }
+}
+
+int descriptor_finish_send(struct worker *w, const unsigned char *message, ssize_t n, descriptor_again again,
+                           const char *what) {
+        size_t sent = 0;
+        for (;;) {
+                if (n >= 0) {
+                        sent += (size_t) n;
+                        if (sent == w->size)
+                                return 0;
+                        worker_count(&w->partial_sends);
+                } else {
+                        int r = after_error(w, w->send_fd, POLLOUT, sent, what);
+                        if (r)
+                                return r;
+                }
+                n = again(w, message, sent);
+        }
+}
+
+static ssize_t write_again(struct worker *w, const unsigned char *message, size_t sent) {
+        return descriptor_write(w->send_fd, message + sent, w->size - sent);
+}
+
+int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
+        return descriptor_finish_send(w, message, n, write_again, "write");
+}
+
+static ssize_t read_more(struct worker *w, unsigned char *message, size_t got) {
+        return descriptor_read(w->receive_fd, message + got, w->size - got);
+}
+
+int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n) {
+        return descriptor_finish_receive(w, message, n, read_more, "read");
+}
+
+int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more,
+                              const char *what) {
+        size_t got = 0;
+        for (;;) {
+                if (n > 0) {
+                        got += (size_t) n;
+                        if (got == w->size)
+                                return 0;
+                        worker_count(&w->partial_receives);
+                } else if (n == 0) {
+                        return failure_blame(&w->failure, w->agent->peer_role, EPIPE,
+                                             "closed the channel of thread %" PRIu32
+                                             " after %zu of %zu bytes of message %" PRIu64,
+                                             w->index, got, w->size, w->messages);
+                } else {
+                        int r = after_error(w, w->receive_fd, POLLIN, got, what);
+                        if (r)
+                                return r;
+                }
+                n = more(w, message, got);
+        }
+}

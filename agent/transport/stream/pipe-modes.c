@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The three ways of a message into a pipe, for transport-pipe.c and transport-fifo.c; all are read by read(2).
+ *
+ *      two-copy   write     into the kernel, and out of it
+ *      one-copy   writev    the same, without packing the message's fields together first
+ *      zero-copy  vmsplice  only out of the kernel
+ */
+
+#include "agent/loop/fields.h"
+#include "agent/transport/stream/descriptor.h"
+#include "agent/transport/stream/pipes.h"
+#include "agent/transport/stream/splice.h"
+#include "schema/json/json.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+
+static const struct channel write_channel = DESCRIPTOR_CHANNEL;
+TRANSPORT_LOOPS(write, write_channel);
+
+static ssize_t writev_again(struct worker *w, const unsigned char *message, size_t sent) {
+        struct iovec rest[SPEC_FIELDS_MAX];
+        (void) message;
+        unsigned n = fields_after(w->channel, sent, rest);
+        return syscall(SYS_writev, w->send_fd, rest, n);
+}
+
+LOOP_INLINE int writev_send(struct worker *w, unsigned char *message) {
+        const struct fields *f = w->channel;
+        ssize_t n = syscall(SYS_writev, w->send_fd, f->iov, f->n);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
+                return descriptor_finish_send(w, message, n, writev_again, "writev");
+        return 0;
+}
+
+static const struct channel writev_channel = {
+        .acquire = fields_acquire,
+        .fill = fields_fill_message,
+        .send = writev_send,
+        .receive = descriptor_receive,
+        .release = loop_release_nothing,
+};
+TRANSPORT_LOOPS(writev, writev_channel);
+
+static ssize_t vmsplice_again(struct worker *w, const unsigned char *message, size_t sent) {
+        struct iovec rest = {.iov_base = (void *) (uintptr_t) (message + sent), .iov_len = w->size - sent};
+        return syscall(SYS_vmsplice, w->send_fd, &rest, 1, 0);
+}
+
+LOOP_INLINE int acquire_spliced(struct worker *w, unsigned char **ret) {
+        *ret = splice_pool_buffer(w->channel);
+        return 0;
+}
+
+LOOP_INLINE int vmsplice_send(struct worker *w, unsigned char *message) {
+        ssize_t n = vmsplice_again(w, message, 0);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size)) {
+                int r = descriptor_finish_send(w, message, n, vmsplice_again, "vmsplice");
+                if (r)
+                        return r;
+        }
+        splice_pool_advance(w->channel);
+        return 0;
+}
+
+static const struct channel vmsplice_channel = {
+        .acquire = acquire_spliced,
+        .send = vmsplice_send,
+        .receive = descriptor_receive,
+        .release = loop_release_nothing,
+};
+TRANSPORT_LOOPS(vmsplice, vmsplice_channel);
+
+static const struct {
+        const struct transport_loops *loops;
+        const char *method;
+} modes[COPY_COUNT] = {
+        [COPY_TWO] = {&write_loops, "write"},
+        [COPY_ONE] = {&writev_loops, "writev"},
+        [COPY_ZERO] = {&vmsplice_loops, "vmsplice"},
+};
+
+const struct transport_loops *pipes_loops(const struct agent *a) {
+        return modes[a->setup.point.copy_mode].loops;
+}
+
+/* A receiver sends nothing and needs no memory for it. */
+int pipes_attach(struct worker *w) {
+        const struct point *p = &w->agent->setup.point;
+        struct fields *fields = NULL;
+        struct splice_pool *pool = NULL;
+        int r = 0;
+
+        if (w->send_fd < 0)
+                return 0;
+        if (p->copy_mode == COPY_ONE) {
+                r = fields_new(w, w->size, p->fields, &fields);
+                w->channel = fields;
+        } else if (p->copy_mode == COPY_ZERO) {
+                r = splice_pool_new(w, w->size, w->send_fd, &pool);
+                w->channel = pool;
+        }
+        if (r < 0)
+                return failure_set(&w->failure, -r, "no buffers for %s of thread %" PRIu32 ": %s",
+                                   modes[p->copy_mode].method, w->index, strerrordesc_np(-r));
+        return 0;
+}
+
+void pipes_detach(struct worker *w) {
+        enum copy_mode mode = w->agent->setup.point.copy_mode;
+        if (mode == COPY_ONE)
+                (void) fields_free(w->channel);
+        if (mode == COPY_ZERO)
+                (void) splice_pool_free(w->channel);
+        w->channel = NULL;
+}
+
+int pipes_pages(const struct agent *a, struct page_list *list) {
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                const struct worker *w = &a->workers[i];
+                const struct fields *f = w->channel;
+                const struct splice_pool *p = w->channel;
+                if (!w->channel)
+                        continue;
+                r = a->setup.point.copy_mode == COPY_ONE
+                            ? page_list_add(list, "buffer", i, f->memory, f->length)
+                            : page_list_add(list, "buffer", i, p->memory, p->count * p->stride);
+        }
+        return r;
+}
+
+void pipes_modes_effective(const struct agent *a, struct json_writer *w) {
+        enum copy_mode mode = a->setup.point.copy_mode;
+        const struct worker *first = &a->workers[0];
+
+        if (first->send_fd < 0)
+                return;
+        json_member_string(w, "send_method", modes[mode].method);
+        if (mode == COPY_ONE) {
+                const struct fields *f = first->channel;
+                json_member_u64(w, "fields", f->n);
+        } else if (mode == COPY_ZERO) {
+                const struct splice_pool *p = first->channel;
+                json_member_u64(w, "pool_buffers", p->count);
+                json_member_u64(w, "pool_bytes", p->count * p->stride);
+        }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Unix domain sockets: a connected pair per thread, which serves both directions. The first end makes the pairs and
+ * passes the second its halves. Datagrams and sequenced packets are bound by the send buffer. How a message is sent
+ * and received is unix-modes.c.
+ *
+ * Source: man 7 unix, man 7 socket. The kernel doubles what SO_SNDBUF asks for and cuts it at net.core.wmem_max without
+ * an error: what was cut is refused here.
+ */
+
+#include "agent/script/agent.h"
+#include "agent/script/leader.h"
+#include "agent/script/peer.h"
+#include "agent/transport/stream/unix-sockets.h"
+#include "agent/transport/transport.h"
+#include "schema/json/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define PACKET_RESERVE 32u /* of a send buffer, that a packet cannot have: net/unix/af_unix.c, unix_dgram_sendmsg() */
+
+static int socket_type(const struct agent *a) {
+        switch (a->setup.point.transport) {
+        case TRANSPORT_UNIX_DGRAM:
+                return SOCK_DGRAM;
+        case TRANSPORT_UNIX_SEQPACKET:
+                return SOCK_SEQPACKET;
+        default:
+                return SOCK_STREAM;
+        }
+}
+
+bool unix_chunked(const struct agent *a) {
+        return a->setup.point.transport != TRANSPORT_UNIX_STREAM && a->setup.chunk_bytes &&
+               a->setup.chunk_bytes < a->setup.point.message_size;
+}
+
+static int set_send_buffer(struct agent *a, int fd, const char *name, uint64_t bytes) {
+        int want = bytes <= INT32_MAX / 2 ? (int) bytes : INT32_MAX / 2, got = 0;
+        socklen_t length = sizeof(got);
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want)) < 0 ||
+            getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &length) < 0)
+                return failure_set(&a->failure, errno, "%s %" PRIu64 ": %s", name, bytes, strerrordesc_np(errno));
+        if ((uint64_t) got < 2 * bytes)
+                return failure_set(&a->failure, EPERM,
+                                   "%s %" PRIu64 " is above net.core.wmem_max: the kernel would give %d", name, bytes,
+                                   got / 2);
+        return 0;
+}
+
+/* The options' sizes; and where none is given, a send buffer that holds the largest packet of this run. */
+static int set_buffers(struct agent *a, int fd) {
+        const struct transport_options *o = &a->setup.options;
+        int r = 0, have = 0;
+        socklen_t length = sizeof(have);
+
+        if (o->sndbuf)
+                r = set_send_buffer(a, fd, "sndbuf", o->sndbuf);
+        if (r < 0 || o->sndbuf || socket_type(a) == SOCK_STREAM)
+                return r;
+        uint64_t packet = unix_chunked(a) ? a->setup.chunk_bytes : a->setup.point.message_size;
+        if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &have, &length) < 0)
+                return failure_set(&a->failure, errno, "SO_SNDBUF: %s", strerrordesc_np(errno));
+        if (packet + PACKET_RESERVE <= (uint64_t) have)
+                return 0;
+        return set_send_buffer(
+                a, fd, "a send buffer for this packet, half of it and 16 bytes:", (packet + PACKET_RESERVE + 1) / 2);
+}
+
+static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
+        int pair[2];
+        if (socketpair(AF_UNIX, socket_type(a) | SOCK_CLOEXEC, 0, pair) < 0)
+                return failure_set(&a->failure, errno, "socketpair: %s", strerrordesc_np(errno));
+        w->send_fd = w->receive_fd = pair[0]; /* closed with the worker */
+        int r = set_buffers(a, pair[0]);
+        if (r == 0)
+                r = set_buffers(a, pair[1]);
+        if (r == 0)
+                r = peer_send_fds(a, w->index, &pair[1], 1, deadline_ns);
+        (void) util_close(pair[1]);
+        return r;
+}
+
+static int unix_open(struct agent *a) {
+        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                struct worker *w = &a->workers[i];
+                if (a->end == END_FIRST) {
+                        r = offer(a, w, deadline_ns);
+                        continue;
+                }
+                r = peer_receive_fds(a, i, &w->receive_fd, 1, deadline_ns);
+                w->send_fd = w->receive_fd;
+        }
+        return r;
+}
+
+static void unix_effective(const struct agent *a, struct json_writer *w) {
+        int size = 0; /* as the kernel counts: twice what SO_SNDBUF asks for */
+        socklen_t length = sizeof(size);
+        unix_modes_effective(a, w);
+        if (getsockopt(a->workers[0].send_fd, SOL_SOCKET, SO_SNDBUF, &size, &length) == 0) {
+                json_member_i64(w, "sndbuf_bytes", size);
+        } else {
+                json_member_null(w, "sndbuf_bytes");
+                json_member_string(w, "sndbuf_bytes_reason", strerrordesc_np(errno));
+        }
+        if (unix_chunked(a))
+                transport_put_chunks(a, w);
+}
+
+#define UNIX_OPS(t)                                                                                                    \
+        {                                                                                                              \
+                .transport = t, .engine = ENGINE_SYSCALL, .open = unix_open, .attach = unix_attach,                    \
+                .detach = unix_detach, .loops = unix_loops, .effective = unix_effective, .pages = unix_pages           \
+        }
+const struct transport_ops transport_unix_stream = UNIX_OPS(TRANSPORT_UNIX_STREAM);
+const struct transport_ops transport_unix_dgram = UNIX_OPS(TRANSPORT_UNIX_DGRAM);
+const struct transport_ops transport_unix_seqpacket = UNIX_OPS(TRANSPORT_UNIX_SEQPACKET);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_TRANSPORT_H
+#define IPCLAB_AGENT_TRANSPORT_H
+
+/*
+ * What a transport is to the agent: how its channels come to be, and its loops. One file per transport
+ * (transport-pipe.c is the model, transport-skeleton.c the commented start for the next one) and one line in the table
+ * of transport.c.
+ *
+ * There is one channel per worker: thread i of the first end talks to thread i of the second. Life:
+ *
+ *      open       leader    both ends in step over the peer channel (peer.h): create, pass, open, remove names
+ *      attach     worker    on its own CPU and under its own memory policy: map and touch what the worker owns
+ *      loops      worker    instantiated from loops.h with the transport's inline functions
+ *      detach     main      each worker's part, when the threads have ended: what attach made goes
+ *      close      leader    names in the file system or the IPC namespace go; also after a failure at any point
+ */
+
+#include "agent/script/worker.h"
+#include "schema/terms.h"
+
+struct agent;
+struct json_writer;
+struct page_list;
+
+/* One per role. NULL: this transport does not do that workload. */
+struct transport_loops {
+        worker_loop sender, receiver;
+        worker_loop initiator, responder;
+        worker_loop duplex; /* either end of two streams at once: sends and receives */
+};
+
+struct transport_ops {
+        enum transport transport;
+        enum engine engine;
+
+        /* Makes every worker's channel (send_fd, receive_fd, channel). 0; negative errno with a->failure. */
+        int (*open)(struct agent *a);
+        /* In the worker's thread. 0; negative errno with w->failure. May be NULL. */
+        int (*attach)(struct worker *w);
+        /* Undoes attach as far as it went; not called when the process ends in a failure. May be NULL. */
+        void (*detach)(struct worker *w);
+        /* Undoes open as far as it went. NULL-safe against a->transport_data. May be NULL. */
+        void (*close)(struct agent *a);
+        /* The loops for this agent's set-up (copy mode, wait mode). */
+        const struct transport_loops *(*loops)(const struct agent *a);
+        /* Members of the `effective` object: sizes and modes in force, with units in their names. May be NULL. */
+        void (*effective)(const struct agent *a, struct json_writer *w);
+        /* Pages that carry bytes beside the workers' buffers ("ring"), for the placement's proof. May be NULL. */
+        int (*pages)(const struct agent *a, struct page_list *list);
+};
+
+/* NULL when this build has none. */
+const struct transport_ops *transport_find(enum transport t, enum engine e);
+
+/* Members of `effective` for a set-up whose messages go in pieces: chunk_bytes and chunks_per_message. */
+void transport_put_chunks(const struct agent *a, struct json_writer *w);
+
+extern const struct transport_ops transport_pipe, transport_fifo, transport_file;
+extern const struct transport_ops transport_tcp, transport_uring_tcp;
+extern const struct transport_ops transport_unix_stream, transport_unix_dgram, transport_unix_seqpacket;
+extern const struct transport_ops transport_mmap_anonymous, transport_mmap_file, transport_shm_posix,
+        transport_shm_sysv;
+extern const struct transport_ops transport_msgq_sysv, transport_msgq_posix;
+extern const struct transport_ops transport_uring_pipe, transport_uring_fifo, transport_uring_file;
+extern const struct transport_ops transport_uring_unix_stream, transport_uring_unix_dgram,
+        transport_uring_unix_seqpacket;
+extern const struct transport_ops transport_skeleton; /* in no table */
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The way of a request: framing, host, origin, route, token, body, parameters, handler. Whatever comes of it leaves
+ * through finish(), so that every answer bears the same headers and is counted.
+ */
+
+#include "api/handle/dispatch.h"
+
+#include "api/handle/routes.h"
+#include "api/http/problem.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+static const char content_policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+                                     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+void dispatch_count(void *userdata, unsigned status) {
+        struct api *a = userdata;
+        if (status >= 100 && status < 600)
+                atomic_fetch_add(&a->responses[status / 100], 1);
+}
+
+static void dress(struct request *q, struct response *p) {
+        response_header(p, "Content-Security-Policy", "%s", content_policy);
+        response_header(p, "X-Content-Type-Options", "nosniff");
+        response_header(p, "Referrer-Policy", "no-referrer");
+        response_header(p, "Cross-Origin-Resource-Policy", "same-origin");
+        if (!response_get_header(p, "Cache-Control"))
+                response_header(p, "Cache-Control", "no-store");
+        if (p->status == 401)
+                response_header(p, "WWW-Authenticate", "Bearer realm=\"ipclab\"");
+        if (p->status == 415)
+                response_header(p, "Accept-Post", "application/json");
+        if (p->status == 405 && q) {
+                unsigned allowed;
+                char allow[ALLOW_MAX];
+                route_match(q, &allowed);
+                route_print_allow(allow, allowed);
+                response_header(p, "Allow", "%s", allow);
+        }
+}
+
+static void finish(struct api *a, struct request *q, struct response *p) {
+        dress(q, p);
+        dispatch_count(a, p->status > 0 ? (unsigned) p->status : 0);
+}
+
+void dispatch_refuse(void *userdata, const struct request *q, const struct refusal *r, struct response *p) {
+        problem_respond(p, r, q ? q->path : NULL);
+        if (q)
+                finish(userdata, NULL, p);
+        else
+                dress(NULL, p);
+}
+
+static int check_parameters(const struct route *route, const struct request *q, struct refusal *r) {
+        for (size_t i = 0; i < q->query.n; i++) {
+                const char *name = q->query.items[i].name;
+                const struct parameter *known = route->parameters;
+                while (known && known->name && strcmp(known->name, name) != 0)
+                        known++;
+                if (!known || !known->name)
+                        return refuse(r, 400, "unknown-parameter", "",
+                                      "The query parameter \"%.80s\" is not known here.", name);
+                if (request_parameter(q, name) != q->query.items[i].value)
+                        return refuse(r, 400, "bad-parameter", "", "The query parameter \"%.80s\" is given twice.",
+                                      name);
+        }
+        return 0;
+}
+
+static int find_route(struct request *q, const struct route **ret, struct refusal *r) {
+        unsigned allowed;
+        const struct route *route = route_match(q, &allowed);
+        if (!route && allowed == 0)
+                return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
+        if (!route)
+                return refuse(r, 405, "method-not-allowed", "", "The resource at %.200s has no such method.", q->path);
+        *ret = route;
+        return 0;
+}
+
+static int check_head(const struct api *a, struct request *q, struct refusal *r) {
+        const struct route *route = NULL;
+        int k = guard_framing(q, r);
+        if (k >= 0)
+                k = guard_host(a, q, r);
+        if (k >= 0)
+                k = guard_origin(q, r);
+        if (k >= 0 && q->method == METHOD_OPTIONS)
+                return guard_body(q, BODY_NONE, r);
+        if (k >= 0)
+                k = find_route(q, &route, r);
+        if (k >= 0 && route->writes)
+                k = guard_token(a, q, r);
+        if (k >= 0)
+                k = guard_body(q, route->body, r);
+        return k < 0 ? k : check_parameters(route, q, r);
+}
+
+bool dispatch_admit(void *userdata, struct request *q, struct response *p) {
+        struct api *a = userdata;
+        struct refusal r = {0};
+        if (check_head(a, q, &r) >= 0)
+                return true;
+        problem_respond(p, &r, q->path);
+        finish(a, q, p);
+        return false;
+}
+
+static int options(struct request *q, struct response *p, struct refusal *r) {
+        unsigned allowed;
+        char allow[ALLOW_MAX];
+        route_match(q, &allowed);
+        if (strcmp(q->path, "*") == 0)
+                allowed = 1u << METHOD_GET | 1u << METHOD_HEAD | 1u << METHOD_POST | 1u << METHOD_DELETE;
+        if (allowed == 0)
+                return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
+        route_print_allow(allow, allowed);
+        p->status = 204;
+        response_header(p, "Allow", "%s", allow);
+        return 0;
+}
+
+static int handle(struct api *a, struct request *q, struct response *p, struct refusal *r) {
+        const struct route *route = NULL;
+        if (q->method == METHOD_OPTIONS)
+                return options(q, p, r);
+        int k = find_route(q, &route, r);
+        return k < 0 ? k : route->handle(a, q, p, r);
+}
+
+void dispatch_handle(void *userdata, struct request *q, struct response *p) {
+        struct api *a = userdata;
+        struct refusal r = {0};
+        int k = handle(a, q, p, &r);
+        if (k < 0) {
+                if (r.status == 0)
+                        problem_from_errno(&r, k);
+                problem_respond(p, &r, q->path);
+        }
+        finish(a, q, p);
+}

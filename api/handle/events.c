@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Server-sent events. A stream is a position in the store's sequence of changes: what is above it is sent, and the id
+ * of each event is its change, so that a client that comes back with Last-Event-ID misses nothing and gets nothing
+ * twice. Nothing is queued for a slow client; it reads on from where it is.
+ */
+
+#include "api/handle/handlers.h"
+#include "api/handle/kinds.h"
+#include "api/handle/render.h"
+#include "api/http/text.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define PORTION 64u
+#define RETRY_MS 2000u
+
+struct events {
+        struct service *service;
+        struct subscription *subscription;
+        atomic_uint *subscribers;
+        int64_t experiment_id; /* 0: all */
+        int64_t after;
+        struct kinds kinds;
+
+        struct text out;
+        size_t sent;
+        uint64_t sent_at;
+        bool begun;
+        bool final; /* the experiment is over: what is there now is all there will be */
+        bool ended; /* "end" is in out */
+
+        uint32_t visited;
+        int64_t unknown_run;
+};
+
+/* A posted spec may span lines; each needs its own "data:". */
+static void put_data(struct text *t, const char *json) {
+        while (*json) {
+                size_t n = strcspn(json, "\r\n");
+                text_puts(t, "data: ");
+                text_append(t, json, n);
+                text_puts(t, "\n");
+                json += n;
+                json += strspn(json, "\r\n");
+        }
+}
+
+static void put_event(struct events *e, const char *name, int64_t change, struct json_writer *w) {
+        _cleanup_free_ char *json = NULL;
+        size_t length;
+        int k = json_writer_steal(w, &json, &length);
+        if (k < 0) {
+                e->out.error = k;
+                return;
+        }
+        text_printf(&e->out, "id: %lld\nevent: %s\n", (long long) change, name);
+        put_data(&e->out, json);
+        text_puts(&e->out, "\n");
+        e->after = change;
+}
+
+static int visit_change(void *userdata, const struct experiment_record *experiment, const struct run_record *run,
+                        const struct sample_record *sample) {
+        struct events *e = userdata;
+        if (sample && sample->latency && !kinds_get(&e->kinds, sample->run_id)) {
+                e->unknown_run = sample->run_id;
+                return 1;
+        }
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        if (experiment) {
+                render_experiment(&w, experiment);
+                put_event(e, "experiment", experiment->change, &w);
+        } else if (run) {
+                render_run_briefly(&w, run);
+                put_event(e, "run", run->change, &w);
+        } else {
+                render_sample(&w, sample, kinds_get(&e->kinds, sample->run_id), false);
+                put_event(e, "sample", sample->change, &w);
+        }
+        e->visited++;
+        return e->out.error < 0;
+}
+
+static void put_end(struct events *e, const char *state) {
+        text_printf(&e->out, "event: end\ndata: {\"experiment_id\":%lld,\"state\":\"%s\"}\n\n",
+                    (long long) e->experiment_id, state);
+        e->ended = true;
+}
+
+/* Nothing new. Whether the experiment is over is asked first, and then the changes once more: those that came in
+ * between would be lost otherwise. 1: look again. */
+static int check_end(struct events *e) {
+        _cleanup_(experiment_record_deinit) struct experiment_record record = {0};
+        struct refusal r;
+        int k = service_experiment(e->service, e->experiment_id, &record, &r);
+        if (k < 0 && r.status == 404) {
+                put_end(e, "deleted");
+                return 0;
+        }
+        if (k < 0)
+                return k;
+        if (record.state == STATE_QUEUED || record.state == STATE_RUNNING)
+                return 0;
+        if (e->final)
+                put_end(e, state_name(record.state));
+        else
+                e->final = true;
+        return !e->ended;
+}
+
+static int read_changes(struct events *e) {
+        struct refusal r;
+        e->visited = 0;
+        e->unknown_run = 0;
+        int k = service_changes(e->service, e->experiment_id, e->after, PORTION, visit_change, e, &r);
+        if (k < 0 && r.status == 404 && e->experiment_id != 0) {
+                put_end(e, "deleted");
+                return 0;
+        }
+        if (k >= 0 && e->unknown_run != 0)
+                k = kinds_learn(&e->kinds, e->service, e->unknown_run, &r);
+        if (k < 0)
+                return k;
+        return e->out.error;
+}
+
+/* What there is to say now, into e->out; which stays empty when there is nothing. */
+static int refill(struct events *e) {
+        text_clear(&e->out);
+        e->sent = 0;
+        if (!e->begun)
+                text_printf(&e->out, "retry: %u\n\n", RETRY_MS);
+        e->begun = true;
+        for (;;) {
+                int k = read_changes(e);
+                if (k < 0)
+                        return k;
+                if (e->unknown_run != 0 && e->visited == 0)
+                        continue;
+                if (e->visited > 0 || e->ended || e->experiment_id == 0)
+                        return 0;
+                k = check_end(e);
+                if (k <= 0)
+                        return k < 0 ? k : e->out.error;
+        }
+}
+
+static ssize_t events_read(void *userdata, char *buffer, size_t size) {
+        struct events *e = userdata;
+        uint64_t now = util_now_ns();
+        if (e->sent == e->out.length) {
+                if (e->ended)
+                        return HTTP_STREAM_END;
+                int k = refill(e);
+                if (k < 0) /* the daemon stopping is an orderly end; the client comes back with its last id */
+                        return k == -ESHUTDOWN ? HTTP_STREAM_END : HTTP_STREAM_BROKEN;
+                if (e->out.length == 0 && now - e->sent_at >= HTTP_STREAM_QUIET_NS)
+                        text_puts(&e->out, ": still here\n\n");
+                if (e->out.length == 0)
+                        return HTTP_STREAM_WAIT;
+        }
+        size_t n = e->out.length - e->sent;
+        if (n > size)
+                n = size;
+        memcpy(buffer, e->out.data + e->sent, n);
+        e->sent += n;
+        e->sent_at = now;
+        return (ssize_t) n;
+}
+
+static void events_free(void *userdata) {
+        struct events *e = userdata;
+        service_unsubscribe(e->subscription);
+        if (e->subscribers)
+                atomic_fetch_sub(e->subscribers, 1);
+        text_deinit(&e->out);
+        free(e);
+}
+
+static const struct http_stream_ops events_ops = {.read = events_read, .free = events_free, .waits = true};
+
+static ssize_t nothing_read(void *userdata, char *buffer, size_t size) {
+        (void) userdata;
+        (void) buffer;
+        (void) size;
+        return HTTP_STREAM_END;
+}
+
+static void nothing_free(void *userdata) {
+        (void) userdata;
+}
+
+/* For HEAD: the headers of a stream, and no subscriber. */
+static const struct http_stream_ops nothing_ops = {.read = nothing_read, .free = nothing_free};
+
+static void wake(void *userdata) {
+        http_stream_wake(userdata);
+}
+
+/* Changes up to Last-Event-ID are known to the client; without one it starts at `fallback`. */
+static int position(struct api *a, const struct request *q, bool from_now, int64_t *ret, struct refusal *r) {
+        const char *header = request_header(q, "Last-Event-ID");
+        int64_t last, after = 0;
+        int k = service_last_change(a->service, &last, r);
+        if (k < 0)
+                return k;
+        if (header && decimal_parse(header, &after) < 0)
+                return refuse(r, 400, "bad-header", "",
+                              "Last-Event-ID must be the id of an event of this stream, not \"%.80s\".", header);
+        if (!header || after > last) /* an id from another database */
+                after = from_now ? last : 0;
+        *ret = after;
+        return 0;
+}
+
+static int subscribe(struct api *a, const struct request *q, struct events *e, struct response *p, struct refusal *r) {
+        atomic_uint *subscribers = &a->subscribers[q->local ? LISTENER_LOCAL : LISTENER_TCP];
+        if (atomic_fetch_add(subscribers, 1) >= API_SUBSCRIBERS_MAX) {
+                atomic_fetch_sub(subscribers, 1);
+                events_free(e);
+                return refuse(r, 503, "too-many-subscribers", "", "%u event streams are open, as many as there may be.",
+                              API_SUBSCRIBERS_MAX);
+        }
+        e->subscribers = subscribers;
+        int k = http_stream_new(&p->stream, &events_ops, e);
+        /* a failure leaves the stream in the response, which frees it */
+        return k < 0 ? k : service_subscribe(a->service, e->experiment_id, wake, p->stream, &e->subscription);
+}
+
+static int respond_events(struct api *a, const struct request *q, int64_t experiment_id, struct response *p,
+                          struct refusal *r) {
+        int64_t after = 0;
+        int k = position(a, q, experiment_id == 0, &after, r);
+        if (k < 0)
+                return k;
+        p->status = 200;
+        response_header(p, "Content-Type", "text/event-stream");
+        if (q->method == METHOD_HEAD)
+                return http_stream_new(&p->stream, &nothing_ops, NULL);
+        struct events *e = calloc(1, sizeof(*e));
+        if (!e)
+                return -ENOMEM;
+        *e = (struct events){
+                .service = a->service, .experiment_id = experiment_id, .after = after, .sent_at = util_now_ns()};
+        return subscribe(a, q, e, p, r);
+}
+
+HANDLER(handle_events) {
+        return respond_events(a, q, 0, p, r);
+}
+
+HANDLER(handle_experiment_events) {
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        int k = service_experiment(a->service, q->id, &e, r);
+        return k < 0 ? k : respond_events(a, q, q->id, p, r);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Experiments: submit, list, show, cancel, forget. */
+
+#include "api/handle/handlers.h"
+#include "api/handle/render.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define LIST_DEFAULT 50u
+#define LIST_MAX 1000u
+
+static int respond_experiment(struct api *a, int64_t id, int status, struct response *p, struct refusal *r) {
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        int k = service_experiment(a->service, id, &e, r);
+        if (k < 0)
+                return k;
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        render_experiment(&w, &e);
+        return response_json(p, status, &w);
+}
+
+/* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
+HANDLER(handle_submit) {
+        int64_t id;
+        bool created;
+        if (request_header_count(q, "Idempotency-Key") > 1)
+                return refuse(r, 400, "invalid-idempotency-key", "", "There is more than one Idempotency-Key.");
+        int k = service_submit(a->service, q->body ? q->body : "", q->body_length, request_header(q, "Idempotency-Key"),
+                               &id, &created, r);
+        if (k < 0)
+                return k;
+        response_header(p, "Location", "/experiments/%lld", (long long) id);
+        if (!created)
+                response_header(p, "Idempotency-Replayed", "true");
+        return respond_experiment(a, id, 201, p, r);
+}
+
+HANDLER(handle_experiment) {
+        return respond_experiment(a, q->id, 200, p, r);
+}
+
+/* There is nothing to say in the body yet; what is said must not be dropped silently. */
+static int check_empty_object(const struct request *q, struct refusal *r) {
+        if (q->body_length == 0)
+                return 0;
+        struct json *body;
+        struct json_error e;
+        int k = json_parse(q->body, q->body_length, &body, &e);
+        if (k == -EINVAL)
+                return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
+        if (k < 0)
+                return k;
+        bool empty = json_type(body) == JSON_OBJECT && json_length(body) == 0;
+        json_free(body);
+        return empty ? 0 : refuse(r, 422, "unknown-field", "", "A cancellation takes no fields: send no body, or {}.");
+}
+
+HANDLER(handle_cancel) {
+        int k = check_empty_object(q, r);
+        if (k >= 0)
+                k = service_cancel(a->service, q->id, r);
+        return k < 0 ? k : respond_experiment(a, q->id, 200, p, r);
+}
+
+HANDLER(handle_delete) {
+        int k = service_delete(a->service, q->id, r);
+        if (k < 0)
+                return k;
+        p->status = 204;
+        return 0;
+}
+
+struct list {
+        struct json_writer *w;
+        uint32_t left;
+        int64_t last;
+        bool more;
+};
+
+static int visit_experiment(void *userdata, const struct experiment_record *e) {
+        struct list *list = userdata;
+        if (list->left == 0) {
+                list->more = true;
+                return 1;
+        }
+        list->left--;
+        list->last = e->id;
+        render_experiment(list->w, e);
+        return 0;
+}
+
+static int read_query(const struct request *q, struct experiment_query *ret, struct refusal *r) {
+        const char *state = request_parameter(q, "state");
+        if (state && (state_from_name(state, &ret->state) < 0 || ret->state == STATE_INTERRUPTED))
+                return refuse_parameter(r, "state", state, "queued, running, done, failed or cancelled");
+        ret->by_state = state != NULL;
+        int k = request_parameter_u32(q, "limit", 1, LIST_MAX, LIST_DEFAULT, &ret->limit, r);
+        return k < 0 ? k : request_parameter_cursor(q, 'e', &ret->before_id, r);
+}
+
+/* One more than asked for is read, which tells whether there is a next page. */
+HANDLER(handle_experiments) {
+        struct experiment_query query = {0};
+        int k = read_query(q, &query, r);
+        if (k < 0)
+                return k;
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        struct list list = {.w = &w, .left = query.limit++};
+        json_object_begin(&w);
+        json_put_key(&w, "items");
+        json_array_begin(&w);
+        k = service_experiments(a->service, &query, visit_experiment, &list, r);
+        if (k < 0)
+                return k;
+        json_array_end(&w);
+        char cursor[CURSOR_MAX];
+        cursor_print(cursor, 'e', list.last);
+        json_member_string(&w, "next", list.more ? cursor : NULL);
+        json_object_end(&w);
+        if (list.more)
+                response_header(p, "Link", "</experiments?limit=%u&cursor=%s%s%s>; rel=\"next\"", query.limit - 1,
+                                cursor, query.by_state ? "&state=" : "", query.by_state ? state_name(query.state) : "");
+        return response_json(p, 200, &w);
+}

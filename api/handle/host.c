@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What this build and host can do, and how the daemon is: presets, transports, topology, environment, health, metrics.
+ */
+
+#include "api/handle/handlers.h"
+#include "api/http/text.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+static int respond_document(int k, char *json, struct response *p) {
+        if (k >= 0)
+                response_body(p, 200, "application/json", json, strlen(json));
+        return k;
+}
+
+/* The daemon's {"items": […]}, small and of our own making, as a list like all others. */
+static int respond_list(int k, char *json, struct response *p) {
+        _cleanup_free_ char *text = json;
+        struct json *root;
+        if (k < 0)
+                return k;
+        k = json_parse(text, strlen(text), &root, NULL);
+        if (k < 0)
+                return k;
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_free_ char *items = NULL;
+        const struct json *list = json_get(root, "items");
+        if (list)
+                items = json_print(list);
+        json_free(root);
+        if (!items)
+                return list ? -ENOMEM : -EBADMSG;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_raw(&w, "items", items);
+        json_member_null(&w, "next");
+        json_object_end(&w);
+        return response_json(p, 200, &w);
+}
+
+HANDLER(handle_presets) {
+        char *json = NULL;
+        (void) q;
+        int k = service_presets_json(a->service, &json, r);
+        return respond_list(k, json, p);
+}
+
+HANDLER(handle_transports) {
+        char *json = NULL;
+        (void) q;
+        int k = service_transports_json(a->service, &json, r);
+        return respond_document(k, json, p);
+}
+
+HANDLER(handle_topology) {
+        char *json = NULL;
+        (void) q;
+        int k = service_topology_json(a->service, &json, r);
+        return respond_document(k, json, p);
+}
+
+HANDLER(handle_environment) {
+        char *json = NULL;
+        (void) q;
+        int k = service_environment_json(a->service, &json, r);
+        return respond_document(k, json, p);
+}
+
+static void member_id(struct json_writer *w, const char *key, int64_t id) {
+        if (id > 0)
+                json_member_i64(w, key, id);
+        else
+                json_member_null(w, key);
+}
+
+HANDLER(handle_health) {
+        struct service_health h = {0};
+        (void) q;
+        int k = service_health(a->service, &h, r);
+        if (k < 0)
+                return k;
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_string(&w, "status", h.ok ? "ok" : "failing");
+        json_member_string(&w, "problem", h.ok ? NULL : h.problem);
+        json_member_string(&w, "version", h.version);
+        json_member_i64(&w, "uptime_seconds", h.uptime_seconds);
+        member_id(&w, "running_experiment", h.running_experiment);
+        member_id(&w, "running_run", h.running_run);
+        json_member_u64(&w, "experiments_queued", h.experiments_queued);
+        json_member_u64(&w, "runs_done", h.runs_done);
+        json_member_u64(&w, "runs_failed", h.runs_failed);
+        json_member_u64(&w, "samples", h.samples);
+        json_member_u64(&w, "database_bytes", h.database_bytes);
+        json_member_u64(&w, "cpu_ns", h.cpu_ns);
+        json_member_u64(&w, "rss_bytes", h.rss_bytes);
+        json_object_end(&w);
+        return response_json(p, h.ok ? 200 : 503, &w);
+}
+
+static void metric(struct text *t, const char *name, const char *type, const char *help, uint64_t value) {
+        text_printf(t, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type, name, value);
+}
+
+static void daemon_metrics(struct text *t, const struct service_health *h) {
+        text_printf(t,
+                    "# HELP ipclab_build_info The version that runs.\n# TYPE ipclab_build_info gauge\n"
+                    "ipclab_build_info{version=\"%s\"} 1\n",
+                    h->version);
+        metric(t, "ipclab_healthy", "gauge", "1 when the daemon is well.", h->ok);
+        metric(t, "ipclab_uptime_seconds", "gauge", "Since the daemon's start.", (uint64_t) h->uptime_seconds);
+        metric(t, "ipclab_run_active", "gauge", "1 while a run is under way.", h->running_run > 0);
+        metric(t, "ipclab_experiments_queued", "gauge", "Experiments that wait.", h->experiments_queued);
+        metric(t, "ipclab_stored_runs_done", "gauge", "Stored runs that are done.", h->runs_done);
+        metric(t, "ipclab_stored_runs_failed", "gauge", "Stored runs that failed.", h->runs_failed);
+        metric(t, "ipclab_stored_samples", "gauge", "Stored samples.", h->samples);
+        metric(t, "ipclab_database_bytes", "gauge", "Size of the database.", h->database_bytes);
+        text_printf(t,
+                    "# HELP ipclab_cpu_seconds_total CPU time that the daemon used.\n# TYPE ipclab_cpu_seconds_total "
+                    "counter\n"
+                    "ipclab_cpu_seconds_total %" PRIu64 ".%09" PRIu64 "\n",
+                    (uint64_t) (h->cpu_ns / NSEC_PER_SEC), (uint64_t) (h->cpu_ns % NSEC_PER_SEC));
+        metric(t, "ipclab_resident_memory_bytes", "gauge", "Memory that the daemon holds.", h->rss_bytes);
+}
+
+static void api_metrics(struct text *t, struct api *a) {
+        static const char *const listeners[LISTENER_COUNT] = {[LISTENER_TCP] = "tcp", [LISTENER_LOCAL] = "unix"};
+        text_puts(t, "# HELP ipclab_http_responses_total HTTP responses by class of status.\n"
+                     "# TYPE ipclab_http_responses_total counter\n");
+        for (unsigned i = 2; i < ELEMENTS(a->responses); i++)
+                text_printf(t, "ipclab_http_responses_total{class=\"%uxx\"} %" PRIu64 "\n", i,
+                            (uint64_t) atomic_load(&a->responses[i]));
+        text_puts(t, "# HELP ipclab_http_connections Open connections.\n# TYPE ipclab_http_connections gauge\n");
+        for (unsigned i = 0; i < LISTENER_COUNT; i++)
+                text_printf(t, "ipclab_http_connections{listener=\"%s\"} %u\n", listeners[i],
+                            http_connections(a->listeners[i]));
+        text_puts(t, "# HELP ipclab_event_streams Open event streams.\n# TYPE ipclab_event_streams gauge\n");
+        for (unsigned i = 0; i < LISTENER_COUNT; i++)
+                text_printf(t, "ipclab_event_streams{listener=\"%s\"} %u\n", listeners[i],
+                            atomic_load(&a->subscribers[i]));
+}
+
+HANDLER(handle_metrics) {
+        struct service_health h = {0};
+        _cleanup_(text_deinit) struct text t = {0};
+        (void) q;
+        int k = service_health(a->service, &h, r);
+        if (k < 0)
+                return k;
+        daemon_metrics(&t, &h);
+        api_metrics(&t, a);
+        if (t.error < 0)
+                return t.error;
+        response_body(p, 200, "text/plain; version=0.0.4; charset=utf-8", util_steal(&t.data), t.length);
+        return 0;
+}
+
+HANDLER(handle_openapi) {
+        (void) q;
+        (void) r;
+        response_body(p, 200, "application/json", a->openapi, a->openapi_length);
+        p->borrowed = true;
+        return 0;
+}

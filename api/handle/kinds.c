@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+
+/* One remembered run; used by the sample exports and the event streams. */
+
+#include "api/handle/kinds.h"
+
+#include "api/handle/render.h"
+#include "schema/util.h"
+
+const char *kinds_get(const struct kinds *k, int64_t run_id) {
+        return k->run_id == run_id ? k->kind : NULL;
+}
+
+int kinds_learn(struct kinds *k, struct service *service, int64_t run_id, struct refusal *r) {
+        _cleanup_(run_record_deinit) struct run_record run = {0};
+        int n = service_run(service, run_id, &run, r);
+        if (n >= 0)
+                *k = (struct kinds){.run_id = run_id, .kind = render_latency_kind(run.point_json)};
+        return n;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The shapes of experiment, run, sample and result row; the only place that knows them in JSON. */
+
+#include "api/handle/render.h"
+
+#include "api/handle/shorten.h"
+#include "api/http/text.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+static void member_time(struct json_writer *w, const char *key, int64_t ms) {
+        char text[40];
+        struct tm tm;
+        time_t seconds = (time_t) (ms / 1000);
+        if (ms <= 0 || !gmtime_r(&seconds, &tm)) {
+                json_member_null(w, key);
+                return;
+        }
+        size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+        snprintf(text + n, sizeof(text) - n, ".%03dZ", (int) (ms % 1000));
+        json_member_string(w, key, text);
+}
+
+/* A list that the daemon left out is an empty one. */
+static void member_list(struct json_writer *w, const char *key, const char *json) {
+        json_member_raw(w, key, json ? json : "[]");
+}
+
+void render_experiment(struct json_writer *w, const struct experiment_record *e) {
+        json_object_begin(w);
+        json_member_i64(w, "id", e->id);
+        json_member_string(w, "name", e->name);
+        json_member_string(w, "state", state_name(e->state));
+        json_member_raw(w, "spec", e->spec_json);
+        json_member_string(w, "error", e->error);
+        json_put_key(w, "progress");
+        json_object_begin(w);
+        json_member_u64(w, "runs_total", e->runs_total);
+        json_member_u64(w, "runs_done", e->runs_done);
+        json_member_u64(w, "runs_failed", e->runs_failed);
+        json_member_u64(w, "runs_cancelled", e->runs_cancelled);
+        json_object_end(w);
+        if (e->eta_seconds >= 0)
+                json_member_i64(w, "eta_seconds", e->eta_seconds);
+        else
+                json_member_null(w, "eta_seconds");
+        if (e->queue_position > 0)
+                json_member_i64(w, "queue_position", e->queue_position);
+        else
+                json_member_null(w, "queue_position");
+        member_time(w, "created_at", e->created_at);
+        member_time(w, "started_at", e->started_at);
+        member_time(w, "finished_at", e->finished_at);
+        json_member_u64(w, "seed", e->seed);
+        member_list(w, "skipped", e->skipped_json);
+        json_member_raw(w, "effective_spec", e->merged_json);
+        json_member_string(w, "version", e->version);
+        json_object_end(w);
+}
+
+/* As stored, or with what is too long for a list left out. */
+static void member_stored(struct json_writer *w, const char *key, const char *json, const struct run_record *run,
+                          bool briefly) {
+        _cleanup_(text_deinit) struct text text = {0};
+        if (json && briefly) {
+                shorten_put(&text, json, run->id);
+                if (text.error < 0 && w->error == 0)
+                        w->error = text.error;
+        }
+        json_member_raw(w, key, text.data ? text.data : json);
+}
+
+static void put_run(struct json_writer *w, const struct run_record *run, bool briefly) {
+        json_object_begin(w);
+        json_member_i64(w, "id", run->id);
+        json_member_i64(w, "experiment_id", run->experiment_id);
+        json_member_raw(w, "point", run->point_json);
+        json_member_u64(w, "repetition", run->repetition);
+        json_member_u64(w, "position", run->position);
+        json_member_string(w, "state", state_name(run->state));
+        json_member_u64(w, "attempt", run->attempt);
+        json_member_string(w, "error", run->error);
+        member_list(w, "flags", run->flags_json);
+        member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
+        member_stored(w, "result", run->result_json, run, briefly);
+        json_member_raw(w, "environment", run->environment_json);
+        member_time(w, "started_at", run->started_at);
+        member_time(w, "finished_at", run->finished_at);
+        json_object_end(w);
+}
+
+void render_run(struct json_writer *w, const struct run_record *run) {
+        put_run(w, run, false);
+}
+
+void render_run_briefly(struct json_writer *w, const struct run_record *run) {
+        put_run(w, run, true);
+}
+
+static const struct {
+        const char *workload, *kind;
+} kinds[] = {{"pingpong", "rtt"}, {"syscall", "call"}, {"context-switch", "switch"}};
+
+const char *render_latency_kind(const char *point_json) {
+        struct json *point;
+        if (!point_json || json_parse(point_json, strlen(point_json), &point, NULL) < 0)
+                return "one_way";
+        const char *workload = NULL;
+        const struct json *member = json_get(point, "workload");
+        if (member)
+                (void) json_as_string(member, &workload); /* stays NULL when it is none */
+        const char *kind = "one_way";
+        for (size_t i = 0; workload && i < ELEMENTS(kinds); i++)
+                if (strcmp(workload, kinds[i].workload) == 0)
+                        kind = kinds[i].kind;
+        json_free(point);
+        return kind;
+}
+
+static void render_latency(struct json_writer *w, const struct histogram *h, const char *kind, bool histogram) {
+        struct latency_summary s;
+        if (!h || histogram_summarize(h, &s) < 0) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_u64(w, "min", s.min);
+        json_member_u64(w, "p50", s.p50);
+        json_member_u64(w, "p90", s.p90);
+        json_member_u64(w, "p99", s.p99);
+        json_member_u64(w, "p99_9", s.p99_9);
+        json_member_u64(w, "max", s.max);
+        json_member_u64(w, "mean", (uint64_t) (s.mean + 0.5));
+        json_member_string(w, "kind", kind);
+        json_member_u64(w, "count", s.count);
+        if (histogram) {
+                _cleanup_free_ char *text = NULL;
+                int k = histogram_export(h, &text);
+                if (k < 0 && w->error == 0)
+                        w->error = k;
+                json_member_string(w, "histogram", text);
+        }
+        json_object_end(w);
+}
+
+void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram) {
+        json_object_begin(w);
+        json_member_i64(w, "run_id", s->run_id);
+        json_member_string(w, "agent", s->agent);
+        json_member_u64(w, "thread", s->thread);
+        json_member_u64(w, "second", s->second);
+        json_member_u64(w, "interval_ns", s->interval_ns);
+        json_member_u64(w, "messages", s->messages);
+        json_member_u64(w, "bytes", s->bytes);
+        json_put_key(w, "latency_ns");
+        render_latency(w, s->latency, latency_kind, histogram);
+        json_member_raw(w, "counters", s->counters_json);
+        json_object_end(w);
+}
+
+static void member_statistic(struct json_writer *w, const char *key, const struct statistic *s) {
+        json_put_key(w, key);
+        if (s->n == 0) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_double(w, "median", s->median);
+        json_member_double(w, "min", s->min);
+        json_member_double(w, "max", s->max);
+        json_put_key(w, "ci95");
+        if (s->has_ci95) {
+                json_array_begin(w);
+                json_put_double(w, s->ci95_low);
+                json_put_double(w, s->ci95_high);
+                json_array_end(w);
+        } else {
+                json_put_null(w);
+        }
+        json_object_end(w);
+}
+
+const struct statistic_column latency_columns[] = {
+        {"min", offsetof(struct result_record, latency_min)},     {"p50", offsetof(struct result_record, latency_p50)},
+        {"p90", offsetof(struct result_record, latency_p90)},     {"p99", offsetof(struct result_record, latency_p99)},
+        {"p99_9", offsetof(struct result_record, latency_p99_9)}, {"max", offsetof(struct result_record, latency_max)},
+        {"mean", offsetof(struct result_record, latency_mean)},
+};
+const size_t n_latency_columns = ELEMENTS(latency_columns);
+
+const struct statistic_column one_way_columns[] = {
+        {"min", offsetof(struct result_record, one_way_min)},     {"p50", offsetof(struct result_record, one_way_p50)},
+        {"p90", offsetof(struct result_record, one_way_p90)},     {"p99", offsetof(struct result_record, one_way_p99)},
+        {"p99_9", offsetof(struct result_record, one_way_p99_9)}, {"max", offsetof(struct result_record, one_way_max)},
+        {"mean", offsetof(struct result_record, one_way_mean)}};
+const size_t n_one_way_columns = ELEMENTS(one_way_columns);
+
+const struct statistic_column counter_columns[] = {
+        {"cycles", offsetof(struct result_record, cycles)},
+        {"instructions", offsetof(struct result_record, instructions)},
+        {"l1d_read_misses", offsetof(struct result_record, l1d_read_misses)},
+        {"llc_misses", offsetof(struct result_record, llc_misses)},
+        {"dtlb_misses", offsetof(struct result_record, dtlb_misses)},
+        {"branch_misses", offsetof(struct result_record, branch_misses)},
+        {"context_switches", offsetof(struct result_record, context_switches)},
+        {"cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message)},
+        {"cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte)},
+        {"cycles_per_byte", offsetof(struct result_record, cycles_per_byte)},
+};
+const size_t n_counter_columns = ELEMENTS(counter_columns);
+
+const struct statistic *statistic_of_column(const struct result_record *row, const struct statistic_column *column) {
+        return (const struct statistic *) (const void *) ((const char *) row + column->offset);
+}
+
+static void member_latencies(struct json_writer *w, const char *key, const char *kind, const struct result_record *row,
+                             const struct statistic_column *columns, size_t n) {
+        json_put_key(w, key);
+        if (!kind) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_string(w, "kind", kind);
+        for (size_t i = 0; i < n; i++)
+                member_statistic(w, columns[i].name, statistic_of_column(row, &columns[i]));
+        json_object_end(w);
+}
+
+void render_result(struct json_writer *w, const struct result_record *row) {
+        json_object_begin(w);
+        json_member_raw(w, "point", row->point_json);
+        json_member_u64(w, "runs", row->runs);
+        json_member_u64(w, "runs_planned", row->runs_planned);
+        json_member_u64(w, "runs_failed", row->runs_failed);
+        member_statistic(w, "throughput_bytes_per_second", &row->throughput_bytes_per_second);
+        member_statistic(w, "messages_per_second", &row->messages_per_second);
+        member_statistic(w, "both_ways_bytes_per_second", &row->both_ways_bytes_per_second);
+        member_statistic(w, "cost_ns", &row->cost_ns);
+        member_statistic(w, "hop_ns", &row->hop_ns);
+        member_latencies(w, "latency_ns", row->latency_p50.n > 0 ? row->latency_kind : NULL, row, latency_columns,
+                         n_latency_columns);
+        member_latencies(w, "latency_one_way_ns", row->one_way_p50.n > 0 ? "one_way" : NULL, row, one_way_columns,
+                         n_one_way_columns);
+        json_member_string(w, "loop", row->loop);
+        json_member_raw(w, "steady", row->steady);
+        json_member_string(w, "verify", row->verify);
+        json_member_string(w, "counted_by", row->counted_by);
+        for (size_t i = 0; i < n_counter_columns; i++)
+                member_statistic(w, counter_columns[i].name, statistic_of_column(row, &counter_columns[i]));
+        json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");
+        json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");
+        member_list(w, "flags", row->flags_json);
+        json_member_string(w, "error", row->error);
+        json_object_end(w);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_RENDER_H
+#define IPCLAB_API_RENDER_H
+
+/*
+ * Records as the JSON that clients see. Every key is always there; what is not known is null. Times are ISO 8601 in
+ * UTC with milliseconds.
+ */
+
+#include "daemon/store/records.h"
+#include "schema/json/json.h"
+
+void render_experiment(struct json_writer *w, const struct experiment_record *e);
+void render_run(struct json_writer *w, const struct run_record *run);
+void render_run_briefly(struct json_writer *w, const struct run_record *run); /* in lists and events: shorten.h */
+/* latency_kind: "rtt" or "one_way", NULL when the sample has no latency. */
+void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram);
+void render_result(struct json_writer *w, const struct result_record *row);
+
+/* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
+const char *render_latency_kind(const char *point_json);
+
+/* Statistics of a result row by name, in the order they are shown: members of its latency_ns and latency_one_way_ns,
+ * and its counters with what is derived from them. */
+struct statistic_column {
+        const char *name;
+        size_t offset; /* in struct result_record */
+};
+extern const struct statistic_column latency_columns[], one_way_columns[], counter_columns[];
+extern const size_t n_latency_columns, n_one_way_columns, n_counter_columns;
+const struct statistic *statistic_of_column(const struct result_record *row, const struct statistic_column *column);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Samples as JSON, NDJSON or CSV. An experiment of a day has a million of them, so they are read from the store in
+ * small portions while the client takes them, and never held together.
+ */
+
+#include "api/handle/handlers.h"
+#include "api/handle/kinds.h"
+#include "api/handle/render.h"
+#include "api/http/negotiate.h"
+#include "api/http/text.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define PAGE_DEFAULT 1000u
+#define PAGE_MAX 10000u
+#define PORTION 128u
+
+enum format { FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
+
+struct feed {
+        struct service *service;
+        int64_t experiment_id, run_id; /* as service_samples() takes them */
+        int64_t after, until;          /* changes */
+        enum format format;
+        bool histogram;
+        char next[CURSOR_MAX]; /* "": this is the last page */
+        struct kinds kinds;
+
+        struct text out; /* not yet sent from `sent` on */
+        size_t sent;
+        bool begun, ended;
+        uint64_t rows;
+
+        uint32_t visited;    /* of the portion */
+        int64_t unknown_run; /* stopped for it */
+};
+
+static void csv_latency(struct text *t, const struct sample_record *s, const char *kind, bool histogram) {
+        struct latency_summary l;
+        if (!s->latency || histogram_summarize(s->latency, &l) < 0) {
+                text_puts(t, histogram ? ",,,,,,,,,," : ",,,,,,,,,");
+                return;
+        }
+        text_printf(t, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.0f,%s,%" PRIu64,
+                    l.min, l.p50, l.p90, l.p99, l.p99_9, l.max, l.mean, kind, l.count);
+        if (!histogram)
+                return;
+        _cleanup_free_ char *text = NULL;
+        int k = histogram_export(s->latency, &text);
+        if (k < 0)
+                t->error = k;
+        text_printf(t, ",%s", text ? text : "");
+}
+
+static void csv_sample(struct feed *f, const struct sample_record *s, const char *kind) {
+        text_printf(&f->out, "%lld,%s,%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64, (long long) s->run_id, s->agent,
+                    s->thread, s->second, s->interval_ns, s->messages, s->bytes);
+        csv_latency(&f->out, s, kind, f->histogram);
+        text_puts(&f->out, ",");
+        text_csv(&f->out, s->counters_json);
+        text_puts(&f->out, "\r\n");
+}
+
+static void json_sample(struct feed *f, const struct sample_record *s, const char *kind) {
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+        json_writer_init(&w);
+        render_sample(&w, s, kind, f->histogram);
+        int k = json_writer_steal(&w, &text, &length);
+        if (k < 0) {
+                f->out.error = k;
+                return;
+        }
+        if (f->format == FORMAT_JSON && f->rows > 0)
+                text_puts(&f->out, ",");
+        text_append(&f->out, text, length);
+        if (f->format == FORMAT_NDJSON)
+                text_puts(&f->out, "\n");
+}
+
+static int visit_sample(void *userdata, const struct sample_record *s) {
+        struct feed *f = userdata;
+        if (s->change > f->until) {
+                f->ended = true;
+                return 1;
+        }
+        const char *kind = kinds_get(&f->kinds, s->run_id);
+        if (s->latency && !kind) {
+                f->unknown_run = s->run_id;
+                return 1;
+        }
+        if (f->format == FORMAT_CSV)
+                csv_sample(f, s, kind);
+        else
+                json_sample(f, s, kind);
+        f->after = s->change;
+        f->rows++;
+        f->visited++;
+        return f->out.error < 0;
+}
+
+static void begin(struct feed *f) {
+        f->begun = true;
+        if (f->format == FORMAT_JSON)
+                text_puts(&f->out, "{\"items\":[");
+        if (f->format == FORMAT_CSV)
+                text_printf(&f->out,
+                            "run_id,agent,thread,second,interval_ns,messages,bytes,latency_ns_min,latency_ns_p50,"
+                            "latency_ns_p90,"
+                            "latency_ns_p99,latency_ns_p99_9,latency_ns_max,latency_ns_mean,latency_kind,latency_count%"
+                            "s,counters\r\n",
+                            f->histogram ? ",latency_histogram" : "");
+}
+
+static void finish(struct feed *f) {
+        f->ended = true;
+        if (f->format != FORMAT_JSON)
+                return;
+        if (f->next[0])
+                text_printf(&f->out, "],\"next\":\"%s\"}", f->next);
+        else
+                text_puts(&f->out, "],\"next\":null}");
+}
+
+/* The next portion into f->out. */
+static int refill(struct feed *f) {
+        struct refusal r;
+        text_clear(&f->out);
+        f->sent = 0;
+        if (!f->begun)
+                begin(f);
+        f->visited = 0;
+        f->unknown_run = 0;
+        bool was_ended = f->ended;
+        int k = service_samples(f->service, f->experiment_id, f->run_id, f->after, PORTION, visit_sample, f, &r);
+        if (k >= 0 && f->unknown_run != 0)
+                k = kinds_learn(&f->kinds, f->service, f->unknown_run, &r);
+        else if (k >= 0 && !was_ended && (f->ended || f->visited < PORTION))
+                finish(f);
+        return k < 0 ? k : f->out.error;
+}
+
+static ssize_t feed_read(void *userdata, char *buffer, size_t size) {
+        struct feed *f = userdata;
+        while (f->sent == f->out.length) {
+                if (f->ended)
+                        return HTTP_STREAM_END;
+                if (refill(f) < 0)
+                        return HTTP_STREAM_BROKEN;
+        }
+        size_t n = f->out.length - f->sent;
+        if (n > size)
+                n = size;
+        memcpy(buffer, f->out.data + f->sent, n);
+        f->sent += n;
+        return (ssize_t) n;
+}
+
+static void feed_free(void *userdata) {
+        struct feed *f = userdata;
+        text_deinit(&f->out);
+        free(f);
+}
+
+static const struct http_stream_ops feed_ops = {.read = feed_read, .free = feed_free};
+
+/* ---- the page ---- */
+
+struct page {
+        uint32_t left;
+        int64_t last;
+        bool more;
+};
+
+static int visit_page(void *userdata, const struct sample_record *s) {
+        struct page *page = userdata;
+        if (page->left == 0) {
+                page->more = true;
+                return 1;
+        }
+        page->left--;
+        page->last = s->change;
+        return 0;
+}
+
+/* Where the page ends must be known before its headers are sent. */
+static int measure_page(struct feed *f, uint32_t limit, struct refusal *r) {
+        struct page page = {.left = limit, .last = f->after};
+        int k = service_samples(f->service, f->experiment_id, f->run_id, f->after, limit + 1, visit_page, &page, r);
+        if (k < 0)
+                return k;
+        f->until = page.last;
+        if (page.more)
+                cursor_print(f->next, 's', page.last);
+        return 0;
+}
+
+static int prepare(struct feed *f, const struct request *q, uint32_t *ret_limit, struct refusal *r) {
+        static const char *const types[] = {"application/json", "application/x-ndjson", "text/csv", NULL};
+        const char *histogram = request_parameter(q, "histogram");
+        if (histogram && strcmp(histogram, "0") != 0 && strcmp(histogram, "1") != 0)
+                return refuse_parameter(r, "histogram", histogram, "0 or 1");
+        f->histogram = histogram && *histogram == '1';
+        int k = request_parameter_cursor(q, 's', &f->after, r);
+        int format = k < 0 ? k : negotiate(q, types, r);
+        if (format < 0)
+                return format;
+        f->format = (enum format) format;
+        k = request_parameter_u32(q, "limit", 1, PAGE_MAX, f->format == FORMAT_JSON ? PAGE_DEFAULT : 0, ret_limit, r);
+        if (k < 0)
+                return k;
+        f->until = INT64_MAX;
+        return *ret_limit > 0 ? measure_page(f, *ret_limit, r) : 0;
+}
+
+static int respond_samples(struct api *a, const struct request *q, int64_t experiment_id, int64_t run_id,
+                           struct response *p, struct refusal *r) {
+        static const char *const types[] = {"application/json", "application/x-ndjson",
+                                            "text/csv; charset=utf-8; header=present"};
+        struct feed *f = calloc(1, sizeof(*f));
+        uint32_t limit;
+        if (!f)
+                return -ENOMEM;
+        *f = (struct feed){.service = a->service, .experiment_id = experiment_id, .run_id = run_id};
+        int k = prepare(f, q, &limit, r);
+        if (k < 0) {
+                feed_free(f);
+                return k;
+        }
+        p->status = 200;
+        response_header(p, "Content-Type", "%s", types[f->format]);
+        response_header(p, "Vary", "Accept");
+        if (f->next[0])
+                response_header(p, "Link", "<%s?limit=%u&cursor=%s%s>; rel=\"next\"", q->path, limit, f->next,
+                                f->histogram ? "&histogram=1" : "");
+        return http_stream_new(&p->stream, &feed_ops, f);
+}
+
+HANDLER(handle_experiment_samples) {
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        int k = service_experiment(a->service, q->id, &e, r);
+        return k < 0 ? k : respond_samples(a, q, q->id, 0, p, r);
+}
+
+HANDLER(handle_run_samples) {
+        _cleanup_(run_record_deinit) struct run_record run = {0};
+        int k = service_run(a->service, q->id, &run, r);
+        return k < 0 ? k : respond_samples(a, q, run.experiment_id, q->id, p, r);
+}

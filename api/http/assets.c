@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Loads and serves the dashboard's files. */
+
+#include "api/http/assets.h"
+
+#include "api/handle/handlers.h"
+#include "api/http/text.h"
+#include "schema/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ASSETS_MAX 128u
+#define ASSET_BYTES_MAX (8u * 1024u * 1024u)
+#define DEPTH_MAX 3u
+
+struct asset {
+        char *name; /* "index.html", "assets/app.js" */
+        const char *type;
+        char *data;
+        size_t length;
+        char etag[32];
+};
+
+struct assets {
+        struct asset items[ASSETS_MAX];
+        size_t n;
+};
+
+static const struct {
+        const char *suffix;
+        const char *type;
+} types[] = {
+        {".html", "text/html; charset=utf-8"},
+        {".css", "text/css; charset=utf-8"},
+        {".js", "text/javascript; charset=utf-8"},
+        {".mjs", "text/javascript; charset=utf-8"},
+        {".json", "application/json"},
+        {".svg", "image/svg+xml"},
+        {".png", "image/png"},
+        {".ico", "image/x-icon"},
+        {".woff2", "font/woff2"},
+        {".txt", "text/plain; charset=utf-8"},
+        {".webmanifest", "application/manifest+json"},
+        {".map", "application/json"},
+};
+
+static const char *type_of(const char *name) {
+        const char *dot = strrchr(name, '.');
+        for (size_t i = 0; dot && i < ELEMENTS(types); i++)
+                if (strcmp(dot, types[i].suffix) == 0)
+                        return types[i].type;
+        return NULL;
+}
+
+/* FNV-1a, 64 bit: tells versions of one file apart, guards nothing. */
+static uint64_t hash(const char *data, size_t length) {
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        for (size_t i = 0; i < length; i++)
+                h = (h ^ (unsigned char) data[i]) * UINT64_C(0x100000001b3);
+        return h;
+}
+
+static int read_all(int fd, char **ret, size_t *ret_length) {
+        struct stat st;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        if (st.st_size > ASSET_BYTES_MAX)
+                return -EFBIG;
+        size_t size = (size_t) st.st_size, n = 0;
+        _cleanup_free_ char *data = malloc(size + 1);
+        if (!data)
+                return -ENOMEM;
+        while (n < size) {
+                ssize_t k = read(fd, data + n, size - n);
+                if (k < 0)
+                        return -errno;
+                if (k == 0)
+                        break; /* it was cut while we read */
+                n += (size_t) k;
+        }
+        *ret = util_steal(&data);
+        *ret_length = n;
+        return 0;
+}
+
+/* Skips what is no asset; fails when there is no room for one. */
+static int load_file(struct assets *a, int dir, const char *file, const char *name) {
+        const char *type = type_of(file);
+        if (!type)
+                return 0;
+        _cleanup_close_ int fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0)
+                return 0;
+        if (a->n == ASSETS_MAX)
+                return -E2BIG;
+        struct asset *asset = &a->items[a->n];
+        int k = read_all(fd, &asset->data, &asset->length);
+        if (k < 0)
+                return k == -ENOMEM || k == -EFBIG ? k : 0;
+        asset->name = strdup(name);
+        if (!asset->name) {
+                free(util_steal(&asset->data));
+                return -ENOMEM;
+        }
+        asset->type = type;
+        snprintf(asset->etag, sizeof(asset->etag), "\"%016llx\"",
+                 (unsigned long long) hash(asset->data, asset->length));
+        a->n++;
+        return 0;
+}
+
+static int load_dir(struct assets *a, int parent, const char *entry, const char *prefix, unsigned depth);
+
+static int load_entry(struct assets *a, int dir, const struct dirent *entry, const char *prefix, unsigned depth) {
+        _cleanup_free_ char *name = NULL;
+        struct stat st;
+        if (entry->d_name[0] == '.' || fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return 0;
+        if (asprintf(&name, "%s/%s", prefix, entry->d_name) < 0)
+                return -ENOMEM;
+        if (S_ISDIR(st.st_mode))
+                return depth < DEPTH_MAX ? load_dir(a, dir, entry->d_name, name, depth + 1) : 0;
+        return S_ISREG(st.st_mode) ? load_file(a, dir, entry->d_name, name) : 0;
+}
+
+static int load_dir(struct assets *a, int parent, const char *entry, const char *prefix, unsigned depth) {
+        int fd = openat(parent, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return 0;
+        DIR *dir = fdopendir(fd);
+        if (!dir) {
+                int k = -errno;
+                util_close(fd);
+                return k;
+        }
+        int k = 0;
+        const struct dirent *i;
+        while (k >= 0 && (i = readdir(dir))) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+                k = load_entry(a, fd, i, prefix, depth);
+        closedir(dir);
+        return k;
+}
+
+int assets_load(struct assets **ret, const char *dir) {
+        struct assets *a = calloc(1, sizeof(*a));
+        if (!a)
+                return -ENOMEM;
+        _cleanup_close_ int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        int k = 0;
+        if (fd >= 0) {
+                k = load_file(a, fd, "index.html", "index.html");
+                if (k >= 0)
+                        k = load_dir(a, fd, "assets", "assets", 0);
+        }
+        if (k < 0) {
+                assets_free(a);
+                return k;
+        }
+        *ret = a;
+        return 0;
+}
+
+void assets_free(struct assets *a) {
+        if (!a)
+                return;
+        for (size_t i = 0; i < a->n; i++) {
+                free(a->items[i].name);
+                free(a->items[i].data);
+        }
+        free(a);
+}
+
+static const struct asset *find(const struct assets *a, const char *name) {
+        for (size_t i = 0; i < a->n; i++)
+                if (strcmp(a->items[i].name, name) == 0)
+                        return &a->items[i];
+        return NULL;
+}
+
+/* Whether If-None-Match names this version: a list of tags, weak or not, or "*". */
+static bool client_has(const struct request *q, const struct asset *asset) {
+        const char *tags = request_header(q, "If-None-Match");
+        size_t length = strlen(asset->etag);
+        if (!tags)
+                return false;
+        if (strcmp(tags, "*") == 0)
+                return true;
+        while (*tags) {
+                tags += strspn(tags, ", \t");
+                if (strncmp(tags, "W/", 2) == 0)
+                        tags += 2;
+                size_t n = strcspn(tags, ", \t");
+                if (n == length && strncmp(tags, asset->etag, n) == 0)
+                        return true;
+                tags += n;
+        }
+        return false;
+}
+
+static void respond_asset(const struct request *q, const struct asset *asset, struct response *p) {
+        p->borrowed = true;
+        if (client_has(q, asset))
+                p->status = 304;
+        else
+                response_body(p, 200, asset->type, asset->data, asset->length);
+        response_header(p, "ETag", "%s", asset->etag);
+        response_header(p, "Cache-Control", "no-cache"); /* ask again each time: the name has no version in it */
+}
+
+HANDLER(handle_dashboard) {
+        static const char missing[] =
+                "<!DOCTYPE html>\n<html lang=\"en\"><title>ipclab</title><h1>ipclab</h1>\n"
+                "<p>The daemon runs, and its API is here (<a href=\"/openapi.json\">openapi.json</a>), but the "
+                "dashboard's files are not: build them with <code>./tools/setup</code>, or name their "
+                "directory with <code>--web-dir</code>, and start the daemon again.</p></html>\n";
+        const struct asset *index = find(a->assets, "index.html");
+        (void) r;
+        if (index) {
+                respond_asset(q, index, p);
+                return 0;
+        }
+        char *text = strdup(missing);
+        if (!text)
+                return -ENOMEM;
+        response_body(p, 200, "text/html; charset=utf-8", text, strlen(text));
+        return 0;
+}
+
+HANDLER(handle_asset) {
+        _cleanup_(text_deinit) struct text name = {0};
+        for (size_t i = 0; i < q->n_segments; i++) {
+                /* a %2F is part of a name here, and no file has one */
+                if (strchr(q->segments[i], '/'))
+                        return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
+                text_printf(&name, "%s%s", i > 0 ? "/" : "", q->segments[i]);
+        }
+        if (name.error < 0 || !name.data)
+                return name.error;
+        const struct asset *asset = find(a->assets, name.data);
+        if (!asset)
+                return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
+        respond_asset(q, asset, p);
+        return 0;
+}

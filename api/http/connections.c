@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Deadlines, room and lingering for one listener's connections; called by http.c, knows sockets and nothing of HTTP
+ * but the text it is given.
+ */
+
+#include "api/http/connections.h"
+
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#define LINGER_NS (2 * NSEC_PER_SEC)
+#define LINGER_MAX 32u
+#define LINGER_BYTES_MAX (16u * 1024u * 1024u)
+#define TICK_MS 1000
+
+struct peer {
+        sa_family_t family;
+        unsigned char address[16]; /* of the TCP peer, or the uid of the unix one */
+};
+
+struct connection {
+        struct connection *prev, *next; /* oldest first */
+        int fd;
+        struct peer peer;
+        enum connection_state state;
+        uint64_t since; /* the state */
+        bool ended;     /* shut down here */
+};
+
+struct lingering {
+        int fd;
+        uint64_t until;
+        size_t left;
+};
+
+struct connections {
+        struct connection_limits limits;
+        pthread_mutex_t lock;
+        pthread_t thread;
+        int wake_fd;
+        bool stopping;
+        struct connection *first, *last;
+        unsigned count;
+        struct lingering lingering[LINGER_MAX];
+        unsigned n_lingering;
+};
+
+static bool waits_for_request(enum connection_state state) {
+        return state <= CONNECTION_BODY;
+}
+
+static void wake(struct connections *c) {
+        uint64_t one = 1;
+        /* full means it is awake already */
+        ssize_t n = write(c->wake_fd, &one, sizeof(one));
+        (void) n;
+}
+
+static void end(struct connection *connection) {
+        connection->ended = true;
+        (void) shutdown(connection->fd, SHUT_RDWR); /* ENOTCONN: it ended by itself */
+}
+
+/* The text is a courtesy: it counts only when it could be sent. */
+static void end_with(struct connections *c, struct connection *connection, unsigned status, const char *text,
+                     size_t length) {
+        if (send(connection->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t) length)
+                c->limits.answered(c->limits.userdata, status);
+        end(connection);
+}
+
+static void end_late(struct connections *c, struct connection *connection) {
+        if (connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY)
+                end_with(c, connection, 408, c->limits.timeout_response, c->limits.timeout_length);
+        else
+                end(connection);
+}
+
+static uint64_t patience(const struct connections *c, enum connection_state state) {
+        switch (state) {
+        case CONNECTION_FRESH:
+        case CONNECTION_HEAD:
+                return c->limits.head_ns;
+        case CONNECTION_IDLE:
+                return c->limits.idle_ns;
+        case CONNECTION_BODY:
+                return c->limits.body_ns;
+        default:
+                return UINT64_MAX;
+        }
+}
+
+/* Whether the client has gone without a whole request: it closed its side, and there is nothing left to read. The
+ * library, which waits for edges, does not see an end that came together with the last bytes. */
+static bool left_early(const struct connection *connection, uint64_t now) {
+        int unread = 0;
+        return waits_for_request(connection->state) && now - connection->since > NSEC_PER_SEC &&
+               connection_hung_up(connection) && ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+}
+
+static void end_all_late(struct connections *c, uint64_t now) {
+        for (struct connection *i = c->first; i; i = i->next) {
+                if (i->ended)
+                        continue;
+                if (now - i->since > patience(c, i->state))
+                        end_late(c, i);
+                else if (left_early(i, now))
+                        end(i);
+        }
+}
+
+/* Drops what arrived; true when the lingering is over. */
+static bool linger_step(struct lingering *l, uint64_t now) {
+        char buffer[16384];
+        if (now >= l->until)
+                return true;
+        while (l->left > 0) {
+                ssize_t n = recv(l->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+                if (n < 0)
+                        return errno != EAGAIN && errno != EINTR;
+                if (n == 0)
+                        return true;
+                l->left -= (size_t) n < l->left ? (size_t) n : l->left;
+        }
+        return true;
+}
+
+static void linger_all(struct connections *c, uint64_t now) {
+        for (unsigned i = 0; i < c->n_lingering;) {
+                if (linger_step(&c->lingering[i], now)) {
+                        util_close(c->lingering[i].fd);
+                        c->lingering[i] = c->lingering[--c->n_lingering];
+                } else {
+                        i++;
+                }
+        }
+}
+
+/* Sleeps until there is something to do: for good while there is nobody. */
+static void wait_for_work(struct connections *c) {
+        struct pollfd fds[1 + LINGER_MAX] = {{.fd = c->wake_fd, .events = POLLIN}};
+        nfds_t n = 1;
+        pthread_mutex_lock(&c->lock);
+        int timeout = c->count > 0 || c->n_lingering > 0 ? TICK_MS : -1;
+        if (c->stopping)
+                timeout = 0;
+        for (unsigned i = 0; i < c->n_lingering; i++)
+                fds[n++] = (struct pollfd){.fd = c->lingering[i].fd, .events = POLLIN};
+        pthread_mutex_unlock(&c->lock);
+        (void) poll(fds, n, timeout);
+        if (fds[0].revents) {
+                uint64_t count;
+                ssize_t k = read(c->wake_fd, &count, sizeof(count));
+                (void) k;
+        }
+}
+
+static void *watch(void *userdata) {
+        struct connections *c = userdata;
+        uint64_t ticked = 0;
+        for (;;) {
+                wait_for_work(c);
+                pthread_mutex_lock(&c->lock);
+                uint64_t now = util_now_ns(); /* under the lock: no state is younger */
+                bool stopping = c->stopping;
+                linger_all(c, now);
+                end_all_late(c, now);
+                pthread_mutex_unlock(&c->lock);
+                if (stopping)
+                        return NULL;
+                if (now - ticked >= (uint64_t) TICK_MS * NSEC_PER_MSEC / 2) {
+                        ticked = now;
+                        c->limits.tick(c->limits.userdata);
+                }
+        }
+}
+
+int connections_new(struct connections **ret, const struct connection_limits *limits) {
+        struct connections *c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        c->limits = *limits;
+        c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (c->wake_fd < 0) {
+                int k = -errno;
+                free(c);
+                return k;
+        }
+        pthread_mutex_init(&c->lock, NULL);
+        int k = pthread_create(&c->thread, NULL, watch, c);
+        if (k != 0) {
+                pthread_mutex_destroy(&c->lock);
+                util_close(c->wake_fd);
+                free(c);
+                return -k;
+        }
+        *ret = c;
+        return 0;
+}
+
+void connections_free(struct connections *c) {
+        if (!c)
+                return;
+        pthread_mutex_lock(&c->lock);
+        c->stopping = true;
+        pthread_mutex_unlock(&c->lock);
+        wake(c);
+        pthread_join(c->thread, NULL);
+        for (unsigned i = 0; i < c->n_lingering; i++)
+                util_close(c->lingering[i].fd);
+        for (struct connection *i = c->first, *next; i; i = next) {
+                next = i->next;
+                free(i);
+        }
+        pthread_mutex_destroy(&c->lock);
+        util_close(c->wake_fd);
+        free(c);
+}
+
+static struct peer peer_of(int fd) {
+        struct peer peer = {0};
+        struct sockaddr_storage address = {0};
+        socklen_t length = sizeof(address);
+        if (getpeername(fd, (struct sockaddr *) &address, &length) < 0)
+                return peer;
+        peer.family = address.ss_family;
+        if (address.ss_family == AF_INET) {
+                memcpy(peer.address, &((struct sockaddr_in *) &address)->sin_addr, sizeof(struct in_addr));
+        } else if (address.ss_family == AF_INET6) {
+                memcpy(peer.address, &((struct sockaddr_in6 *) &address)->sin6_addr, sizeof(peer.address));
+        } else {
+                struct ucred ucred;
+                length = sizeof(ucred);
+                if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) == 0)
+                        memcpy(peer.address, &ucred.uid, sizeof(ucred.uid));
+        }
+        return peer;
+}
+
+static bool same_peer(const struct peer *a, const struct peer *b) {
+        return a->family == b->family && memcmp(a->address, b->address, sizeof(a->address)) == 0;
+}
+
+/* Ends the connection (of the peer, or of anybody) that has waited longest without a request, else the answer that has
+ * taken longest, if that is long. Event streams have a cap of their own. */
+static bool make_room(struct connections *c, const struct peer *peer, uint64_t now) {
+        struct connection *victim = NULL;
+        for (struct connection *i = c->first; i; i = i->next) {
+                if (i->ended || (peer && !same_peer(&i->peer, peer)) || i->state == CONNECTION_STREAM)
+                        continue;
+                if (!waits_for_request(i->state) && now - i->since < c->limits.busy_ns)
+                        continue;
+                if (!victim || (waits_for_request(i->state) && !waits_for_request(victim->state)) ||
+                    (waits_for_request(i->state) == waits_for_request(victim->state) && i->since < victim->since))
+                        victim = i;
+        }
+        if (victim)
+                end(victim);
+        return victim != NULL;
+}
+
+struct connection *connections_add(struct connections *c, int fd) {
+        struct connection *connection = calloc(1, sizeof(*connection));
+        if (!connection)
+                return NULL;
+        *connection = (struct connection){.fd = fd, .peer = peer_of(fd)};
+
+        pthread_mutex_lock(&c->lock);
+        uint64_t now = connection->since = util_now_ns();
+        unsigned of_peer = 0, living = 0;
+        for (struct connection *i = c->first; i; i = i->next) {
+                living += !i->ended;
+                of_peer += !i->ended && same_peer(&i->peer, &connection->peer);
+        }
+        bool room = true;
+        if (of_peer >= c->limits.per_peer)
+                room = make_room(c, &connection->peer, now);
+        else if (living >= c->limits.total)
+                room = make_room(c, NULL, now);
+        if (!room)
+                end_with(c, connection, 503, c->limits.full_response, c->limits.full_length);
+        connection->prev = c->last;
+        if (c->last)
+                c->last->next = connection;
+        else
+                c->first = connection;
+        c->last = connection;
+        bool first = c->count++ == 0;
+        pthread_mutex_unlock(&c->lock);
+        if (first)
+                wake(c);
+        return connection;
+}
+
+void connections_remove(struct connections *c, struct connection *connection) {
+        pthread_mutex_lock(&c->lock);
+        if (connection->prev)
+                connection->prev->next = connection->next;
+        else
+                c->first = connection->next;
+        if (connection->next)
+                connection->next->prev = connection->prev;
+        else
+                c->last = connection->prev;
+        c->count--;
+        pthread_mutex_unlock(&c->lock);
+        free(connection);
+}
+
+bool connection_enter(struct connections *c, struct connection *connection, enum connection_state state) {
+        pthread_mutex_lock(&c->lock);
+        bool alive = !connection->ended;
+        if (connection->state != state) {
+                connection->state = state;
+                connection->since = util_now_ns();
+        }
+        pthread_mutex_unlock(&c->lock);
+        return alive;
+}
+
+bool connection_hung_up(const struct connection *connection) {
+        struct pollfd fd = {.fd = connection->fd, .events = POLLRDHUP};
+        return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void connection_refuse(struct connections *c, struct connection *connection, const char *text, size_t length) {
+        pthread_mutex_lock(&c->lock);
+        if (!connection->ended) {
+                /* nothing was sent on this connection since its last whole response, so a few hundred bytes fit */
+                ssize_t n = send(connection->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+                (void) n;
+                (void) shutdown(connection->fd, SHUT_WR);
+                connection->ended = true;
+        }
+        pthread_mutex_unlock(&c->lock);
+}
+
+void connection_linger(struct connections *c, struct connection *connection) {
+        pthread_mutex_lock(&c->lock);
+        if (c->n_lingering < LINGER_MAX && !c->stopping) {
+                int fd = fcntl(connection->fd, F_DUPFD_CLOEXEC, 3);
+                if (fd >= 0)
+                        c->lingering[c->n_lingering++] = (struct lingering){
+                                .fd = fd, .until = util_now_ns() + LINGER_NS, .left = LINGER_BYTES_MAX};
+        }
+        pthread_mutex_unlock(&c->lock);
+        wake(c);
+}
+
+unsigned connections_count(struct connections *c) {
+        pthread_mutex_lock(&c->lock);
+        unsigned n = c->count;
+        pthread_mutex_unlock(&c->lock);
+        return n;
+}
+
+void connections_shutdown(struct connections *c, bool all) {
+        pthread_mutex_lock(&c->lock);
+        for (struct connection *i = c->first; i; i = i->next)
+                if (!i->ended && (all || waits_for_request(i->state)))
+                        end(i);
+        pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The checks on a request's head; called by dispatch.c before anything of the body is read. */
+
+#include "api/http/guard.h"
+
+#include "schema/util.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define DIGITS "0123456789"
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+static int malformed(struct refusal *r, const char *what) {
+        return refuse(r, 400, "malformed-request", "", "%s", what);
+}
+
+static bool is_token(const char *s) {
+        return *s != '\0' && s[strspn(s, DIGITS LETTERS "!#$%&'*+-.^_`|~")] == '\0';
+}
+
+static bool is_field_value(const char *s) {
+        for (; *s; s++)
+                if (((unsigned char) *s < 0x20 && *s != '\t') || *s == 0x7f)
+                        return false;
+        return true;
+}
+
+int guard_framing(const struct request *q, struct refusal *r) {
+        for (size_t i = 0; i < q->headers.n; i++) {
+                if (!is_token(q->headers.items[i].name))
+                        return malformed(r, "A header's name contains a character that is not allowed there.");
+                if (!is_field_value(q->headers.items[i].value))
+                        return malformed(r, "A header's value contains a control character.");
+        }
+        const char *length = request_header(q, "Content-Length");
+        const char *coding = request_header(q, "Transfer-Encoding");
+        if (length && coding)
+                return malformed(r, "Content-Length and Transfer-Encoding exclude each other.");
+        if (request_header_count(q, "Content-Length") > 1)
+                return malformed(r, "There is more than one Content-Length.");
+        if (length && (*length == '\0' || length[strspn(length, DIGITS)] != '\0'))
+                return malformed(r, "Content-Length is not a number of bytes.");
+        if (coding && q->http_1_0)
+                return malformed(r, "HTTP/1.0 has no Transfer-Encoding.");
+        if (coding && (request_header_count(q, "Transfer-Encoding") > 1 || strcasecmp(coding, "chunked") != 0))
+                return refuse(r, 501, "not-implemented", "",
+                              "The only Transfer-Encoding understood is \"chunked\", not \"%.80s\".", coding);
+        const char *expect = request_header(q, "Expect");
+        if (expect && strcasecmp(expect, "100-continue") != 0)
+                return refuse(r, 417, "expectation-failed", "",
+                              "The only expectation that can be met is \"100-continue\".");
+        return 0;
+}
+
+static bool is_host(const char *host) {
+        return host[strspn(host, DIGITS LETTERS "-._~%!$&'()*+,;=:[]")] == '\0';
+}
+
+int guard_host(const struct api *a, const struct request *q, struct refusal *r) {
+        if (request_header_count(q, "Host") > 1)
+                return malformed(r, "There is more than one Host header.");
+        const char *host = request_header(q, "Host");
+        if (!host && (!q->http_1_0 || !q->local))
+                return malformed(r, "The Host header is missing.");
+        if (q->authority)
+                host = q->authority;
+        if (!host)
+                return 0;
+        if (!is_host(host))
+                return malformed(r, "The Host header is not a host name with a port.");
+        if (q->local)
+                return 0;
+        for (size_t i = 0; i < a->n_hosts; i++)
+                if (strcasecmp(host, a->hosts[i]) == 0)
+                        return 0;
+        return refuse(r, 421, "foreign-host", "", "The host \"%.100s\" is not served here; this is %s.", host,
+                      a->hosts[0]);
+}
+
+/* Same origin as the Host, which was found to be ours before. */
+int guard_origin(const struct request *q, struct refusal *r) {
+        static const char scheme[] = "http://";
+        const char *origin = request_header(q, "Origin");
+        if (!origin || q->local)
+                return 0;
+        const char *host = q->authority ? q->authority : request_header(q, "Host");
+        if (request_header_count(q, "Origin") == 1 && host && strncasecmp(origin, scheme, sizeof(scheme) - 1) == 0 &&
+            strcasecmp(origin + sizeof(scheme) - 1, host) == 0)
+                return 0;
+        return refuse(r, 403, "foreign-origin", "", "Requests from the origin \"%.100s\" are refused.", origin);
+}
+
+/* Time depends on the presented text's length alone. */
+static bool same_secret(const char *presented, const char *secret) {
+        size_t n = strlen(presented), m = strlen(secret);
+        volatile unsigned char difference = n != m;
+        for (size_t i = 0; i < n; i++)
+                difference |= (unsigned char) (presented[i] ^ (m > 0 ? secret[i % m] : 0));
+        return difference == 0 && m > 0;
+}
+
+int guard_token(const struct api *a, const struct request *q, struct refusal *r) {
+        static const char scheme[] = "Bearer ";
+        if (q->local)
+                return 0;
+        const char *credentials = request_header(q, "Authorization");
+        if (!credentials || strncasecmp(credentials, scheme, sizeof(scheme) - 1) != 0 ||
+            request_header_count(q, "Authorization") > 1)
+                return refuse(r, 401, "token-required", "",
+                              "Changes over TCP need \"Authorization: Bearer TOKEN\" with the token of the daemon's "
+                              "token file.");
+        credentials += sizeof(scheme) - 1;
+        credentials += strspn(credentials, " ");
+        if (!same_secret(credentials, a->token))
+                return refuse(r, 401, "token-wrong", "", "The bearer token is not the one of the daemon's token file.");
+        return 0;
+}
+
+static const char *skip_space(const char *s) {
+        return s + strspn(s, " \t");
+}
+
+/* application/json, alone or with charset=utf-8 (quoted or not). */
+static bool is_json_type(const char *type) {
+        static const char json[] = "application/json", charset[] = "charset=";
+        if (strncasecmp(type, json, sizeof(json) - 1) != 0)
+                return false;
+        type = skip_space(type + sizeof(json) - 1);
+        if (*type == '\0')
+                return true;
+        if (*type != ';')
+                return false;
+        type = skip_space(type + 1);
+        if (strncasecmp(type, charset, sizeof(charset) - 1) != 0)
+                return false;
+        type += sizeof(charset) - 1;
+        bool quoted = *type == '"';
+        type += quoted;
+        if (strncasecmp(type, "utf-8", 5) != 0)
+                return false;
+        type += 5;
+        if (quoted && *type++ != '"')
+                return false;
+        return *skip_space(type) == '\0';
+}
+
+/* What `curl -d` says of its body when nobody tells it better. A browser's form says so too, but a browser does not get
+ * to the unix socket, and there the first thing that anybody types shall work. */
+static bool is_curls_default(const struct request *q, const char *type) {
+        return q->local && strcasecmp(type, "application/x-www-form-urlencoded") == 0;
+}
+
+static int guard_media(const struct request *q, struct refusal *r) {
+        const char *type = request_header(q, "Content-Type");
+        if (!type)
+                return refuse(r, 415, "unsupported-media-type", "",
+                              "The body must be application/json; there is no Content-Type.");
+        if (request_header_count(q, "Content-Type") > 1 || !(is_json_type(type) || is_curls_default(q, type)))
+                return refuse(r, 415, "unsupported-media-type", "",
+                              "The body must be application/json in UTF-8, not \"%.100s\".", type);
+        const char *coding = request_header(q, "Content-Encoding");
+        if (coding && strcasecmp(coding, "identity") != 0)
+                return refuse(r, 415, "unsupported-media-type", "", "The body must not be encoded; it is \"%.80s\".",
+                              coding);
+        return 0;
+}
+
+/* Leading zeros aside, longer numbers than the limit are larger ones. */
+static bool above_body_limit(const char *length) {
+        char limit[16];
+        int n = snprintf(limit, sizeof(limit), "%u", HTTP_BODY_MAX);
+        length += strspn(length, "0");
+        return strlen(length) > (size_t) n || (strlen(length) == (size_t) n && strcmp(length, limit) > 0);
+}
+
+int guard_body(const struct request *q, enum body_rule rule, struct refusal *r) {
+        const char *length = request_header(q, "Content-Length");
+        bool chunked = request_header(q, "Transfer-Encoding") != NULL;
+        bool has_body = chunked || (length && length[strspn(length, "0")] != '\0');
+        if (length && above_body_limit(length)) {
+                refuse(r, 413, "body-too-large", "", "The body may have %u bytes, not %.40s.", HTTP_BODY_MAX, length);
+                snprintf(r->limit, sizeof(r->limit), "body bytes");
+                snprintf(r->limit_value, sizeof(r->limit_value), "%u", HTTP_BODY_MAX);
+                snprintf(r->value, sizeof(r->value), "%.40s", length);
+                return -EINVAL;
+        }
+        if (rule == BODY_NONE && has_body)
+                return refuse(r, 400, "unexpected-body", "", "A %s request here has no body.",
+                              q->method == METHOD_OTHER ? "this" : method_name(q->method));
+        if (rule == BODY_JSON && !length && !chunked)
+                return refuse(r, 411, "length-required", "", "The request needs a body with a Content-Length.");
+        if (has_body)
+                return guard_media(q, r);
+        if (rule == BODY_JSON)
+                return refuse(r, 400, "invalid-json", "", "The body is empty; an experiment is a JSON object.");
+        return 0;
+}

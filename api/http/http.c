@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * libmicrohttpd, wrapped. What it does not do by itself is done here and in connections.c: absolute deadlines, room in
+ * a full house, bodies that are counted, handlers in threads of their own, streams that sleep while there is nothing to
+ * send, and an end in which nothing is left suspended (it aborts the process otherwise).
+ *
+ * Versions before 1.0 are what Debian has; the comments name their behaviour where it is the reason.
+ */
+
+#include "api/http/http.h"
+
+#include "api/http/connections.h"
+#include "api/http/workers.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+
+#define CONNECTION_MEMORY (32u * 1024u) /* also what a request's head must fit in */
+#define STREAM_BLOCK (16u * 1024u)
+#define HEAD_NS (10 * NSEC_PER_SEC)
+#define BODY_NS (20 * NSEC_PER_SEC)
+#define IDLE_NS (30 * NSEC_PER_SEC)
+#define BUSY_NS (30 * NSEC_PER_SEC)
+#define INACTIVE_SECONDS 60u  /* libmicrohttpd's own timeout: a client that takes nothing of its answer */
+#define SPARE_CONNECTIONS 32u /* above ours, so that room is made before the library stops accepting */
+
+struct http {
+        struct http_handler handler;
+        bool local;
+        struct MHD_Daemon *daemon;
+        int listen_fd;
+        struct connections *connections;
+        struct workers *workers;
+        char *timeout_response, *full_response;
+        pthread_mutex_t lock;
+        bool stopping; /* written under the lock */
+        struct http_stream *streams;
+};
+
+enum step { STEP_HEAD, STEP_BODY, STEP_REFUSED, STEP_HANDED, STEP_ANSWERED };
+
+/* One request and its response; the library's con_cls. */
+struct exchange {
+        struct job job;
+        struct http *http;
+        struct MHD_Connection *mhd;
+        struct connection *connection;
+        enum step step;
+        struct request request;
+        struct response response;
+        char *target; /* as it came, until the head is whole */
+        size_t body_size;
+};
+
+struct http_stream {
+        const struct http_stream_ops *ops;
+        void *userdata;
+        pthread_mutex_t lock;
+        bool woken, suspended, gone;
+        _Atomic uint64_t sent_at;
+        struct http *http; /* NULL until it is being sent */
+        struct MHD_Connection *mhd;
+        struct connection *connection;
+        struct http_stream *prev, *next; /* of http->streams, under its lock */
+};
+
+/* ---- streams ---- */
+
+int http_stream_new(struct http_stream **ret, const struct http_stream_ops *ops, void *userdata) {
+        struct http_stream *s = calloc(1, sizeof(*s));
+        if (!s) {
+                ops->free(userdata);
+                return -ENOMEM;
+        }
+        *s = (struct http_stream){.ops = ops, .userdata = userdata};
+        pthread_mutex_init(&s->lock, NULL);
+        *ret = s;
+        return 0;
+}
+
+void http_stream_free(struct http_stream *s) {
+        if (!s)
+                return;
+        if (s->http) {
+                pthread_mutex_lock(&s->http->lock);
+                if (s->prev)
+                        s->prev->next = s->next;
+                else
+                        s->http->streams = s->next;
+                if (s->next)
+                        s->next->prev = s->prev;
+                pthread_mutex_unlock(&s->http->lock);
+        }
+        s->ops->free(s->userdata); /* no wake comes after this */
+        pthread_mutex_destroy(&s->lock);
+        free(s);
+}
+
+void http_stream_wake(struct http_stream *s) {
+        pthread_mutex_lock(&s->lock);
+        s->woken = true;
+        if (s->suspended) {
+                s->suspended = false;
+                MHD_resume_connection(s->mhd);
+        }
+        pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_stopping(struct http *h) {
+        pthread_mutex_lock(&h->lock);
+        bool stopping = h->stopping;
+        pthread_mutex_unlock(&h->lock);
+        return stopping;
+}
+
+/* Sleeps until it is woken: true; false when it must look again now. */
+static bool stream_suspend(struct http_stream *s) {
+        pthread_mutex_lock(&s->lock);
+        bool sleep = !s->woken;
+        if (sleep) {
+                s->suspended = true;
+                MHD_suspend_connection(s->mhd);
+        }
+        pthread_mutex_unlock(&s->lock);
+        return sleep;
+}
+
+/* Returning 0 without suspending would have the library call again at once, for ever. */
+static ssize_t stream_read(void *userdata, uint64_t position, char *buffer, size_t size) {
+        struct http_stream *s = userdata;
+        (void) position;
+        for (;;) {
+                pthread_mutex_lock(&s->lock);
+                s->woken = false;
+                bool gone = s->gone;
+                pthread_mutex_unlock(&s->lock);
+                bool stopping = is_stopping(s->http);
+                ssize_t n = gone ? HTTP_STREAM_END : s->ops->read(s->userdata, buffer, size);
+                if (n > 0) {
+                        atomic_store(&s->sent_at, util_now_ns());
+                        return n;
+                }
+                if (n == HTTP_STREAM_END || (n == HTTP_STREAM_WAIT && stopping))
+                        return MHD_CONTENT_READER_END_OF_STREAM;
+                if (n != HTTP_STREAM_WAIT || !s->ops->waits)
+                        return MHD_CONTENT_READER_END_WITH_ERROR;
+                if (stream_suspend(s))
+                        return 0;
+        }
+}
+
+static void stream_free(void *userdata) {
+        http_stream_free(userdata);
+}
+
+static void stream_enter(struct http *h, struct exchange *x, struct http_stream *s) {
+        s->http = h;
+        s->mhd = x->mhd;
+        s->connection = x->connection;
+        atomic_store(&s->sent_at, util_now_ns());
+        pthread_mutex_lock(&h->lock);
+        s->next = h->streams;
+        if (s->next)
+                s->next->prev = s;
+        h->streams = s;
+        pthread_mutex_unlock(&h->lock);
+}
+
+/* Once a second: heartbeats, and clients that left. The library sees neither while a connection is suspended. */
+static void tick(void *userdata) {
+        struct http *h = userdata;
+        uint64_t now = util_now_ns();
+        pthread_mutex_lock(&h->lock);
+        for (struct http_stream *s = h->streams; s; s = s->next) {
+                if (!s->ops->waits)
+                        continue;
+                bool gone = connection_hung_up(s->connection);
+                if (gone) {
+                        pthread_mutex_lock(&s->lock);
+                        s->gone = true;
+                        pthread_mutex_unlock(&s->lock);
+                }
+                if (gone || h->stopping || atomic_load(&s->sent_at) + HTTP_STREAM_QUIET_NS <= now)
+                        http_stream_wake(s);
+        }
+        pthread_mutex_unlock(&h->lock);
+}
+
+static void on_answered(void *userdata, unsigned status) {
+        struct http *h = userdata;
+        h->handler.count(h->handler.userdata, status);
+}
+
+/* ---- responses ---- */
+
+static struct MHD_Response *make_response(struct http *h, struct exchange *x) {
+        struct response *p = &x->response;
+        struct MHD_Response *m;
+        if (p->stream) {
+                stream_enter(h, x, p->stream);
+                m = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, p->stream,
+                                                      stream_free);
+                if (m)
+                        p->stream = NULL; /* the library frees it */
+        } else {
+                m = MHD_create_response_from_buffer(p->length, p->body,
+                                                    p->borrowed ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+                if (m)
+                        p->body = NULL;
+        }
+        if (!m)
+                return NULL;
+        for (size_t i = 0; i < p->headers.n; i++)
+                if (MHD_add_response_header(m, p->headers.items[i].name, p->headers.items[i].value) != MHD_YES) {
+                        MHD_destroy_response(m);
+                        return NULL;
+                }
+        return m;
+}
+
+static enum MHD_Result queue(struct http *h, struct exchange *x) {
+        struct response *p = &x->response;
+        if (p->error < 0) {
+                struct refusal r;
+                refuse(&r, 500, "internal-error", "", "The answer could not be made: %s.", strerrordesc_np(-p->error));
+                h->handler.refuse(h->handler.userdata, &x->request, &r, p);
+        }
+        if (!connection_enter(h->connections, x->connection,
+                              p->stream && p->stream->ops->waits ? CONNECTION_STREAM : CONNECTION_BUSY))
+                return MHD_NO;
+        unsigned status = (unsigned) p->status;
+        struct MHD_Response *m = make_response(h, x);
+        if (!m)
+                return MHD_NO;
+        enum MHD_Result k = MHD_queue_response(x->mhd, status, m);
+        MHD_destroy_response(m);
+        return k;
+}
+
+static void refuse_exchange(struct http *h, struct exchange *x, const struct refusal *r) {
+        h->handler.refuse(h->handler.userdata, &x->request, r, &x->response);
+}
+
+/* ---- requests ---- */
+
+static bool announces_body(const struct request *q) {
+        const char *length = request_header(q, "Content-Length");
+        return request_header(q, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
+}
+
+struct header_copy {
+        struct pairs *headers;
+        int error;
+};
+
+static enum MHD_Result copy_header(void *userdata, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                   const char *value, size_t value_length) {
+        struct header_copy *copy = userdata;
+        (void) kind;
+        /* a NUL inside would make us and the library read two different requests */
+        if (memchr(name, '\0', name_length) || (value && memchr(value, '\0', value_length)))
+                copy->error = -EINVAL;
+        else
+                copy->error = pairs_add(copy->headers, name, name_length, value ? value : "", value ? value_length : 0);
+        return copy->error < 0 ? MHD_NO : MHD_YES;
+}
+
+static int read_head(struct exchange *x, const char *method, const char *version, struct refusal *r) {
+        struct request *q = &x->request;
+        q->method = method_from_name(method);
+        q->local = x->http->local;
+        q->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+        int k = request_parse_target(q, x->target, r);
+        if (k < 0)
+                return k;
+        struct header_copy copy = {.headers = &q->headers};
+        MHD_get_connection_values_n(x->mhd, MHD_HEADER_KIND, copy_header, &copy);
+        if (copy.error == -E2BIG)
+                return refuse(r, 400, "malformed-request", "", "The request has more than %u headers.",
+                              REQUEST_PAIRS_MAX);
+        if (copy.error == -EINVAL)
+                return refuse(r, 400, "malformed-request", "", "A header contains a NUL byte.");
+        return copy.error;
+}
+
+/* The head is there. A refusal while a body is on its way is sent now, and what comes is dropped; without one it waits
+ * for the final call: the library closes a connection that is answered early. */
+static enum MHD_Result on_head(struct http *h, struct exchange *x, const char *method, const char *version) {
+        struct refusal r = {0};
+        int k = read_head(x, method, version, &r);
+        if (k == -EINVAL)
+                refuse_exchange(h, x, &r);
+        else if (k < 0)
+                return MHD_NO;
+        bool admitted = k >= 0 && h->handler.admit(h->handler.userdata, &x->request, &x->response);
+        x->step = admitted ? STEP_BODY : STEP_REFUSED;
+        if (!connection_enter(h->connections, x->connection, CONNECTION_BODY))
+                return MHD_NO;
+        if (admitted || (k >= 0 && !announces_body(&x->request)))
+                return MHD_YES;
+        connection_linger(h->connections, x->connection);
+        return queue(h, x);
+}
+
+/* The library has no moment for an answer in the middle of a body, so this one goes past it. */
+static enum MHD_Result refuse_body(struct http *h, struct exchange *x) {
+        struct refusal r;
+        refuse_limit(&r, "", "body bytes", "1048576", "", "The body is larger than %u bytes.", HTTP_BODY_MAX);
+        r.status = 413;
+        snprintf(r.code, sizeof(r.code), "body-too-large");
+        refuse_exchange(h, x, &r);
+        size_t length;
+        _cleanup_free_ char *text = response_print(&x->response, &length);
+        connection_linger(h->connections, x->connection);
+        if (text)
+                connection_refuse(h->connections, x->connection, text, length);
+        return MHD_NO;
+}
+
+static enum MHD_Result on_body(struct http *h, struct exchange *x, const char *data, size_t length) {
+        struct request *q = &x->request;
+        if (x->step == STEP_REFUSED)
+                return MHD_YES;
+        if (length > HTTP_BODY_MAX - q->body_length)
+                return refuse_body(h, x);
+        if (q->body_length + length + 1 > x->body_size) {
+                size_t size = x->body_size ? x->body_size * 2 : 4096;
+                while (size < q->body_length + length + 1)
+                        size *= 2;
+                char *body = realloc(q->body, size);
+                if (!body)
+                        return MHD_NO;
+                q->body = body;
+                x->body_size = size;
+        }
+        memcpy(q->body + q->body_length, data, length);
+        q->body_length += length;
+        q->body[q->body_length] = '\0';
+        return MHD_YES;
+}
+
+static void run_handler(struct job *job) {
+        struct exchange *x = (struct exchange *) job; /* its first member */
+        struct http *h = x->http;
+        h->handler.handle(h->handler.userdata, &x->request, &x->response);
+        x->step = STEP_ANSWERED;
+        MHD_resume_connection(x->mhd); /* x may be gone after this */
+}
+
+static enum MHD_Result on_whole(struct http *h, struct exchange *x) {
+        if (!connection_enter(h->connections, x->connection, CONNECTION_BUSY))
+                return MHD_NO;
+        pthread_mutex_lock(&h->lock);
+        bool stopping = h->stopping;
+        if (!stopping) {
+                x->step = STEP_HANDED;
+                x->job.run = run_handler;
+                MHD_suspend_connection(x->mhd);
+                workers_push(h->workers, &x->job);
+        }
+        pthread_mutex_unlock(&h->lock);
+        if (!stopping)
+                return MHD_YES;
+        struct refusal r;
+        refuse(&r, 503, "unavailable", "", "The daemon is stopping.");
+        refuse_exchange(h, x, &r);
+        return queue(h, x);
+}
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *mhd, const char *url, const char *method,
+                                  const char *version, const char *data, size_t *length, void **con_cls) {
+        struct http *h = userdata;
+        struct exchange *x = *con_cls;
+        (void) mhd;
+        (void) url;
+        if (!x || !x->connection || !x->target)
+                return MHD_NO;
+        if (x->step == STEP_HEAD)
+                return on_head(h, x, method, version);
+        if (*length > 0) {
+                size_t n = *length;
+                *length = 0;
+                return on_body(h, x, data, n);
+        }
+        if (x->step == STEP_BODY)
+                return on_whole(h, x);
+        return x->step == STEP_HANDED ? MHD_YES : queue(h, x);
+}
+
+static struct connection *connection_of(struct MHD_Connection *mhd) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        return info ? info->socket_context : NULL;
+}
+
+/* The request line is there; its result becomes con_cls. */
+static void *on_request_line(void *userdata, const char *target, struct MHD_Connection *mhd) {
+        struct http *h = userdata;
+        struct exchange *x = calloc(1, sizeof(*x));
+        if (!x)
+                return NULL;
+        *x = (struct exchange){
+                .http = h, .mhd = mhd, .connection = connection_of(mhd), .target = strdup(target ? target : "")};
+        if (x->connection)
+                connection_enter(h->connections, x->connection, CONNECTION_HEAD);
+        return x;
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_cls,
+                         enum MHD_RequestTerminationCode code) {
+        struct http *h = userdata;
+        struct exchange *x = *con_cls;
+        (void) mhd;
+        (void) code;
+        if (!x)
+                return;
+        if (x->connection)
+                connection_enter(h->connections, x->connection, CONNECTION_IDLE);
+        request_deinit(&x->request);
+        response_deinit(&x->response);
+        free(x->target);
+        free(x);
+        *con_cls = NULL;
+}
+
+static void on_connection(void *userdata, struct MHD_Connection *mhd, void **context,
+                          enum MHD_ConnectionNotificationCode code) {
+        struct http *h = userdata;
+        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+                const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+                *context = info ? connections_add(h->connections, info->connect_fd) : NULL;
+        } else if (*context) {
+                connections_remove(h->connections, *context);
+                *context = NULL;
+        }
+}
+
+/* Paths are decoded by request.c, segment by segment. */
+static size_t keep_escaped(void *userdata, struct MHD_Connection *mhd, char *text) {
+        (void) userdata;
+        (void) mhd;
+        return strlen(text);
+}
+
+/* ---- start and stop ---- */
+
+static int start_daemon(struct http *h, const struct http_options *o) {
+        int flags = fcntl(o->fd, F_GETFL);
+        if (flags < 0 || fcntl(o->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+                return -errno;
+        errno = 0;
+        h->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
+                MHD_OPTION_LISTEN_SOCKET, o->fd, MHD_OPTION_CONNECTION_LIMIT, o->connections + SPARE_CONNECTIONS,
+                MHD_OPTION_CONNECTION_TIMEOUT, INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                (size_t) CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
+                MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+                /* -1: a space before a header's colon is an error, and a missing Host is ours to refuse */
+                MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_END);
+        if (!h->daemon)
+                return errno > 0 ? -errno : -EIO;
+        h->listen_fd = o->fd;
+        return 0;
+}
+
+/* A whole refusal, for where the library has no moment for one; NULL: no memory. */
+static char *print_refusal(struct http *h, const struct refusal *r, size_t *ret_length) {
+        struct response p = {0};
+        h->handler.refuse(h->handler.userdata, NULL, r, &p);
+        char *text = response_print(&p, ret_length);
+        response_deinit(&p);
+        return text;
+}
+
+static int start_connections(struct http *h, const struct http_options *o) {
+        struct refusal r;
+        size_t length = 0, full_length = 0;
+        refuse(&r, 408, "request-timeout", "",
+               "The request did not arrive within %u seconds for its head and %u for its body.",
+               (unsigned) (HEAD_NS / NSEC_PER_SEC), (unsigned) (BODY_NS / NSEC_PER_SEC));
+        h->timeout_response = print_refusal(h, &r, &length);
+        refuse(&r, 503, "unavailable", "", "All %u connections (%u from one address or user) are busy: try again.",
+               o->connections, o->connections_per_peer);
+        h->full_response = print_refusal(h, &r, &full_length);
+        if (!h->timeout_response || !h->full_response)
+                return -ENOMEM;
+        return connections_new(&h->connections, &(struct connection_limits){
+                                                        .total = o->connections,
+                                                        .per_peer = o->connections_per_peer,
+                                                        .head_ns = HEAD_NS,
+                                                        .body_ns = BODY_NS,
+                                                        .idle_ns = IDLE_NS,
+                                                        .busy_ns = BUSY_NS,
+                                                        .timeout_response = h->timeout_response,
+                                                        .timeout_length = length,
+                                                        .full_response = h->full_response,
+                                                        .full_length = full_length,
+                                                        .tick = tick,
+                                                        .answered = on_answered,
+                                                        .userdata = h,
+                                                });
+}
+
+static void http_free(struct http *h) {
+        workers_free(h->workers);
+        if (h->daemon)
+                MHD_stop_daemon(h->daemon);
+        connections_free(h->connections);
+        util_close(h->listen_fd);
+        free(h->timeout_response);
+        free(h->full_response);
+        pthread_mutex_destroy(&h->lock);
+        free(h);
+}
+
+int http_start(struct http **ret, const struct http_options *o) {
+        struct http *h = calloc(1, sizeof(*h));
+        if (!h)
+                return -ENOMEM;
+        *h = (struct http){.handler = o->handler, .local = o->local, .listen_fd = -1};
+        pthread_mutex_init(&h->lock, NULL);
+        int k = start_connections(h, o);
+        if (k >= 0)
+                k = workers_new(&h->workers, o->workers);
+        if (k >= 0)
+                k = start_daemon(h, o);
+        if (k < 0) {
+                http_free(h);
+                return k;
+        }
+        *ret = h;
+        return 0;
+}
+
+void http_quiesce(struct http *h) {
+        if (!h)
+                return;
+        MHD_quiesce_daemon(h->daemon);
+        pthread_mutex_lock(&h->lock);
+        h->stopping = true;
+        for (struct http_stream *s = h->streams; s; s = s->next)
+                http_stream_wake(s);
+        pthread_mutex_unlock(&h->lock);
+        connections_shutdown(h->connections, false);
+}
+
+void http_stop(struct http *h, uint64_t deadline_ns) {
+        if (!h)
+                return;
+        http_quiesce(h);
+        while (connections_count(h->connections) > 0 && util_now_ns() < deadline_ns) {
+                connections_shutdown(h->connections, false); /* those that have just been answered */
+                nanosleep(&(struct timespec){.tv_nsec = 5 * 1000 * 1000}, NULL);
+        }
+        connections_shutdown(h->connections, true);
+        http_free(h);
+}
+
+unsigned http_connections(struct http *h) {
+        return h ? connections_count(h->connections) : 0;
+}

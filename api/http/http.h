@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_HTTP_H
+#define IPCLAB_API_HTTP_H
+
+/*
+ * An HTTP/1.1 server on one listening socket. http.c is the only file that knows libmicrohttpd; what it gives to the
+ * rest is plain requests and responses.
+ *
+ * `admit` sees a request's head, in the server's own thread, and must not wait; `handle` gets the whole request in a
+ * worker's thread and may. Responses that are made here go through `finish`, so that every one bears the same headers.
+ */
+
+#include "api/http/response.h"
+
+#define HTTP_BODY_MAX REQUEST_BODY_MAX
+
+struct http;
+
+struct http_handler {
+        bool (*admit)(void *userdata, struct request *q, struct response *p); /* false: refused with *p */
+        void (*handle)(void *userdata, struct request *q, struct response *p);
+        /* A refusal of the server's own. q is NULL when it is made before there is a request, to be sent later. */
+        void (*refuse)(void *userdata, const struct request *q, const struct refusal *r, struct response *p);
+        void (*count)(void *userdata, unsigned status); /* such a one was sent */
+        void *userdata;
+};
+
+struct http_options {
+        int fd;     /* listening; the server owns it from a successful start on */
+        bool local; /* AF_UNIX */
+        unsigned connections, connections_per_peer;
+        unsigned workers;
+        struct http_handler handler;
+};
+
+int http_start(struct http **ret, const struct http_options *o);
+/* Takes no more connections and requests, and ends event streams. NULL-safe, like the next. */
+void http_quiesce(struct http *h);
+/* Finishes what is under way until the deadline (CLOCK_MONOTONIC), then cuts it off. */
+void http_stop(struct http *h, uint64_t deadline_ns);
+
+unsigned http_connections(struct http *h);
+
+/*
+ * A response body that is read as the client takes it, by the server's thread.
+ *
+ * read() fills up to `size` bytes and returns how many, or one of the words below. A stream that answers
+ * HTTP_STREAM_WAIT is asked again after http_stream_wake(), or when it has sent nothing for HTTP_STREAM_QUIET_NS.
+ */
+#define HTTP_STREAM_WAIT ((ssize_t) 0)
+#define HTTP_STREAM_END ((ssize_t) -1)
+#define HTTP_STREAM_BROKEN ((ssize_t) -2) /* the client shall see that the body is not whole */
+#define HTTP_STREAM_QUIET_NS (15 * NSEC_PER_SEC)
+
+struct http_stream_ops {
+        ssize_t (*read)(void *userdata, char *buffer, size_t size);
+        void (*free)(void *userdata);
+        bool waits; /* may answer HTTP_STREAM_WAIT: an event stream */
+};
+
+/* Owns userdata from here on, also when it fails. ops is static. */
+int http_stream_new(struct http_stream **ret, const struct http_stream_ops *ops, void *userdata);
+void http_stream_free(struct http_stream *s); /* NULL-safe */
+void http_stream_wake(struct http_stream *s); /* from any thread, until the stream's free() was called */
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_NEGOTIATE_H
+#define IPCLAB_API_NEGOTIATE_H
+
+/* Content negotiation by Accept (RFC 9110, 12.5.1). */
+
+#include "api/http/request.h"
+
+/* The offered type (index into `types`, up to a NULL) that the client likes best, the first among equals; without an
+ * Accept header the first. -EINVAL with *r (406) when it wants none of them. */
+int negotiate(const struct request *q, const char *const types[], struct refusal *r);
+
+#endif

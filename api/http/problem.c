@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The one place where a refusal becomes what a client reads. */
+
+#include "api/http/problem.h"
+
+#include "schema/util.h"
+
+#include <string.h>
+
+/* What a slug says to a person, where the status's own phrase says too little. */
+static const struct {
+        const char *code;
+        const char *title;
+} titles[] = {
+        {"already-finished", "It has ended already"},
+        {"bad-parameter", "Bad query parameter"},
+        {"body-too-large", "Body too large"},
+        {"duplicate-value", "A value stands twice"},
+        {"empty-list", "A list is empty"},
+        {"foreign-host", "This host name is not served here"},
+        {"foreign-origin", "Requests from other origins are refused"},
+        {"idempotency-key-reused", "The idempotency key was used with another body"},
+        {"impossible-combination", "The mechanism cannot do this"},
+        {"invalid-idempotency-key", "The idempotency key is not one"},
+        {"invalid-json", "The body is not valid JSON"},
+        {"limit-exceeded", "A limit is exceeded"},
+        {"malformed-request", "The request is malformed"},
+        {"malformed-target", "The request target is malformed"},
+        {"missing-field", "A field is missing"},
+        {"not-available", "Not available here"},
+        {"no-points", "Nothing is left to measure"},
+        {"not-found", "There is no such resource"},
+        {"running", "It is running"},
+        {"token-required", "A bearer token is required"},
+        {"token-wrong", "The bearer token is wrong"},
+        {"too-many-subscribers", "Too many event streams are open"},
+        {"unexpected-body", "No body is expected"},
+        {"unknown-field", "Unknown field"},
+        {"unknown-parameter", "Unknown query parameter"},
+        {"unknown-value", "Unknown value"},
+        {"wrong-combination", "These fields do not go together"},
+        {"wrong-type", "Wrong type"},
+        {"wrong-value", "Value out of range"},
+};
+
+static const char *title_of(const struct refusal *r) {
+        for (size_t i = 0; i < ELEMENTS(titles); i++)
+                if (strcmp(titles[i].code, r->code) == 0)
+                        return titles[i].title;
+        return status_phrase(r->status);
+}
+
+/* Limits and values travel as text inside; a plain whole number is one again for the client. */
+static void member_number_or_text(struct json_writer *w, const char *key, const char *text) {
+        bool negative = *text == '-';
+        int64_t v;
+        if (decimal_parse(text + negative, &v) == 0 && v <= JSON_INTEGER_MAX)
+                json_member_i64(w, key, negative ? -v : v);
+        else
+                json_member_string(w, key, text);
+}
+
+static int problem_write(struct response *p, const struct refusal *r, const char *instance) {
+        char type[sizeof(PROBLEM_TYPE_PREFIX) + sizeof(r->code)];
+        snprintf(type, sizeof(type), PROBLEM_TYPE_PREFIX "%s", r->code);
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_string(&w, "type", type);
+        json_member_string(&w, "title", title_of(r));
+        json_member_i64(&w, "status", r->status);
+        json_member_string(&w, "detail", r->detail);
+        if (instance && *instance)
+                json_member_string(&w, "instance", instance);
+        if (r->pointer[0])
+                json_member_string(&w, "pointer", r->pointer);
+        if (r->limit[0]) {
+                json_put_key(&w, "limit");
+                json_object_begin(&w);
+                json_member_string(&w, "name", r->limit);
+                member_number_or_text(&w, "value", r->limit_value);
+                json_object_end(&w);
+        }
+        if (r->value[0])
+                member_number_or_text(&w, "value", r->value);
+        json_object_end(&w);
+        char *text;
+        size_t length;
+        int k = json_writer_steal(&w, &text, &length);
+        if (k < 0)
+                return k;
+        response_body(p, r->status, "application/problem+json", text, length);
+        return 0;
+}
+
+void problem_respond(struct response *p, const struct refusal *r, const char *instance) {
+        response_reset(p);
+        if (problem_write(p, r, instance) < 0) {
+                response_reset(p);
+                p->status = r->status;
+        }
+        if (r->status == 503)
+                response_header(p, "Retry-After", "5");
+}
+
+void problem_from_errno(struct refusal *r, int error) {
+        if (error == -ETIMEDOUT || error == -EAGAIN || error == -ESHUTDOWN)
+                refuse(r, 503, "unavailable", "", "The daemon did not answer in time; try again.");
+        else
+                refuse(r, 500, "internal-error", "", "The daemon could not do this: %s.", strerrordesc_np(-error));
+}

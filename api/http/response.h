@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_RESPONSE_H
+#define IPCLAB_API_RESPONSE_H
+
+/*
+ * A response as handlers make it: status, headers, and a body that is either text or a stream that is read as the
+ * client takes it.
+ */
+
+#include "api/http/request.h"
+#include "schema/json/json.h"
+
+#include <sys/types.h>
+
+struct http_stream;
+
+struct response {
+        int status;
+        struct pairs headers;
+        char *body; /* malloc()ed, or borrowed for as long as the server runs */
+        size_t length;
+        bool borrowed;
+        struct http_stream *stream; /* instead of a body; belongs to the response */
+        int error;                  /* memory ran out while headers were added: answered with 500 */
+};
+
+void response_deinit(struct response *p);
+/* Drops what was set so far. */
+void response_reset(struct response *p);
+void response_header(struct response *p, const char *name, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+/* Takes body over. */
+void response_body(struct response *p, int status, const char *type, char *body, size_t length);
+/* Takes the writer's text over as application/json; the writer's error when it had one. */
+int response_json(struct response *p, int status, struct json_writer *w);
+const char *response_get_header(const struct response *p, const char *name);
+
+/* The whole response as it goes over the wire, closing the connection: for places where the HTTP library has no say
+ * any more. malloc()ed; NULL without memory. */
+char *response_print(const struct response *p, size_t *ret_length);
+
+const char *status_phrase(int status);
+
+#endif

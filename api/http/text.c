@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Text that grows; for what is not one JSON document: CSV, event streams, metrics. */
+
+#include "api/http/text.h"
+
+#include "schema/util.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void text_deinit(struct text *t) {
+        free(t->data);
+        *t = (struct text){0};
+}
+
+void text_clear(struct text *t) {
+        t->length = 0;
+}
+
+static char *reserve(struct text *t, size_t more) {
+        if (t->error < 0)
+                return NULL;
+        size_t wanted;
+        if (__builtin_add_overflow(t->length, more, &wanted) || __builtin_add_overflow(wanted, 1, &wanted)) {
+                t->error = -EOVERFLOW;
+                return NULL;
+        }
+        if (wanted > t->size) {
+                size_t size = t->size ? t->size : 1024;
+                while (size < wanted)
+                        size = size > SIZE_MAX / 2 ? wanted : size * 2;
+                char *data = realloc(t->data, size);
+                if (!data) {
+                        t->error = -ENOMEM;
+                        return NULL;
+                }
+                t->data = data;
+                t->size = size;
+        }
+        return t->data + t->length;
+}
+
+void text_append(struct text *t, const char *data, size_t length) {
+        char *to = reserve(t, length);
+        if (!to)
+                return;
+        memcpy(to, data, length);
+        to[length] = '\0';
+        t->length += length;
+}
+
+void text_puts(struct text *t, const char *s) {
+        text_append(t, s, strlen(s));
+}
+
+void text_printf(struct text *t, const char *format, ...) {
+        char buffer[512];
+        va_list args, again;
+        va_start(args, format);
+        va_copy(again, args);
+        int n = vsnprintf(buffer, sizeof(buffer), format, args);
+        va_end(args);
+        if (n >= 0 && (size_t) n < sizeof(buffer)) {
+                text_append(t, buffer, (size_t) n);
+        } else if (n >= 0) {
+                char *to = reserve(t, (size_t) n);
+                if (to) {
+                        vsnprintf(to, (size_t) n + 1, format, again);
+                        t->length += (size_t) n;
+                }
+        } else if (t->error == 0) {
+                t->error = -EINVAL;
+        }
+        va_end(again);
+}
+
+void text_csv(struct text *t, const char *field) {
+        if (!field)
+                return;
+        if (field[strcspn(field, ",\"\r\n")] == '\0') {
+                text_puts(t, field);
+                return;
+        }
+        text_puts(t, "\"");
+        for (; *field; field++)
+                text_append(t, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
+        text_puts(t, "\"");
+}

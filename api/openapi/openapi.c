@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Writes openapi.json from the same rows that dispatch.c serves, once, at the start. */
+
+#include "api/openapi/openapi.h"
+
+#include "api/handle/routes.h"
+#include "api/http/text.h"
+#include "schema/json/json.h"
+#include "schema/schema.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+static const char description[] =
+        "What it costs to move data between two processes on this machine, by mechanism, message size, placement and "
+        "concurrency. Over the unix socket whoever may open it may write; over TCP, writes need the bearer token. "
+        "Bodies "
+        "are application/json (the unix socket also takes for it what `curl -d` sends by itself). Every GET answers "
+        "HEAD, "
+        "every path OPTIONS. Counts and nanoseconds are exact integers; a figure that could not be measured is null.";
+
+static void put_ref(struct json_writer *w, const char *kind, const char *name) {
+        char ref[128];
+        snprintf(ref, sizeof(ref), "#/components/%s/%s", kind, name);
+        json_object_begin(w);
+        json_member_string(w, "$ref", ref);
+        json_object_end(w);
+}
+
+static void put_parameter(struct json_writer *w, const char *name, const char *in, const char *schema,
+                          const char *words) {
+        json_object_begin(w);
+        json_member_string(w, "name", name);
+        json_member_string(w, "in", in);
+        json_member_bool(w, "required", strcmp(in, "path") == 0);
+        json_member_string(w, "description", words);
+        json_member_raw(w, "schema", schema);
+        json_object_end(w);
+}
+
+static void put_parameters(struct json_writer *w, const struct route *route) {
+        json_put_key(w, "parameters");
+        json_array_begin(w);
+        if (strstr(route->pattern, "{id}"))
+                put_parameter(w, "id", "path", "{\"type\": \"integer\", \"minimum\": 1}", "Its id.");
+        if (strstr(route->pattern, "{path}"))
+                put_parameter(w, "path", "path", "{\"type\": \"string\"}", "Its path; may contain slashes.");
+        for (const struct parameter *i = route->parameters; i && i->name; i++)
+                put_parameter(w, i->name, "query", i->schema, i->description);
+        if (route->body == BODY_JSON)
+                put_parameter(w, "Idempotency-Key", "header",
+                              "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 200}",
+                              "A key of the client's own: the same body sent again with it is answered with the "
+                              "experiment that "
+                              "the first one made (and Idempotency-Replayed: true), another body with 422.");
+        if (route->media && strcmp(route->media->type, "text/event-stream") == 0)
+                put_parameter(w, "Last-Event-ID", "header", "{\"type\": \"string\"}", "Go on after this event.");
+        json_array_end(w);
+}
+
+static void put_media(struct json_writer *w, const struct media *media) {
+        for (; media && media->type; media++) {
+                json_put_key(w, media->type);
+                json_object_begin(w);
+                json_put_key(w, "schema");
+                if (media->schema)
+                        put_ref(w, "schemas", media->schema);
+                else
+                        json_put_raw(w, "{\"type\": \"string\"}");
+                json_object_end(w);
+        }
+}
+
+static void put_content(struct json_writer *w, const struct media *media) {
+        json_put_key(w, "content");
+        json_object_begin(w);
+        put_media(w, media);
+        json_object_end(w);
+}
+
+static void put_problem(struct json_writer *w, const char *status) {
+        json_put_key(w, status);
+        put_ref(w, "responses", "Problem");
+}
+
+/* Bad news in the shape of the good: /health. */
+static void put_also(struct json_writer *w, const struct route *route) {
+        static const struct media problem[] = {{"application/problem+json", "Problem"}, {0}};
+        char status[8];
+        snprintf(status, sizeof(status), "%d", route->also);
+        json_put_key(w, status);
+        json_object_begin(w);
+        json_member_string(w, "description", "The same body, which says what is wrong; or why there is none.");
+        json_put_key(w, "content");
+        json_object_begin(w);
+        put_media(w, route->media);
+        put_media(w, problem);
+        json_object_end(w);
+        json_object_end(w);
+}
+
+static void put_responses(struct json_writer *w, const struct route *route) {
+        char status[8];
+        snprintf(status, sizeof(status), "%d", route->status);
+        json_put_key(w, "responses");
+        json_object_begin(w);
+        json_put_key(w, status);
+        json_object_begin(w);
+        json_member_string(w, "description", route->summary);
+        if (route->status == 201)
+                json_member_raw(w, "headers",
+                                "{\"Location\": {\"description\": \"Path of the experiment.\", \"schema\": {\"type\": "
+                                "\"string\"}}}");
+        if (route->media)
+                put_content(w, route->media);
+        json_object_end(w);
+        if (route->also)
+                put_also(w, route);
+        for (const char *i = route->problems; i && *i;) {
+                size_t n = strcspn(i, " ");
+                snprintf(status, sizeof(status), "%.*s", (int) n, i);
+                put_problem(w, status);
+                i += n;
+                i += strspn(i, " ");
+        }
+        put_problem(w, "default");
+        json_object_end(w);
+}
+
+static void put_operation(struct json_writer *w, const struct route *route) {
+        char method[8];
+        size_t n = 0;
+        for (const char *i = method_name(route->method); *i && n + 1 < sizeof(method); i++)
+                method[n++] = (char) (*i - 'A' + 'a');
+        method[n] = '\0';
+        json_put_key(w, method);
+        json_object_begin(w);
+        json_member_string(w, "operationId", route->operation);
+        json_member_string(w, "summary", route->summary);
+        put_parameters(w, route);
+        if (route->body == BODY_JSON) {
+                const struct media body[] = {{"application/json", route->body_schema}, {0}};
+                json_put_key(w, "requestBody");
+                json_object_begin(w);
+                json_member_bool(w, "required", true);
+                put_content(w, body);
+                json_object_end(w);
+        }
+        if (route->writes)
+                json_member_raw(w, "security", "[{\"token\": []}]");
+        put_responses(w, route);
+        json_object_end(w);
+}
+
+static bool seen_before(size_t row) {
+        for (size_t i = 0; i < row; i++)
+                if (strcmp(routes[i].pattern, routes[row].pattern) == 0)
+                        return true;
+        return false;
+}
+
+static void put_paths(struct json_writer *w) {
+        json_put_key(w, "paths");
+        json_object_begin(w);
+        for (size_t i = 0; i < n_routes; i++) {
+                if (seen_before(i))
+                        continue;
+                json_put_key(w, routes[i].pattern);
+                json_object_begin(w);
+                for (size_t j = i; j < n_routes; j++)
+                        if (strcmp(routes[i].pattern, routes[j].pattern) == 0)
+                                put_operation(w, &routes[j]);
+                json_object_end(w);
+        }
+        json_object_end(w);
+}
+
+/* The schema's own "#/$defs/…" stand in another document here. */
+static int spec_schema(char **ret) {
+        static const char from[] = "\"#/$defs/", to[] = "\"#/components/schemas/ExperimentSpec/$defs/";
+        struct text t = {0};
+        const char *rest = experiment_schema_json;
+        for (const char *at; (at = strstr(rest, from)); rest = at + sizeof(from) - 1) {
+                text_append(&t, rest, (size_t) (at - rest));
+                text_puts(&t, to);
+        }
+        text_puts(&t, rest);
+        if (t.error < 0) {
+                int k = t.error;
+                text_deinit(&t);
+                return k;
+        }
+        *ret = t.data;
+        return 0;
+}
+
+/* The members of a JSON object, but for those that only a document of its own has. */
+static int put_members(struct json_writer *w, const char *text) {
+        struct json *root;
+        int k = json_parse(text, strlen(text), &root, NULL);
+        if (k < 0)
+                return k == -EINVAL ? -EBADMSG : k;
+        for (const struct json *i = json_first(root); i; i = json_next(i)) {
+                const char *key = json_key(i);
+                if (strcmp(key, "$schema") == 0 || strcmp(key, "$id") == 0)
+                        continue;
+                _cleanup_free_ char *value = json_print(i);
+                if (!value) {
+                        k = -ENOMEM;
+                        break;
+                }
+                json_member_raw(w, key, value);
+        }
+        json_free(root);
+        return k;
+}
+
+static int put_components(struct json_writer *w) {
+        _cleanup_free_ char *spec = NULL;
+        int k = spec_schema(&spec);
+        if (k < 0)
+                return k;
+        json_put_key(w, "components");
+        json_object_begin(w);
+        json_put_key(w, "schemas");
+        json_object_begin(w);
+        k = put_members(w, openapi_components_json);
+        if (k < 0)
+                return k;
+        json_put_key(w, "ExperimentSpec");
+        json_object_begin(w);
+        k = put_members(w, spec);
+        if (k < 0)
+                return k;
+        json_object_end(w);
+        json_object_end(w);
+        json_member_raw(
+                w, "responses",
+                "{\"Problem\": {\"description\": \"Why not (RFC 9457).\", \"content\": {\"application/problem+json\": "
+                "{\"schema\": {\"$ref\": \"#/components/schemas/Problem\"}}}}}");
+        json_member_raw(
+                w, "securitySchemes",
+                "{\"token\": {\"type\": \"http\", \"scheme\": \"bearer\", \"description\": \"The token of the daemon's "
+                "token file; over TCP only.\"}}");
+        json_object_end(w);
+        return 0;
+}
+
+int openapi_make(char **ret, size_t *ret_length) {
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_string(&w, "openapi", "3.1.0");
+        json_put_key(&w, "info");
+        json_object_begin(&w);
+        json_member_string(&w, "title", "ipclab");
+        json_member_string(&w, "version", IPCLAB_VERSION);
+        json_member_string(&w, "description", description);
+        json_member_raw(&w, "license", "{\"name\": \"MIT\", \"identifier\": \"MIT\"}");
+        json_object_end(&w);
+        json_member_raw(&w, "servers", "[{\"url\": \"/\"}]");
+        put_paths(&w);
+        int k = put_components(&w);
+        if (k < 0)
+                return k;
+        json_object_end(&w);
+        return json_writer_steal(&w, ret, ret_length);
+}

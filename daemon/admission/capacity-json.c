@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /transports: what each transport is, whether this host has it, and its limits. */
+
+#include "daemon/admission/admission.h"
+#include "daemon/admission/capacity.h"
+
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define REASON_MAX 200
+
+struct uring_answer {
+        const char *reason, *zerocopy_reason; /* NULL: allowed */
+        char text[REASON_MAX], zerocopy_text[REASON_MAX];
+};
+
+static void put_set(struct json_writer *w, const char *key, unsigned set, unsigned n, const char *(*name)(unsigned) ) {
+        json_put_key(w, key);
+        json_array_begin(w);
+        for (unsigned v = 0; v < n; v++)
+                if (set & 1u << v)
+                        json_put_string(w, name(v));
+        json_array_end(w);
+}
+
+static const char *name_of_workload(unsigned v) {
+        return workload_name((enum workload) v);
+}
+
+static const char *name_of_copy_mode(unsigned v) {
+        return copy_mode_name((enum copy_mode) v);
+}
+
+static const char *name_of_wait(unsigned v) {
+        return wait_mode_name((enum wait_mode) v);
+}
+
+/* Of those transports alone that send without copying by io_uring. */
+static void put_zerocopy(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
+        if (term != &transport_terms[TRANSPORT_TCP])
+                return;
+        const char *reason = uring->reason ? uring->reason : uring->zerocopy_reason;
+        json_member_bool(w, "zero_copy", !reason);
+        json_member_string(w, "zero_copy_reason", reason);
+}
+
+static void put_engines(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
+        json_put_key(w, "engines");
+        json_object_begin(w);
+        for (unsigned e = 0; term->has_engine && e < ENGINE_COUNT; e++) {
+                const char *reason = e == ENGINE_IO_URING ? uring->reason : NULL;
+                json_put_key(w, engine_name((enum engine) e));
+                json_object_begin(w);
+                json_member_bool(w, "available", !reason);
+                json_member_string(w, "reason", reason);
+                if (e == ENGINE_IO_URING) {
+                        json_member_bool(w, "kernel_allows", !uring->reason);
+                        json_member_string(w, "kernel_reason", uring->reason);
+                        put_zerocopy(w, term, uring);
+                }
+                json_object_end(w);
+        }
+        json_object_end(w);
+}
+
+/* shmmax is 2^64 - 2^24 as it comes: what JSON readers would round travels as text (schema/json/json.h). */
+static void member_exact(struct json_writer *w, const char *key, uint64_t v) {
+        if (v <= (uint64_t) JSON_INTEGER_MAX)
+                json_member_u64(w, key, v);
+        else
+                json_member_u64_text(w, key, v);
+}
+
+static void put_limit(struct json_writer *w, const char *key, const char *name, uint64_t value, const char *raise) {
+        json_put_key(w, key);
+        json_object_begin(w);
+        json_member_string(w, "name", name);
+        member_exact(w, "value", value);
+        json_member_string(w, "raise", raise);
+        json_object_end(w);
+}
+
+/* "limit" is the host's: what largest_message ends at, unless the spec itself ends that sooner: then "message_limit"
+ * says so, and "limit" ends largest_transfer alone; where memory ends the message, it ends nothing else. "at_start" is
+ * what a run finds before it is raised for longer messages. */
+static void put_limits(struct json_writer *w, const struct capacity *c) {
+        if (c->by_memory) {
+                put_limit(w, "limit", c->memory.limit, c->memory.bytes, c->memory.raise);
+                json_member_null(w, "at_start");
+        } else if (c->reach) {
+                put_limit(w, "limit", c->reach_limit, c->reach_value, c->reach_raise);
+                put_limit(w, "at_start", c->limit, c->value, c->raise);
+        } else {
+                put_limit(w, "limit", c->limit, c->value, c->raise);
+                json_member_null(w, "at_start");
+        }
+        if (c->largest_message == SPEC_MESSAGE_SIZE_MAX)
+                put_limit(w, "message_limit", "message_size of a spec", SPEC_MESSAGE_SIZE_MAX,
+                          "cannot be raised: no spec may ask for more");
+        else
+                json_member_null(w, "message_limit");
+}
+
+static void put_capacity(struct json_writer *w, const struct capacity *c) {
+        json_put_key(w, "capacity");
+        json_object_begin(w);
+        if (!c->known) {
+                json_member_null(w, "largest_message");
+                json_member_null(w, "largest_transfer");
+                json_member_null(w, "limit");
+                json_member_null(w, "at_start");
+                json_member_null(w, "message_limit");
+                json_member_string(w, "reason", c->reason);
+        } else {
+                json_member_u64(w, "largest_message", c->largest_message);
+                member_exact(w, "largest_transfer", c->largest_transfer);
+                put_limits(w, c);
+                json_member_null(w, "reason");
+        }
+        json_object_end(w);
+}
+
+static int put_transport(struct json_writer *w, struct hostfs *h, const struct capacity_question *q,
+                         const struct uring_answer *uring) {
+        const struct transport_term *term = &transport_terms[q->transport];
+        const char *reason = capacity_unavailable(q);
+        struct capacity c;
+
+        int r = capacity_read(h, q, &c);
+        if (r < 0)
+                return r;
+        json_object_begin(w);
+        json_member_string(w, "name", term->name);
+        json_member_string(w, "title", term->title);
+        json_member_bool(w, "available", !reason);
+        json_member_string(w, "reason", reason);
+        put_set(w, "workloads", 1u << WORKLOAD_STREAM | 1u << WORKLOAD_PINGPONG, WORKLOAD_COUNT, name_of_workload);
+        put_engines(w, term, uring);
+        put_set(w, "copy_modes", term->copy_modes, COPY_COUNT, name_of_copy_mode);
+        put_set(w, "waits", term->has_wait ? ~0u : 0, WAIT_COUNT, name_of_wait);
+        json_put_key(w, "options");
+        transport_option_names_put(w, q->transport);
+        json_member_bool(w, "message_bound", term->message_bound);
+        put_capacity(w, &c);
+        json_object_end(w);
+        return 0;
+}
+
+static int put_items(struct json_writer *w, struct hostfs *h, const struct admission_host *host,
+                     const struct uring_answer *uring) {
+        int r = 0;
+        json_put_key(w, "items");
+        json_array_begin(w);
+        for (unsigned t = 0; r == 0 && t < TRANSPORT_COUNT; t++) {
+                const struct capacity_question q = {.transport = (enum transport) t,
+                                                    .runtime_dir = host->runtime_dir,
+                                                    .queues = host->queues,
+                                                    .space = t == TRANSPORT_FILE ? host->space : NULL};
+                r = put_transport(w, h, &q, uring);
+        }
+        json_array_end(w);
+        json_member_null(w, "next");
+        return r;
+}
+
+int capacity_to_json(const struct admission_host *host, char **ret) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        struct uring_answer uring = {.reason = NULL};
+        struct json_writer w;
+
+        int r = hostfs_init(&h, host->root);
+        if (r < 0)
+                return r;
+        uring.reason = capacity_io_uring(&h, host->agents, uring.text);
+        uring.zerocopy_reason = capacity_io_uring_zerocopy(&h, host->agents, uring.zerocopy_text);
+        json_writer_init(&w);
+        json_object_begin(&w);
+        r = put_items(&w, &h, host, &uring);
+        json_object_end(&w);
+        if (r == 0)
+                r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}

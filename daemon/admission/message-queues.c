@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Message queues against what a run can have: how deep, how many, and what all of them hold. How long a message may be
+ * is with the other transports in capacity.c. Called by admission.c.
+ *
+ * Source: man 7 mq_overview, man 2 getrlimit (RLIMIT_MSGQUEUE), msgctl.
+ */
+
+#include "daemon/admission/internal.h"
+
+#include "schema/util.h"
+
+#include <inttypes.h>
+
+/* The pieces that messages go in; 0 where they go whole, and where nobody can tell. */
+static uint64_t chunk_bytes(struct asked *a) {
+        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
+        uint64_t bytes = 0;
+        return asked_chunk_bytes(&a->h, &q, a->spec, a->p, &bytes) == 0 ? bytes : 0;
+}
+
+/* The settings that the run would have. 0; negative errno where they cannot be read. */
+static int settings_of(struct asked *a, uint64_t chunk, uint64_t ret[QUEUE_SETTINGS]) {
+        int r = queues_plan(&a->h, a->queues, a->spec, a->p, chunk, ret);
+        for (unsigned s = 0; r == 0 && s < QUEUE_SETTINGS; s++)
+                if (ret[s] == 0 && queue_setting_terms[s].transport == a->p->transport)
+                        r = queues_as_they_come(&a->h, a->queues, (enum queue_setting) s, &ret[s]);
+        return r;
+}
+
+/* Every setting that the point needs more of than a run can have. */
+static int check_settings(struct asked *a, uint64_t chunk) {
+        static const struct {
+                enum queue_setting setting;
+                const char *pointer, *why;
+        } all[] = {
+                {QUEUE_MSGMNB, "/transport_options/msgq_depth", "a queue of so many messages is too long, in bytes"},
+                {QUEUE_MSG_MAX, "/transport_options/msgq_depth", "a queue of so many messages is too long"},
+                {QUEUE_MSGMNI, "/threads", "too many queues"},
+                {QUEUE_QUEUES_MAX, "/threads", "too many queues"},
+        };
+        uint64_t need[QUEUE_SETTINGS], most = 0;
+
+        queues_need(a->spec, a->p, chunk, need);
+        for (size_t i = 0; i < ELEMENTS(all); i++) {
+                enum queue_setting s = all[i].setting;
+                if (need[s] && queues_reach(&a->h, a->queues, s, &most) == 0 && need[s] > most)
+                        return asked_refuse(a, all[i].pointer, queue_setting_terms[s].name, most, need[s], all[i].why);
+        }
+        return 0;
+}
+
+static uint64_t rlimit_needed(struct asked *a, uint64_t chunk) {
+        uint64_t settings[QUEUE_SETTINGS];
+        return settings_of(a, chunk, settings) < 0 ? 0 : queues_rlimit_bytes(settings, a->spec, a->p, chunk);
+}
+
+/* Whether a message that is whole would fit in pieces. */
+static bool chunks_would_fit(struct asked *a) {
+        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
+        struct spec with = *a->spec;
+        uint64_t chunk = 0;
+        with.chunk = true;
+        return !a->spec->chunk && asked_chunk_bytes(&a->h, &q, &with, a->p, &chunk) == 0 && chunk > 0 &&
+               rlimit_needed(a, chunk) <= a->queues->rlimit_msgqueue;
+}
+
+static int check_rlimit(struct asked *a, uint64_t chunk) {
+        char why[200];
+        uint64_t need = a->queues ? rlimit_needed(a, chunk) : 0, most = a->queues ? a->queues->rlimit_msgqueue : 0;
+        if (need <= most)
+                return 0;
+        (void) snprintf(why, sizeof(why),
+                        "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, "
+                        "or ulimit -q%s)",
+                        chunks_would_fit(a) ? "; chunk: true sends messages in pieces" : "");
+        return asked_refuse(a, a->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
+                            "RLIMIT_MSGQUEUE", most, need, why);
+}
+
+int check_queues(struct asked *a) {
+        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
+        const char *trouble = capacity_unavailable(&q);
+
+        if (!queues_are_used(a->p))
+                return 0;
+        if (trouble)
+                return refuse(a->r, 422, "not-available", "/transport", "transport %s is not available: %s",
+                              transport_name(a->p->transport), trouble);
+        uint64_t chunk = chunk_bytes(a);
+        int x = check_settings(a, chunk);
+        return x < 0 ? x : check_rlimit(a, chunk);
+}
+
+/* Messages that a queue holds at the least: queues_plan() makes those as shallow as they must be that may be. */
+static uint64_t least_depth(struct hostfs *h, const struct queue_host *host, const struct spec *spec) {
+        uint64_t usual = 0, most = 0;
+        if (spec->options.msgq_depth)
+                return spec->options.msgq_depth;
+        if (host->trouble[0] || host->settable || queues_as_they_come(h, host, QUEUE_MSG_DEFAULT, &usual) < 0 ||
+            queues_as_they_come(h, host, QUEUE_MSG_MAX, &most) < 0)
+                return 1;
+        uint64_t depth = usual < most ? usual : most;
+        return depth ? depth : 1;
+}
+
+uint64_t asked_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
+                          const struct point *p) {
+        if (!queues_are_used(p) || p->transport != TRANSPORT_MSGQ_POSIX || !host || host->rlimit_msgqueue == UINT64_MAX)
+                return ASKED_UNLIMITED;
+        uint64_t messages = (uint64_t) p->threads * point_directions(p) * least_depth(h, host, spec),
+                 each = host->rlimit_msgqueue / messages;
+        return each > QUEUES_POSIX_OVERHEAD ? each - QUEUES_POSIX_OVERHEAD : 0;
+}
+
+uint64_t asked_queue_bytes(struct asked *a) {
+        uint64_t settings[QUEUE_SETTINGS], chunk = 0;
+        if (!queues_are_used(a->p))
+                return 0;
+        chunk = chunk_bytes(a);
+        return settings_of(a, chunk, settings) < 0 ? 0 : queues_bytes(settings, a->spec, a->p, chunk);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_QUEUES_H
+#define IPCLAB_DAEMON_QUEUES_H
+
+/*
+ * The settings that message queues depend on. All of them are an IPC namespace's own: where the daemon may set those of
+ * a run's namespace, a run has longer messages and queues than the host allows, and the host's settings stay alone.
+ *
+ * Three values of each are told apart: what a run has as it comes (the host's value, where the daemon can give it),
+ * what a run can have at most, and what it needs.
+ */
+
+#include "daemon/host/hostfs.h"
+#include "schema/spec/spec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* struct msg_msg and struct posix_msg_tree_node, of 48 bytes each: what the kernel counts against RLIMIT_MSGQUEUE for
+ * every message that a POSIX queue can hold, beside its bytes. */
+#define QUEUES_POSIX_OVERHEAD 96u
+
+enum queue_setting {
+        QUEUE_MSGMAX,      /* bytes of a System V message */
+        QUEUE_MSGMNB,      /* bytes of a System V queue */
+        QUEUE_MSGMNI,      /* System V queues */
+        QUEUE_MSG_DEFAULT, /* messages of a POSIX queue, where nobody says */
+        QUEUE_MSG_MAX,     /* messages of a POSIX queue */
+        QUEUE_MSGSIZE_MAX, /* bytes of a POSIX message */
+        QUEUE_QUEUES_MAX,  /* POSIX queues */
+        QUEUE_SETTINGS,
+};
+
+struct queue_setting_term {
+        const char *name; /* as sysctl has it */
+        const char *path; /* below /proc/sys */
+        enum transport transport;
+        uint64_t most; /* that a run gets */
+};
+
+extern const struct queue_setting_term queue_setting_terms[QUEUE_SETTINGS];
+
+/* What runs can have on this machine; ipcns_probe() finds it out. */
+struct queue_host {
+        char trouble[200];              /* why runs have no IPC namespace of their own; "" when they have */
+        bool settable;                  /* and the daemon may set what is in it */
+        char set_trouble[200];          /* why not */
+        uint64_t fresh[QUEUE_SETTINGS]; /* in a namespace as the kernel makes it */
+        uint64_t shmmax, shmall;        /* of System V segments, bytes and pages, there; 0: not known */
+        uint64_t rlimit_msgqueue;       /* bytes of all POSIX queues of one agent's user; UINT64_MAX: no limit */
+};
+
+bool queues_are_used(const struct point *p);
+
+/* host NULL: nothing is known but the settings below h. 0; -errno of reading them. */
+int queues_as_they_come(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret);
+/* No less than as it comes. */
+int queues_reach(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret);
+
+/* What a point cannot do without; 0 for settings that do not matter to it. */
+void queues_need(const struct spec *spec, const struct point *p, uint64_t chunk_bytes, uint64_t ret[QUEUE_SETTINGS]);
+/* What its namespace is to be set to: as it comes, and more where it is needed; where nobody says how many messages a
+ * POSIX queue holds, no more than RLIMIT_MSGQUEUE has room for. All 0 where there is nothing to be set,
+ * or no way to. 0; -errno. */
+int queues_plan(struct hostfs *h, const struct queue_host *host, const struct spec *spec, const struct point *p,
+                uint64_t chunk_bytes, uint64_t ret[QUEUE_SETTINGS]);
+
+/* Bytes that all queues of a point hold when they are full, and what the kernel counts against RLIMIT_MSGQUEUE. */
+uint64_t queues_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec, const struct point *p,
+                      uint64_t chunk_bytes);
+uint64_t queues_rlimit_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec, const struct point *p,
+                             uint64_t chunk_bytes);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rings in shared memory: whether one holds a message at all, and whether what all of them take is to be had from what
+ * they lie in. Called by admission.c; the arithmetic is that of the agents (schema/transport/ring-layout.h).
+ *
+ * Source: shmget(2), memfd_create(2), can_do_hugetlb_shm() of fs/hugetlbfs/inode.c,
+ * Documentation/admin-guide/mm/hugetlbpage.rst.
+ */
+
+#include "daemon/admission/internal.h"
+
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool wants_huge(const struct asked *a) {
+        return a->options.huge_pages == TOGGLE_ON;
+}
+
+/* "HugePages_Free:     12", "Hugepagesize:    2048 kB": the number; 0 where there is none. */
+static uint64_t meminfo(struct asked *a, const char *key) {
+        _cleanup_free_ char *text = NULL;
+        char line[64];
+        if (hostfs_text(&a->h, &text, "/proc/meminfo") < 0 || hostfs_field(text, key, line, sizeof(line)) < 0)
+                return 0;
+        return strtoull(line, NULL, 10);
+}
+
+uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        if (!workload_has_transport(a->p->workload) || !ring_layout_applies(a->p->transport))
+                return 0;
+        if (wants_huge(a))
+                page = meminfo(a, "Hugepagesize") * 1024;
+        if (page == 0)
+                page = UINT64_C(2) << 20; /* check_huge_pages() refuses */
+        *ret = ring_layout_of(a->p, &a->options, page);
+        return ret->area_bytes;
+}
+
+static int check_huge_pages(struct asked *a, const struct ring_layout *l) {
+        uint64_t page = meminfo(a, "Hugepagesize") * 1024, free_pages = meminfo(a, "HugePages_Free");
+        uint64_t more = asked_setting(a, "/proc/sys/vm/nr_overcommit_hugepages"),
+                 surplus = meminfo(a, "HugePages_Surp");
+
+        if (page == 0)
+                return refuse(a->r, 422, "not-available", "/transport_options/huge_pages",
+                              "huge_pages is not available: this kernel has none (built without CONFIG_HUGETLBFS)");
+        if (more != ASKED_UNLIMITED && more > surplus)
+                free_pages += more - surplus;
+        if (l->area_bytes / page > free_pages)
+                return asked_refuse(a, "/transport_options/huge_pages", "huge pages free", free_pages,
+                                    l->area_bytes / page,
+                                    "the rings do not fit into the free huge pages (to have more: sysctl "
+                                    "vm.nr_hugepages=PAGES)");
+        return 0;
+}
+
+/* Huge pages of System V segments are for one group, and for CAP_IPC_LOCK, which agents have not. */
+static int check_huge_group(struct asked *a) {
+        uint64_t group = asked_setting(a, "/proc/sys/vm/hugetlb_shm_group");
+        if (a->p->transport != TRANSPORT_SHM_SYSV || !a->agents || group == ASKED_UNLIMITED ||
+            agent_identity_is_in(a->agents, (gid_t) group))
+                return 0;
+        return asked_refuse(a, "/transport_options/huge_pages", "vm.hugetlb_shm_group", group, a->agents->gid,
+                            "huge pages of System V shared memory are for one group, which is not the agents' (to let "
+                            "them: sysctl vm.hugetlb_shm_group=GID)");
+}
+
+/* The ring that has no more than one message at a time; 0: the options can ask for none that small, or it is too large,
+ * too. */
+static uint64_t least_ring_that_fits(struct asked *a, const struct ring_layout *l, uint64_t have) {
+        struct transport_options o = a->options;
+        if (o.ring_bytes)
+                return 0;
+        for (o.ring_bytes = RING_BYTES_MIN; o.ring_bytes < l->slot_bytes;)
+                o.ring_bytes *= 2;
+        bool fits = o.ring_bytes <= RING_BYTES_MAX &&
+                    ring_layout_of(a->p, &o, (uint64_t) sysconf(_SC_PAGESIZE)).area_bytes <= have;
+        return fits ? o.ring_bytes : 0;
+}
+
+/* What they lie in: free space of a file system, kernel.shmmax, memory. */
+static int check_carrier(struct asked *a, const struct ring_layout *l) {
+        const struct capacity_question q = {
+                .transport = a->p->transport, .runtime_dir = a->runtime_dir, .queues = a->queues};
+        struct capacity c;
+        char why[300], smaller[100] = "";
+
+        int x = capacity_read(&a->h, &q, &c);
+        if (x < 0 || !c.known || l->area_bytes <= c.largest_transfer)
+                return x;
+        uint64_t ring_bytes = least_ring_that_fits(a, l, c.largest_transfer);
+        if (ring_bytes)
+                (void) snprintf(smaller, sizeof(smaller),
+                                "; or transport_options.ring_bytes of %" PRIu64 ", which holds one message",
+                                ring_bytes);
+        (void) snprintf(why, sizeof(why), "the rings of all threads, in bytes, do not fit (to have more: %.120s%s)",
+                        c.raise, smaller);
+        return asked_refuse(a, a->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
+                            c.largest_transfer, l->area_bytes, why);
+}
+
+int check_rings(struct asked *a) {
+        struct ring_layout l;
+
+        if (asked_ring_bytes(a, &l) == 0)
+                return 0;
+        if (l.slots == 0)
+                return asked_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->options.ring_bytes,
+                                    l.slot_bytes, "a ring holds at least one message with its state, in bytes");
+        int x = wants_huge(a) ? check_huge_pages(a, &l) : 0;
+        if (x == 0 && wants_huge(a))
+                x = check_huge_group(a);
+        /* huge pages lie in no file system, and are no part of the memory that is available; shmmax counts them */
+        return x < 0 || (wants_huge(a) && a->p->transport != TRANSPORT_SHM_SYSV) ? x : check_carrier(a, &l);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ENVIRONMENT_H
+#define IPCLAB_DAEMON_ENVIRONMENT_H
+
+/*
+ * The host's fingerprint, taken before and after each run: what it is (kernel, CPU model, clock source, mitigations,
+ * virtualisation), how it is set (governor, THP, NUMA balancing, limits), and what it is doing (load, steal,
+ * interrupts, foreign CPU time, throttling). From the two together come the noise flags of the run: labels, never
+ * deletions. Read below a settable root.
+ */
+
+#include "daemon/host/topology.h"
+#include "daemon/placement/placement.h"
+
+struct environment;
+
+/* root: "" or a captured tree. 0; -ENOMEM; -errno with the path in the log when what every kernel has cannot be read
+ * (/proc/stat, uptime, loadavg, meminfo). All else that is missing is null with its reason. */
+int environment_take(const char *root, const struct topology *t, struct environment **ret);
+void environment_free(struct environment *e);
+
+/* malloc()ed. Facts by name ("kernel_release", "cpu_model", "cpufreq_governor", "numa_balancing", "mitigations": {…}),
+ * then "uptime_seconds", "load", "memory_*_bytes", "cpus" (counters since boot), "nodes" (numastat), "vmstat", and
+ * "reasons": for each null, by its name, why. */
+int environment_to_json(const struct environment *e, char **ret);
+
+/*
+ * Flags of a run between two snapshots, appended to a JSON array under construction (thresholds in noise.c):
+ *
+ *      noisy:steal, noisy:foreign-cpu, noisy:interrupts, noisy:frequency, noisy:throttled     on the measured CPUs
+ *      noisy:load                                      foreign work anywhere on the machine
+ *      environment-changed:KEY                         a fact that is another one afterwards; "cpus": one came or went
+ *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
+ *                                                      what placement_resolve() has to say (struct run_placement)
+ *
+ * own_cpu_ns is what the run's agents and the daemon used on the measured CPUs between the snapshots. Without pinning
+ * every CPU is a measured one.
+ */
+struct json_writer;
+void environment_flags(const struct environment *before, const struct environment *after,
+                       const struct run_placement *placement, uint64_t own_cpu_ns, struct json_writer *flags);
+
+/* A spec's preconditions: 0, or -EPERM with a sentence that names the setting, its value and how to set it; other errno
+ * when the root cannot be opened. */
+#define ENVIRONMENT_DETAIL_MAX 300
+struct spec_require;
+int environment_check(const char *root, const struct spec_require *require,
+                      char *ret_detail /* [ENVIRONMENT_DETAIL_MAX] */);
+
+#endif

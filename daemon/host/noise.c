@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What else happened on the machine during a run, from the snapshots before and after it. A flag is a label on the
+ * result and never a reason to drop it. Each threshold stands below with its reason.
+ */
+
+#include "daemon/host/environment-internal.h"
+
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+/* Steal: below 1 % it is less than what repetitions differ by anyway. */
+#define STEAL_SHARE 0.01
+/* Busy time on the measured CPUs that was not the run's: /proc/stat samples by tick while the run's own time is exact,
+ * and the two differ by up to a few per cent when a loop sleeps in step with the tick. */
+#define FOREIGN_SHARE 0.05
+/* …and at least so many ticks per CPU, or windows of less than a second would be flagged for one tick of rounding. */
+#define FOREIGN_TICKS 3u
+/* Interrupts of devices a second on one CPU: at 1 to 5 µs each, with the cache lines they take, 1000 cost up to 0.5 %.
+ * Timer ticks and IPIs do not count: they are there in every run, and a run's own wake-ups are IPIs. */
+#define DEVICE_INTERRUPTS_PER_SECOND 1000.0
+/* Frequency: one bin of a turbo is 100 MHz, 3 % of a usual clock; more is a change that a figure shows. */
+#define FREQUENCY_SHARE 0.05
+/* Foreign work anywhere on the machine, in CPUs: half a CPU that streams memory already takes bandwidth away from a
+ * socket. Not the load average, which still remembers the run before. */
+#define LOAD_CPUS 0.5
+#define TICK_NS (NSEC_PER_SEC / 100)
+
+static bool is_measured(const struct run_placement *p, int cpu) {
+        bool pinned = false;
+        for (unsigned e = 0; e < END_COUNT; e++)
+                for (size_t i = 0; i < p->ends[e].n_cpus; i++) {
+                        pinned = true;
+                        if (p->ends[e].cpus[i] == cpu)
+                                return true;
+                }
+        return !pinned; /* unpinned agents may be anywhere, so everywhere counts */
+}
+
+static const struct cpu_state *state_of(const struct environment *e, int cpu) {
+        for (size_t i = 0; i < e->n_cpus; i++)
+                if (e->cpus[i].id == cpu)
+                        return &e->cpus[i];
+        return NULL;
+}
+
+/* Counters of a CPU that went and came back start at 0 again. */
+static uint64_t grown(uint64_t before, uint64_t after) {
+        return after > before ? after - before : 0;
+}
+
+static uint64_t difference(uint64_t a, uint64_t b) {
+        return a > b ? a - b : b - a;
+}
+
+struct noise {
+        double window_seconds;
+        size_t n_measured;
+        uint64_t steal_ns, busy_ns; /* on the measured CPUs */
+        uint64_t busy_all_ns;
+        uint64_t most_device_interrupts;
+        bool frequency, throttled;
+};
+
+static void look_at_cpu(struct noise *n, const struct cpu_state *b, const struct cpu_state *a, bool measured) {
+        uint64_t busy = grown(b->user_ns, a->user_ns) + grown(b->system_ns, a->system_ns);
+        n->busy_all_ns += busy;
+        if (!measured)
+                return;
+        n->n_measured++;
+        n->busy_ns += busy;
+        n->steal_ns += grown(b->steal_ns, a->steal_ns);
+        if (b->has_interrupts && a->has_interrupts) {
+                uint64_t interrupts = grown(b->device_interrupts, a->device_interrupts);
+                if (interrupts > n->most_device_interrupts)
+                        n->most_device_interrupts = interrupts;
+        }
+        if (b->has_frequency && a->has_frequency &&
+            (double) difference(b->frequency_khz, a->frequency_khz) > FREQUENCY_SHARE * (double) b->frequency_khz)
+                n->frequency = true;
+        n->throttled |= b->has_throttles && a->has_throttles && a->throttles > b->throttles;
+}
+
+static void put_noise(const struct noise *n, uint64_t own_cpu_ns, struct json_writer *flags) {
+        double available_ns = n->window_seconds * (double) NSEC_PER_SEC * (double) n->n_measured;
+        double foreign_ns = (double) grown(own_cpu_ns, n->busy_ns);
+        double floor_ns = (double) (FOREIGN_TICKS * TICK_NS) * (double) n->n_measured;
+
+        if ((double) n->steal_ns > STEAL_SHARE * available_ns)
+                json_put_string(flags, "noisy:steal");
+        if (foreign_ns > FOREIGN_SHARE * available_ns && foreign_ns > floor_ns)
+                json_put_string(flags, "noisy:foreign-cpu");
+        if ((double) n->most_device_interrupts > DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
+                json_put_string(flags, "noisy:interrupts");
+        if (n->frequency)
+                json_put_string(flags, "noisy:frequency");
+        if (n->throttled)
+                json_put_string(flags, "noisy:throttled");
+        if ((double) grown(own_cpu_ns, n->busy_all_ns) > LOAD_CPUS * n->window_seconds * (double) NSEC_PER_SEC)
+                json_put_string(flags, "noisy:load");
+}
+
+static void put_changed(struct json_writer *flags, const char *key) {
+        char flag[96];
+        (void) snprintf(flag, sizeof(flag), "environment-changed:%s", key);
+        json_put_string(flags, flag);
+}
+
+static bool fact_equal(const struct fact *a, const struct fact *b) {
+        if ((a->reason[0] == '\0') != (b->reason[0] == '\0'))
+                return false;
+        if (a->reason[0])
+                return true;
+        return a->is_number ? a->number == b->number : strcmp(a->text, b->text) == 0;
+}
+
+static bool mitigations_equal(const struct environment *b, const struct environment *a) {
+        if (b->n_mitigations != a->n_mitigations)
+                return false;
+        for (size_t i = 0; i < b->n_mitigations; i++)
+                if (strcmp(b->mitigations[i].name, a->mitigations[i].name) != 0 ||
+                    strcmp(b->mitigations[i].text, a->mitigations[i].text) != 0)
+                        return false;
+        return true;
+}
+
+static void put_changes(const struct environment *b, const struct environment *a, struct json_writer *flags) {
+        for (size_t i = 0; i < b->n_facts && i < a->n_facts; i++)
+                if (!fact_equal(&b->facts[i], &a->facts[i]))
+                        put_changed(flags, b->facts[i].key);
+        if (!mitigations_equal(b, a))
+                put_changed(flags, "mitigations");
+}
+
+void environment_flags(const struct environment *before, const struct environment *after,
+                       const struct run_placement *placement, uint64_t own_cpu_ns, struct json_writer *flags) {
+        struct noise n = {
+                .window_seconds = (double) grown(before->uptime_ns, after->uptime_ns) / (double) NSEC_PER_SEC,
+        };
+        bool cpus_changed = before->n_cpus != after->n_cpus;
+
+        for (size_t i = 0; i < before->n_cpus; i++) {
+                const struct cpu_state *b = &before->cpus[i], *a = state_of(after, b->id);
+                if (a)
+                        look_at_cpu(&n, b, a, is_measured(placement, b->id));
+                cpus_changed |= !a;
+        }
+        if (n.window_seconds > 0)
+                put_noise(&n, own_cpu_ns, flags);
+        if (cpus_changed)
+                put_changed(flags, "cpus");
+        put_changes(before, after, flags);
+        if (placement->shares_cpus)
+                json_put_string(flags, "placement:shared-cpus");
+        if (placement->shares_cores)
+                json_put_string(flags, "placement:shared-cores");
+        if (placement->memory_elsewhere)
+                json_put_string(flags, "placement:memory-elsewhere");
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
+#define IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
+
+/* What the files of placement share; nobody else includes it. */
+
+#include "daemon/placement/placement.h"
+
+/* Copies the CPUs into an end that has none yet. 0; -ENOMEM. n > 0. */
+int placement_set_cpus(struct agent_placement *a, const int *cpus, size_t n);
+
+/* Gives both ends CPUs of the node, one per thread as far as they reach: the first end's in topology order, the
+ * second's behind them, so that thread i of each end are on different cores where they can be. 0; -ENOMEM. */
+int placement_spread(const struct topology *t, const struct topology_node *node, uint32_t threads,
+                     struct run_placement *ret);
+
+/* Binds memory to the node, or to the nearest that has some. Nothing on a kernel without NUMA. */
+void placement_bind_memory(const struct topology *t, const struct topology_node *node, struct agent_placement *a);
+
+/* An object per role; see placement_resolve(). */
+int placement_resolve_explicit(const struct topology *t, const struct point *p, struct run_placement *ret,
+                               struct refusal *r);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Nanoseconds per call and per context switch. A window has `messages` calls, or rounds of a ring of processes, each of
+ * as many hops as there are processes; a hop is a switch and what the pipe and the walk over the working set cost
+ * without one, which the agent measured beforehand. Called by result.c.
+ */
+
+#include "daemon/result/cost.h"
+
+#include "schema/json/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int overhead_of(const struct message_report *m, double *ret) {
+        struct json *effective;
+        int r = json_parse(m->effective, strlen(m->effective), &effective, NULL);
+        if (r < 0)
+                return r;
+        const struct json *value = json_type(effective) == JSON_OBJECT ? json_get(effective, "pipe_overhead_ns") : NULL;
+        r = value ? json_as_double(value, ret) : -ENOENT;
+        json_free(effective);
+        return r < 0 ? -EBADMSG : 0;
+}
+
+int result_cost_to_json(const struct point *p, const struct message_report *m, struct json_writer *w) {
+        double each = m->messages ? (double) m->window_ns / (double) m->messages : 0, overhead = 0;
+        int r;
+        switch (p->workload) {
+        case WORKLOAD_SYSCALL:
+                json_member_double(w, "cost_ns", each);
+                json_member_string(w, "cost_of", "call");
+                return 0;
+        case WORKLOAD_CONTEXT_SWITCH:
+                r = overhead_of(m, &overhead);
+                if (r < 0)
+                        return r;
+                json_member_double(w, "cost_ns", each / p->processes - overhead);
+                json_member_string(w, "cost_of", "context switch");
+                json_member_double(w, "hop_ns", each / p->processes);
+                json_member_double(w, "pipe_overhead_ns", overhead);
+                return 0;
+        default:
+                json_member_null(w, "cost_ns");
+                json_member_string(w, "cost_ns_reason", RESULT_COST_REASON);
+                json_member_null(w, "cost_of");
+                return 0;
+        }
+}

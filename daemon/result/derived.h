@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_RESULT_DERIVED_H
+#define IPCLAB_DAEMON_RESULT_DERIVED_H
+
+/*
+ * What a message and a byte cost in CPU time and cycles: an agent's counters divided by what the same agent sent and
+ * received in the same window. Who only sends or only receives has one of the two. The bytes of a pingpong count both
+ * ways, as its CPU time is for both, and its messages are round trips. Of two streams at once an end's load is what it
+ * received and what the other received from it.
+ */
+
+#include "schema/protocol/protocol.h"
+
+struct json_writer;
+
+enum derived {
+        DERIVED_CPU_NS_PER_MESSAGE,
+        DERIVED_CPU_NS_PER_GIGABYTE, /* of 10^9 bytes */
+        DERIVED_CYCLES_PER_BYTE,
+        DERIVED_COUNT,
+};
+
+struct derived_figure {
+        bool known;
+        double value;
+        char reason[256]; /* a sentence when not known */
+};
+
+struct result_derived {
+        struct derived_figure figures[DERIVED_COUNT];
+};
+
+/* From one agent's report; `other` is its peer's, which is read with direction both only and may be NULL where there is
+ * no peer. 0; -EBADMSG when its counters are no JSON object; -ENOMEM. */
+int result_derive(const struct point *p, const struct message_report *m, const struct message_report *other,
+                  struct result_derived *ret);
+/* Both agents together, unknown when either is: what the two spent on a message, or a byte, that one sent and the other
+ * received. */
+void result_derived_add(struct result_derived *into, const struct result_derived *other);
+/* Members of an object under construction: "cpu_ns_per_message", "cpu_ns_per_gigabyte", "cycles_per_byte"; null where
+ * unknown, with NAME_reason beside. */
+void result_derived_to_json(const struct result_derived *d, struct json_writer *w);
+
+#endif

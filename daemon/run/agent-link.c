@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * One agent, watched. The control socket is read packet by packet against a state machine; a timer holds the deadline
+ * of the next message; the pidfd tells the end. Whatever comes first is put into words once, and after that the agent
+ * is not listened to.
+ */
+
+#include "daemon/run/agent-link.h"
+
+#include "daemon/log.h"
+#include "schema/measure/perf-pass.h"
+#include "schema/transport/file-layout.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define HELLO_WITHIN_NS (5 * NSEC_PER_SEC)
+#define READY_WITHIN_NS (10 * NSEC_PER_SEC)
+#define BYTES_PER_NS 0.1 /* buffers are made and touched, and given back, at 100 MB/s at least */
+#define READY_THREAD_NS (10 * NSEC_PER_MSEC)
+#define SILENCE_BEYOND_INTERVAL_NS (1500 * NSEC_PER_MSEC)
+#define SILENCE_PER_THREAD_NS (5 * NSEC_PER_MSEC) /* the leader's turn among a thousand spinning threads is far */
+#define LEAVE_WITHIN_NS (5 * NSEC_PER_SEC) /* it has measured all that it was to: a slow end is no reason to fail */
+#define EXIT_AFTER_HANGUP_NS NSEC_PER_SEC
+#define FREE_WITHIN_MS 5000
+#define TIMER_ACCURACY_US 10000
+#define LATE_NS (500 * NSEC_PER_MSEC) /* more, and this process did not run */
+#define PACKETS_PER_DISPATCH 32u
+#define WORDS_MAX 600u
+
+/* When it happened, as a person would look for it in the samples. */
+static void describe_moment(const struct agent_link *l, uint64_t at, char *ret, size_t size) {
+        uint64_t window = l->start_ns + l->setup->warmup_ns;
+        switch (l->state) {
+        case AGENT_STARTED:
+                (void) snprintf(ret, size, "before it said hello");
+                break;
+        case AGENT_SETTING_UP:
+                (void) snprintf(ret, size, "while it set up");
+                break;
+        case AGENT_READY:
+                (void) snprintf(ret, size, "while it waited for the start");
+                break;
+        case AGENT_RUNNING:
+                if (at < window)
+                        (void) snprintf(ret, size, "in its warm-up");
+                else if (l->setup->duration_ns && at > window + l->setup->duration_ns)
+                        (void) snprintf(ret, size, "after its window, before its report");
+                else
+                        (void) snprintf(ret, size, "in second %" PRIu64, (at - window) / NSEC_PER_SEC);
+                break;
+        default:
+                (void) snprintf(ret, size, "after its report");
+                break;
+        }
+}
+
+/* State letter of /proc/PID/stat, after the command in parentheses. Source: man 5 proc. */
+static char state_of(pid_t pid) {
+        char path[64], text[512];
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+        text[n] = 0;
+        const char *after = strrchr(text, ')');
+        return after && after[1] == ' ' && after[2] ? after[2] : '?';
+}
+
+static void describe_process(const struct agent_link *l, char *ret, size_t size) {
+        static const struct {
+                char letter;
+                const char *word;
+        } states[] = {{'R', "running"},
+                      {'S', "sleeping"},
+                      {'D', "in uninterruptible sleep"},
+                      {'T', "stopped"},
+                      {'t', "stopped by a tracer"},
+                      {'Z', "a zombie"},
+                      {'X', "dead"}};
+        char letter = state_of(l->pid);
+        const char *word = "unknown";
+        for (size_t i = 0; i < ELEMENTS(states); i++)
+                if (states[i].letter == letter)
+                        word = states[i].word;
+        (void) snprintf(ret, size, "state %c, %s", letter, word);
+}
+
+static bool is_stopped(pid_t pid) {
+        char letter = state_of(pid);
+        return letter == 'T' || letter == 't';
+}
+
+static void append(char *words, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void append(char *words, size_t size, const char *format, ...) {
+        size_t n = strlen(words);
+        va_list ap;
+        va_start(ap, format);
+        (void) vsnprintf(words + n, size - n, format, ap);
+        va_end(ap);
+}
+
+/* A kernel without CONFIG_PROC_CHILDREN does not tell of the forked ones. */
+void agent_link_tell_stopped(const struct agent_link *l, bool itself, char *words, size_t size) {
+        char path[64];
+        int child;
+        if (l->has_ended)
+                return;
+        if (itself && is_stopped(l->pid))
+                append(words, size, "; %s (pid %d) is stopped", l->role, l->pid);
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", l->pid, l->pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        while (f && fscanf(f, "%d", &child) == 1) /* NOLINT(cert-err34-c): the kernel's own numbers */
+                if (is_stopped(child)) {
+                        append(words, size, "; process %d of %s (pid %d) is stopped", child, l->role, l->pid);
+                        return;
+                }
+}
+
+static void stop_listening(struct agent_link *l) {
+        l->control_source = sd_event_source_disable_unref(l->control_source);
+        l->deadline_ns = UINT64_MAX;
+        if (l->timer)
+                (void) sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+}
+
+static void fail(struct agent_link *l, enum agent_failure failure, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+static void fail(struct agent_link *l, enum agent_failure failure, const char *format, ...) {
+        char words[WORDS_MAX];
+        if (l->state == AGENT_FAILED)
+                return;
+        int n = snprintf(words, sizeof(words), "%s (pid %d) ", l->role, l->pid);
+        va_list ap;
+        va_start(ap, format);
+        (void) vsnprintf(words + n, sizeof(words) - (size_t) n, format, ap);
+        va_end(ap);
+        l->state = AGENT_FAILED;
+        stop_listening(l);
+        l->ops->failed(l->userdata, l, failure, words);
+}
+
+/* The timer is not moved with every message: when it rings it looks whether the deadline has moved. */
+static int set_deadline(struct agent_link *l, uint64_t deadline_ns) {
+        l->deadline_ns = deadline_ns;
+        if (deadline_ns == UINT64_MAX)
+                return 0;
+        uint64_t set_us;
+        int enabled;
+        if (sd_event_source_get_enabled(l->timer, &enabled) == 1 && enabled != SD_EVENT_OFF &&
+            sd_event_source_get_time(l->timer, &set_us) == 0 && set_us <= deadline_ns / NSEC_PER_USEC)
+                return 0;
+        int r = sd_event_source_set_time(l->timer, deadline_ns / NSEC_PER_USEC + 1);
+        return r < 0 ? r : sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
+}
+
+static void deadline_or_fail(struct agent_link *l, uint64_t deadline_ns) {
+        int r = set_deadline(l, deadline_ns);
+        if (r < 0)
+                fail(l, AGENT_BROKE_PROTOCOL, "cannot be watched: %s", strerrordesc_np(-r));
+}
+
+static uint64_t silence_allowed(const struct agent_link *l) {
+        return l->setup->interval_ns + SILENCE_BEYOND_INTERVAL_NS + l->setup->point.threads * SILENCE_PER_THREAD_NS;
+}
+
+static uint64_t bytes_allowed(const struct message_setup *s) {
+        return (uint64_t) ((double) s->point.message_size * s->point.threads / BYTES_PER_NS);
+}
+
+/* Files may be filled beforehand, by either end. */
+static uint64_t files_allowed(const struct message_setup *s) {
+        if (!workload_has_transport(s->point.workload) || s->point.transport != TRANSPORT_FILE)
+                return 0;
+        return file_layout_fill_ns(&s->point, s->options.file_sync, (uint64_t) sysconf(_SC_PAGESIZE));
+}
+
+static uint64_t ready_allowed(const struct message_setup *s) {
+        return READY_WITHIN_NS + s->point.threads * READY_THREAD_NS + bytes_allowed(s) + files_allowed(s);
+}
+
+static void deadline_passed(struct agent_link *l) {
+        char process[64], moment[64];
+        describe_process(l, process, sizeof(process));
+        describe_moment(l, l->heard_ns, moment, sizeof(moment));
+        double silent = (double) (util_now_ns() - l->heard_ns) / 1e9;
+        if (l->state == AGENT_LEAVING)
+                fail(l, AGENT_WENT_SILENT, "did not exit within %.1f s of its report (%s)", silent, process);
+        else if (l->hung_up)
+                fail(l, AGENT_WENT_SILENT, "closed its control socket %s and lives on (%s)", moment, process);
+        else if (l->state == AGENT_RUNNING)
+                fail(l, AGENT_WENT_SILENT, "went silent for %.1f s %s (%s)", silent, moment, process);
+        else
+                fail(l, AGENT_WENT_SILENT, "was silent for %.1f s %s (%s)", silent, moment, process);
+}
+
+static void out_of_turn(struct agent_link *l, const struct message *m) {
+        static const char *const expected[] = {
+                [AGENT_STARTED] = "hello",    [AGENT_SETTING_UP] = "count or ready",
+                [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, sample, thread or report",
+                [AGENT_REPORTED] = "nothing", [AGENT_LEAVING] = "nothing",
+                [AGENT_FAILED] = "nothing"};
+        fail(l, AGENT_BROKE_PROTOCOL, "spoke out of turn: it sent \"%s\" where %s was expected",
+             message_type_name(m->type), expected[l->state]);
+}
+
+static void take_hello(struct agent_link *l, const struct message *m) {
+        if (m->hello.pid != l->pid) {
+                fail(l, AGENT_BROKE_PROTOCOL, "claims to be pid %" PRId64, m->hello.pid);
+                return;
+        }
+        struct message setup = {.type = MESSAGE_SETUP, .setup = *l->setup};
+        int r = message_send(l->control_fd, &setup, 0);
+        if (r < 0) {
+                fail(l, AGENT_BROKE_PROTOCOL, "cannot be told what to do: %s", strerrordesc_np(-r));
+                return;
+        }
+        l->state = AGENT_SETTING_UP;
+        deadline_or_fail(l, l->heard_ns + ready_allowed(l->setup));
+}
+
+/* Opening takes some milliseconds at the most, and nothing is measured yet. */
+static void take_count(struct agent_link *l, const struct message *m) {
+        if (l->n_counted == l->setup->point.threads) {
+                fail(l, AGENT_BROKE_PROTOCOL, "asks for the counters of more than its %" PRIu32 " threads",
+                     l->setup->point.threads);
+                return;
+        }
+        l->n_counted++;
+        int r = perf_pass_answer(l->control_fd, &perf_source_kernel, l->pid, m->count.tid);
+        if (r < 0 && r != -ECONNRESET) /* who has hung up is dealt with as such */
+                fail(l, AGENT_BROKE_PROTOCOL, "cannot be given its counters: %s", strerrordesc_np(-r));
+}
+
+static void take_sample(struct agent_link *l, struct message *m) {
+        struct message_sample *s = &m->sample;
+        uint64_t window = l->start_ns + l->setup->warmup_ns;
+        uint64_t elapsed = l->heard_ns > window ? (l->heard_ns - window) / NSEC_PER_SEC : 0;
+        if (s->thread >= l->setup->point.threads || s->second < l->next_second[s->thread] || s->second > elapsed ||
+            s->interval_ns == 0) {
+                fail(l, AGENT_BROKE_PROTOCOL,
+                     "sent an impossible sample: thread %" PRIu32 " of %" PRIu32 ", second %" PRIu32 " after %" PRIu64
+                     " s of the window, interval %" PRIu64 " ns",
+                     s->thread, l->setup->point.threads, s->second, elapsed, s->interval_ns);
+                return;
+        }
+        l->next_second[s->thread] = s->second + 1;
+        l->sampled_messages += s->messages;
+        l->sampled_bytes += s->bytes;
+        l->ops->sample(l->userdata, l, s);
+}
+
+static void take_thread(struct agent_link *l, struct message *m) {
+        if (l->n_threads == l->setup->point.threads || m->thread.thread != l->n_threads) {
+                fail(l, AGENT_BROKE_PROTOCOL,
+                     "sent the totals of thread %" PRIu32 " of %" PRIu32 ", after those of %" PRIu32, m->thread.thread,
+                     l->setup->point.threads, l->n_threads);
+                return;
+        }
+        l->threads[l->n_threads++] = m->thread;
+        m->thread.counters = NULL;
+}
+
+static void take_running(struct agent_link *l, struct message *m) {
+        deadline_or_fail(l, l->heard_ns + silence_allowed(l));
+        if (l->state != AGENT_RUNNING || m->type == MESSAGE_ALIVE)
+                return;
+        if (m->type == MESSAGE_SAMPLE) {
+                take_sample(l, m);
+                return;
+        }
+        if (m->type == MESSAGE_THREAD) {
+                take_thread(l, m);
+                return;
+        }
+        if (l->n_threads < l->setup->point.threads) {
+                fail(l, AGENT_BROKE_PROTOCOL, "reports without the totals of thread %" PRIu32, l->n_threads);
+                return;
+        }
+        l->report = *m;
+        *m = (struct message){.type = MESSAGE_HELLO};
+        l->state = AGENT_REPORTED;
+        (void) set_deadline(l, UINT64_MAX);
+        l->ops->reported(l->userdata, l);
+}
+
+/* May take parts of the message over. */
+static void take(struct agent_link *l, struct message *m) {
+        l->heard_ns = util_now_ns();
+        if (m->type == MESSAGE_ERROR)
+                fail(l, m->error.fault == FAULT_PEER ? AGENT_BLAMED_PEER : AGENT_SAID_SO, "gave up: %s",
+                     m->error.detail);
+        else if (l->state == AGENT_STARTED && m->type == MESSAGE_HELLO)
+                take_hello(l, m);
+        else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_READY) {
+                l->ready = *m;
+                *m = (struct message){.type = MESSAGE_HELLO};
+                l->state = AGENT_READY;
+                (void) set_deadline(l, UINT64_MAX);
+                l->ops->ready(l->userdata, l);
+        } else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_COUNT)
+                take_count(l, m);
+        else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_ALIVE)
+                return; /* does not move the deadline of ready */
+        else if (l->state == AGENT_RUNNING && (m->type == MESSAGE_ALIVE || m->type == MESSAGE_SAMPLE ||
+                                               m->type == MESSAGE_THREAD || m->type == MESSAGE_REPORT))
+                take_running(l, m);
+        else
+                out_of_turn(l, m);
+}
+
+/* A sample per thread and second, twice as many for late ones, and some for everything else. */
+static uint64_t packets_allowed(const struct agent_link *l) {
+        uint64_t seconds = (util_now_ns() - l->spawned_ns) / NSEC_PER_SEC + 3;
+        return 256 + seconds * (2 * (uint64_t) l->setup->point.threads + 8);
+}
+
+static void hang_up(struct agent_link *l) {
+        l->hung_up = true;
+        l->control_source = sd_event_source_disable_unref(l->control_source);
+        if (l->state != AGENT_LEAVING)
+                deadline_or_fail(l, util_now_ns() + EXIT_AFTER_HANGUP_NS);
+}
+
+/* false: nothing more to read for now. */
+static bool receive_one(struct agent_link *l) {
+        char detail[200] = "";
+        struct message m;
+        int r = message_receive(l->control_fd, &m, 0, detail);
+        if (r == -EAGAIN || r == -ETIMEDOUT)
+                return false;
+        if (r == -ECONNRESET) {
+                hang_up(l);
+                return false;
+        }
+        if (r < 0) {
+                if (r == -EBADMSG)
+                        fail(l, AGENT_BROKE_PROTOCOL, "sent what is no message: %s", detail);
+                else
+                        fail(l, AGENT_BROKE_PROTOCOL, "cannot be heard: %s", strerrordesc_np(-r));
+                return false;
+        }
+        l->packets++;
+        if (l->packets > packets_allowed(l))
+                fail(l, AGENT_BROKE_PROTOCOL, "floods its control socket: %" PRIu64 " messages in %.1f s", l->packets,
+                     (double) (util_now_ns() - l->spawned_ns) / 1e9);
+        else
+                take(l, &m);
+        message_deinit(&m);
+        return l->state != AGENT_FAILED;
+}
+
+static void receive_some(struct agent_link *l) {
+        for (unsigned i = 0; i < PACKETS_PER_DISPATCH && l->control_source && receive_one(l); i++)
+                ;
+}
+
+/* A whole machine may stand still, and the agent with the daemon: it is heard once more before it is called silent. */
+static bool excuse(struct agent_link *l, uint64_t now_ns) {
+        uint64_t late_ns = now_ns - l->deadline_ns;
+        if (late_ns < LATE_NS)
+                return false;
+        log_warning("the daemon looks for %s (pid %d) %.1f s late: it was held up, or the machine stood still", l->role,
+                    l->pid, (double) late_ns / 1e9);
+        deadline_or_fail(l, now_ns + SILENCE_BEYOND_INTERVAL_NS);
+        return true;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct agent_link *l = userdata;
+        (void) source;
+        (void) usec;
+        /* The daemon may be the one that was late: what lies in the socket was said in time. */
+        uint64_t now_ns = util_now_ns();
+        if (now_ns >= l->deadline_ns)
+                receive_some(l);
+        if (l->deadline_ns == UINT64_MAX)
+                return 0;
+        if (now_ns < l->deadline_ns)
+                deadline_or_fail(l, l->deadline_ns);
+        else if (!excuse(l, now_ns))
+                deadline_passed(l);
+        return 0;
+}
+
+static int on_control(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct agent_link *l = userdata;
+        (void) source;
+        (void) fd;
+        (void) events;
+        receive_some(l);
+        return 0;
+}
+
+static void describe_end(struct agent_link *l, char *ret, size_t size) {
+        if (l->exit_code == CLD_EXITED) {
+                (void) snprintf(ret, size, "exited with status %d", l->exit_status);
+                return;
+        }
+        const char *name = sigabbrev_np(l->exit_status);
+        (void) snprintf(ret, size, "was killed by signal %d (%s%s)%s", l->exit_status, name ? "SIG" : "",
+                        name ? name : "unknown", l->exit_code == CLD_DUMPED ? ", core dumped" : "");
+}
+
+/* waitid(2) as the kernel has it: the fifth argument gives the CPU time, which libc's leaves out. */
+static int reap(struct agent_link *l) {
+        siginfo_t info = {0};
+        struct rusage usage = {0};
+        long r;
+        do
+                r = syscall(SYS_waitid, P_PIDFD, l->pidfd, &info, WEXITED | WNOHANG, &usage);
+        while (r < 0 && errno == EINTR);
+        if (r < 0)
+                return -errno;
+        if (info.si_pid == 0)
+                return -EAGAIN;
+        l->has_ended = true;
+        l->exit_code = info.si_code;
+        l->exit_status = info.si_status;
+        l->cpu_ns = ((uint64_t) usage.ru_utime.tv_sec + (uint64_t) usage.ru_stime.tv_sec) * NSEC_PER_SEC +
+                    ((uint64_t) usage.ru_utime.tv_usec + (uint64_t) usage.ru_stime.tv_usec) * NSEC_PER_USEC;
+        return 0;
+}
+
+static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct agent_link *l = userdata;
+        (void) source;
+        (void) fd;
+        (void) events;
+        receive_some(l); /* what it said before it went tells more than how it went */
+        int r = reap(l);
+        if (r == -EAGAIN) /* a tracer hears of it first; another edge follows */
+                return 0;
+        if (r < 0) {
+                log_error("cannot reap pid %d: %s", l->pid, strerrordesc_np(-r));
+                l->has_ended = true;
+                l->exit_code = 0;
+        }
+        l->process_source = sd_event_source_disable_unref(l->process_source);
+        bool well = l->state == AGENT_LEAVING && l->exit_code == CLD_EXITED && l->exit_status == 0;
+        if (!well && l->state != AGENT_FAILED) {
+                char end[96], moment[64];
+                describe_end(l, end, sizeof(end));
+                describe_moment(l, util_now_ns(), moment, sizeof(moment));
+                fail(l, AGENT_DIED, "%s %s", end, moment);
+        }
+        stop_listening(l);
+        l->ops->ended(l->userdata, l);
+        return 0;
+}
+
+static int watch(struct agent_link *l) {
+        int r = sd_event_add_io(l->event, &l->control_source, l->control_fd, EPOLLIN, on_control, l);
+        if (r >= 0)
+                r = sd_event_add_io(l->event, &l->process_source, l->pidfd, EPOLLIN | EPOLLET, on_process, l);
+        if (r >= 0)
+                r = sd_event_add_time(l->event, &l->timer, CLOCK_MONOTONIC, UINT64_MAX, TIMER_ACCURACY_US, on_timer, l);
+        if (r >= 0)
+                r = set_deadline(l, l->spawned_ns + HELLO_WITHIN_NS);
+        return r < 0 ? r : 0;
+}
+
+int agent_link_new(struct agent_link **ret, const struct agent_link_options *o) {
+        struct agent_link *l = calloc(1, sizeof(*l));
+        if (!l)
+                return -ENOMEM;
+        l->role = o->role;
+        l->pid = o->process.pid;
+        l->event = sd_event_ref(o->event);
+        l->setup = o->setup;
+        l->ops = o->ops;
+        l->userdata = o->userdata;
+        l->control_fd = o->control_fd;
+        l->pidfd = o->process.pidfd;
+        l->spawned_ns = l->heard_ns = util_now_ns();
+        l->next_second = calloc(o->setup->point.threads, sizeof(*l->next_second));
+        l->threads = calloc(o->setup->point.threads, sizeof(*l->threads));
+        int r = l->next_second && l->threads ? watch(l) : -ENOMEM;
+        if (r < 0) {
+                l->control_fd = l->pidfd = -1;
+                l->has_ended = true;
+                agent_link_free(l);
+                return r;
+        }
+        *ret = l;
+        return 0;
+}
+
+void agent_link_free(struct agent_link *l) {
+        if (!l)
+                return;
+        if (!l->has_ended) {
+                struct pollfd p = {.fd = l->pidfd, .events = POLLIN};
+                (void) syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+                (void) poll(&p, 1, FREE_WITHIN_MS); /* what not even SIGKILL ends must not hold the daemon */
+                (void) reap(l);
+        }
+        sd_event_source_disable_unref(l->control_source);
+        sd_event_source_disable_unref(l->process_source);
+        sd_event_source_disable_unref(l->timer);
+        message_deinit(&l->ready);
+        message_deinit(&l->report);
+        util_close(l->control_fd);
+        util_close(l->pidfd);
+        sd_event_unref(l->event);
+        for (uint32_t i = 0; i < l->n_threads; i++)
+                free(l->threads[i].counters);
+        free(l->threads);
+        free(l->next_second);
+        free(l);
+}
+
+int agent_link_start(struct agent_link *l, uint64_t start_ns) {
+        struct message m = {.type = MESSAGE_START, .start = {.start_ns = start_ns}};
+        int r = message_send(l->control_fd, &m, 0);
+        if (r < 0)
+                return r;
+        l->start_ns = start_ns;
+        l->heard_ns = start_ns;
+        l->state = AGENT_RUNNING;
+        return set_deadline(l, start_ns + silence_allowed(l));
+}
+
+void agent_link_dismiss(struct agent_link *l) {
+        l->control_source = sd_event_source_disable_unref(l->control_source);
+        l->control_fd = util_close(l->control_fd);
+        if (l->state == AGENT_FAILED || l->has_ended)
+                return;
+        l->state = AGENT_LEAVING;
+        l->heard_ns = util_now_ns();
+        deadline_or_fail(l, l->heard_ns + LEAVE_WITHIN_NS + bytes_allowed(l->setup));
+}
+
+void agent_link_kill(struct agent_link *l) {
+        l->state = AGENT_FAILED;
+        stop_listening(l);
+        if (!l->has_ended && syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+                log_error("cannot kill %s (pid %d): %s", l->role, l->pid, strerrordesc_np(errno));
+}

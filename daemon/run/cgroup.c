@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The cgroups of runs, in the daemon's own cgroup. They need no controller, only the ability to kill a tree at once and
+ * to know that it is empty. All work is done relative to directory descriptors.
+ *
+ * Source: Documentation/admin-guide/cgroup-v2.rst (cgroup.kill, cgroup.events), man 5 proc (mountinfo).
+ */
+
+#include "daemon/run/cgroup.h"
+
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DETAIL_MAX 300u
+#define EMPTY_WITHIN_NS (2 * NSEC_PER_SEC)
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+struct cgroup_tree {
+        int fd; /* the daemon's own cgroup */
+        char *owner;
+};
+
+struct cgroup_run {
+        int tree_fd, fd; /* tree_fd is the tree's */
+        char name[NAME_MAX + 1];
+};
+
+static int fail(char *detail, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int fail(char *detail, int error, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        (void) vsnprintf(detail, DETAIL_MAX, format, ap);
+        va_end(ap);
+        return error;
+}
+
+/* \040 and its like, as mountinfo writes blanks. In place. */
+static void unescape(char *s) {
+        char *to = s;
+        while (*s) {
+                if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
+                    s[3] <= '7') {
+                        *to++ = (char) ((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+                        s += 4;
+                } else
+                        *to++ = *s++;
+        }
+        *to = 0;
+}
+
+/* Root and mount point of the first cgroup2 mount: "31 23 0:28 ROOT POINT rw,relatime - cgroup2 cgroup2 rw". */
+static bool find_mount(const char *mountinfo, char *root, char *point) {
+        for (const char *line = mountinfo; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+                size_t length = strcspn(line, "\n");
+                const char *type = memmem(line, length, " - cgroup2 ", strlen(" - cgroup2 "));
+                if (type && sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2) { /* NOLINT(cert-err34-c) */
+                        unescape(root);
+                        unescape(point);
+                        return true;
+                }
+        }
+        return false;
+}
+
+int cgroup_find(const char *mountinfo, const char *self, char **ret_path) {
+        _cleanup_free_ char *root = malloc(2 * PATH_MAX);
+        if (!root)
+                return -ENOMEM;
+        char *point = root + PATH_MAX;
+        const char *own = strncmp(self, "0::/", 4) == 0 ? self : strstr(self, "\n0::/");
+        if (!own || !find_mount(mountinfo, root, point))
+                return -ENOENT;
+        own = strchr(own, '/');
+        int length = (int) strcspn(own, "\n");
+        size_t skip = strcmp(root, "/") == 0 ? 0 : strlen(root);
+        /* A mount may show only a part of the hierarchy; what lies outside of it cannot be reached. */
+        if ((size_t) length < skip || strncmp(own, root, skip) != 0 || strncmp(own, "/..", 3) == 0)
+                return -ENOENT;
+        return asprintf(ret_path, "%s%.*s", point, length - (int) skip, own + skip) < 0 ? -ENOMEM : 0;
+}
+
+static int read_text(const char *path, char **ret) {
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        if (!f)
+                return -errno;
+        char *text = NULL;
+        size_t size = 0;
+        ssize_t n = getdelim(&text, &size, 0, f);
+        if (n < 0) {
+                free(text);
+                return ferror(f) ? -EIO : -ENODATA;
+        }
+        *ret = text;
+        return 0;
+}
+
+static int find_own(char **ret, char *detail) {
+        _cleanup_free_ char *mountinfo = NULL, *self = NULL;
+        int r = read_text("/proc/self/mountinfo", &mountinfo);
+        if (r == 0)
+                r = read_text("/proc/self/cgroup", &self);
+        if (r < 0 || !mountinfo || !self)
+                return fail(detail, r, "cannot read /proc/self/mountinfo and cgroup: %s", strerrordesc_np(-r));
+        r = cgroup_find(mountinfo, self, ret);
+        return r == -ENOENT ? fail(detail, r, "no cgroup v2 hierarchy is mounted here") : r;
+}
+
+static int kill_group(int fd) {
+        _cleanup_close_ int kill_fd = openat(fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+        if (kill_fd < 0)
+                return -errno;
+        return write(kill_fd, "1", 1) == 1 ? 0 : -errno;
+}
+
+/* 1 populated, 0 empty, negative errno. */
+static int populated(int events) {
+        char text[256];
+        ssize_t n = pread(events, text, sizeof(text) - 1, 0);
+        if (n < 0)
+                return -errno;
+        text[n] = 0;
+        return strstr(text, "populated 1") ? 1 : 0;
+}
+
+/* cgroup.events signals POLLPRI when it changes. */
+static int wait_empty(int fd) {
+        _cleanup_close_ int events = openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+        if (events < 0)
+                return -errno;
+        uint64_t deadline = util_now_ns() + EMPTY_WITHIN_NS;
+        for (;;) {
+                int r = populated(events);
+                if (r <= 0)
+                        return r;
+                uint64_t now = util_now_ns();
+                if (now >= deadline)
+                        return -EBUSY;
+                struct pollfd p = {.fd = events, .events = POLLPRI};
+                if (poll(&p, 1, (int) ((deadline - now) / NSEC_PER_MSEC) + 1) < 0 && errno != EINTR)
+                        return -errno;
+        }
+}
+
+static int end_group(int parent, int fd, const char *name) {
+        int r = kill_group(fd);
+        if (r == 0)
+                r = wait_empty(fd);
+        if (r == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                r = -errno;
+        if (r < 0)
+                log_error("cgroup %s cannot be emptied and removed: %s", name, strerrordesc_np(-r));
+        return r;
+}
+
+static void run_name(const struct cgroup_tree *t, int64_t run_id, char name[static NAME_MAX + 1]) {
+        (void) snprintf(name, NAME_MAX + 1, "run-%lld.%s", (long long) run_id, t->owner);
+}
+
+static bool is_own(const struct cgroup_tree *t, const char *name) {
+        const char *dot = strchr(name, '.');
+        return strncmp(name, "run-", 4) == 0 && dot && strcmp(dot + 1, t->owner) == 0;
+}
+
+/* What a dead daemon left: its runs' agents may still be alive. */
+static void remove_leftovers(struct cgroup_tree *t) {
+        int copy = openat(t->fd, ".", DIR_FLAGS);
+        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        if (!dir) {
+                util_close(copy);
+                return;
+        }
+        struct dirent *d;
+        while ((d = readdir(dir))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+                if (!is_own(t, d->d_name))
+                        continue;
+                _cleanup_close_ int fd = openat(t->fd, d->d_name, DIR_FLAGS);
+                if (fd >= 0 && end_group(t->fd, fd, d->d_name) == 0)
+                        log_notice("removed the cgroup %s that an earlier daemon left", d->d_name);
+        }
+        closedir(dir);
+}
+
+/* Whether cgroups can be made here, and killed. */
+static int probe(const struct cgroup_tree *t, const char *own, char *detail) {
+        char name[NAME_MAX + 1];
+        run_name(t, 0, name);
+        if (mkdirat(t->fd, name, 0755) < 0 && errno != EEXIST)
+                return fail(detail, -errno, "may not make cgroups in %.200s: %s", own, strerrordesc_np(errno));
+        _cleanup_close_ int fd = openat(t->fd, name, DIR_FLAGS);
+        int r = fd < 0 || faccessat(fd, "cgroup.kill", W_OK, AT_EACCESS) < 0 ? -errno : 0;
+        if (unlinkat(t->fd, name, AT_REMOVEDIR) < 0 && r == 0)
+                r = -errno;
+        return r < 0 ? fail(detail, r, "cgroups in %.200s cannot be killed: %s", own, strerrordesc_np(-r)) : 0;
+}
+
+static int open_tree(struct cgroup_tree *t, const char *own, char *detail) {
+        t->fd = open(own, DIR_FLAGS);
+        if (t->fd < 0)
+                return fail(detail, -errno, "cannot open own cgroup %.200s: %s", own, strerrordesc_np(errno));
+        return probe(t, own, detail);
+}
+
+int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail) {
+        _cleanup_free_ char *own = NULL;
+        int r = find_own(&own, ret_detail);
+        if (r < 0 || !own)
+                return r;
+        struct cgroup_tree *t = malloc(sizeof(*t));
+        if (!t)
+                return -ENOMEM;
+        *t = (struct cgroup_tree){.fd = -1, .owner = strdup(owner)};
+        r = t->owner ? open_tree(t, own, ret_detail) : -ENOMEM;
+        if (r < 0) {
+                cgroup_tree_free(t);
+                return r;
+        }
+        remove_leftovers(t);
+        *ret = t;
+        return 0;
+}
+
+void cgroup_tree_free(struct cgroup_tree *t) {
+        if (!t)
+                return;
+        util_close(t->fd);
+        free(t->owner);
+        free(t);
+}
+
+int cgroup_run_new(struct cgroup_tree *t, int64_t run_id, struct cgroup_run **ret) {
+        struct cgroup_run *g = malloc(sizeof(*g));
+        if (!g)
+                return -ENOMEM;
+        *g = (struct cgroup_run){.tree_fd = t->fd, .fd = -1};
+        run_name(t, run_id, g->name);
+        int r = mkdirat(t->fd, g->name, 0755) < 0 && errno != EEXIST ? -errno : 0;
+        if (r == 0) {
+                g->fd = openat(t->fd, g->name, DIR_FLAGS);
+                r = g->fd < 0 ? -errno : 0;
+        }
+        if (r < 0) {
+                free(g);
+                return r;
+        }
+        *ret = g;
+        return 0;
+}
+
+int cgroup_run_fd(const struct cgroup_run *g) {
+        return g->fd;
+}
+
+const char *cgroup_run_name(const struct cgroup_run *g) {
+        return g->name;
+}
+
+int cgroup_run_kill(struct cgroup_run *g) {
+        return kill_group(g->fd);
+}
+
+int cgroup_run_end(struct cgroup_run *g) {
+        if (!g)
+                return 0;
+        int r = end_group(g->tree_fd, g->fd, g->name);
+        util_close(g->fd);
+        free(g);
+        return r;
+}

@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The life of one run: spawn, rendezvous, barrier, window, reports, verification, removal. Owns the agents' links, the
+ * run's cgroup, IPC namespace and directory, from runner_new() until ops->ended. The first thing that goes wrong
+ * decides the verdict; after it everything is killed, and the run ends when all of it is gone.
+ *
+ *      STARTING -> MEASURING -> LEAVING ---\
+ *          \-----------\-----------\--> KILLING -> ENDED
+ */
+
+#include "daemon/run/runner.h"
+
+#include "daemon/host/hostfs.h"
+#include "daemon/log.h"
+#include "daemon/result/result.h"
+#include "daemon/run/agent-link.h"
+#include "daemon/run/cgroup.h"
+#include "daemon/run/ipcns.h"
+#include "daemon/run/rundir.h"
+#include "schema/json/json.h"
+#include "schema/transport/ring-layout.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define INTERVAL_NS NSEC_PER_SEC
+#define START_IN_NS (20 * NSEC_PER_MSEC)
+#define STALL_NS (5 * NSEC_PER_SEC) /* and the message's time */
+#define DEVICE_NS (10 * NSEC_PER_SEC)
+#define DRAIN_NS (30 * NSEC_PER_SEC) /* what is under way moves on; an end where nothing moves says so itself, soon */
+#define SLOWEST_BYTES_PER_NS 0.05    /* a transport that moves less than 50 MB/s of large messages has stalled */
+#define HEARSAY_NS (200 * NSEC_PER_MSEC)
+#define BLAME_NS NSEC_PER_SEC /* of an agent that speaks of its peer, which may yet speak for itself */
+#define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
+#define ERROR_MAX 700u
+
+enum runner_state { RUNNER_STARTING, RUNNER_MEASURING, RUNNER_LEAVING, RUNNER_KILLING, RUNNER_ENDED };
+
+struct runner {
+        const struct runner_host *host;
+        const struct run_order *order;
+        const struct runner_ops *ops;
+        void *userdata;
+
+        enum runner_state state;
+        struct message_setup setups[END_COUNT];
+        struct agent_link *links[END_COUNT];
+        unsigned n_agents;
+        struct cgroup_run *cgroup;
+        struct ipcns ipcns;
+        int run_dir_fd;
+        char cgroup_reason[300], ipcns_reason[200];
+        struct result result;
+        struct numastat numa_before;
+
+        bool has_verdict;
+        enum state verdict;
+        char error[ERROR_MAX];
+        char hearsay[ERROR_MAX]; /* an agent's own words, kept while a better explanation may come */
+        bool blames;             /* they are about its peer */
+        char *result_json;
+        struct run_verdict flags;       /* flags only */
+        struct placement_doubts doubts; /* by the proofs */
+
+        sd_event_source *timer, *settle;
+        uint64_t started_ns;
+};
+
+static enum end end_of(const struct runner *r, const struct agent_link *l) {
+        return l == r->links[END_FIRST] ? END_FIRST : END_SECOND;
+}
+
+static uint64_t bytes_time(const struct point *p) {
+        return (uint64_t) ((double) p->message_size * p->threads / SLOWEST_BYTES_PER_NS);
+}
+
+/* --- the end --- */
+
+static void set_verdict(struct runner *r, enum state state, const char *words) {
+        if (r->has_verdict)
+                return;
+        r->has_verdict = true;
+        r->verdict = state;
+        (void) snprintf(r->error, sizeof(r->error), "%s", words ? words : "");
+}
+
+static bool all_ended(const struct runner *r) {
+        for (unsigned i = 0; i < r->n_agents; i++)
+                if (r->links[i] && !r->links[i]->has_ended)
+                        return false;
+        return true;
+}
+
+static void set_timer(struct runner *r, uint64_t at_ns) {
+        int e = sd_event_source_set_time(r->timer, at_ns / NSEC_PER_USEC);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
+        if (e < 0)
+                log_error("run %" PRId64 " has no timer: %s", r->order->run_id, strerrordesc_np(-e));
+}
+
+/* The verdict is handed over from an event source of its own, not from deep inside a link's. */
+static void settle_if_over(struct runner *r) {
+        if (r->state == RUNNER_ENDED || !all_ended(r))
+                return;
+        r->state = RUNNER_ENDED;
+        (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(r->settle, SD_EVENT_ONESHOT);
+}
+
+static void kill_all(struct runner *r) {
+        if (r->state >= RUNNER_KILLING)
+                return;
+        r->state = RUNNER_KILLING;
+        for (unsigned i = 0; i < r->n_agents; i++)
+                if (r->links[i])
+                        agent_link_kill(r->links[i]);
+        int e = r->cgroup ? cgroup_run_kill(r->cgroup) : 0;
+        if (e < 0)
+                log_error("cannot kill the cgroup of run %" PRId64 ": %s", r->order->run_id, strerrordesc_np(-e));
+        set_timer(r, util_now_ns() + KILL_WITHIN_NS);
+        settle_if_over(r);
+}
+
+static void fail(struct runner *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fail(struct runner *r, const char *format, ...) {
+        char words[ERROR_MAX];
+        va_list ap;
+        va_start(ap, format);
+        (void) vsnprintf(words, sizeof(words), format, ap);
+        va_end(ap);
+        set_verdict(r, STATE_FAILED, words);
+        kill_all(r);
+}
+
+static void clean_up(struct runner *r) {
+        cgroup_run_end(util_steal(&r->cgroup)); /* has logged what went wrong, and so has rundir_remove() */
+        ipcns_close(&r->ipcns);
+        if (r->run_dir_fd >= 0) {
+                r->run_dir_fd = util_close(r->run_dir_fd);
+                (void) rundir_remove(r->host->rundirs, r->order->run_id);
+        }
+}
+
+/* --- words about the agents --- */
+
+static void put_isolation(const struct runner *r, struct json_writer *w) {
+        json_put_key(w, "isolation");
+        json_object_begin(w);
+        const struct agent_identity *id = &r->host->identity;
+        json_member_i64(w, "uid", id->uid);
+        json_member_bool(w, "own_user", id->change);
+        if (!id->change)
+                json_member_string(w, "own_user_reason", "the daemon is not root: agents run as its user");
+        json_member_string(w, "cgroup", r->cgroup_reason[0] ? NULL : "own");
+        if (r->cgroup_reason[0])
+                json_member_string(w, "cgroup_reason", r->cgroup_reason);
+        json_member_string(w, "ipc_namespace", r->ipcns_reason[0] ? NULL : "own");
+        if (r->ipcns_reason[0])
+                json_member_string(w, "ipc_namespace_reason", r->ipcns_reason);
+        json_member_string(w, "capabilities", "none");
+        json_member_bool(w, "no_new_privileges", true);
+        /* inherited from a service manager or a container: each system call then costs a look at it */
+        json_member_bool(w, "seccomp_filter", prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER);
+        json_object_end(w);
+}
+
+static void put_proofs(const struct agent_link *l, struct json_writer *w) {
+        bool ready = l->ready.type == MESSAGE_READY, report = l->report.type == MESSAGE_REPORT;
+        const char *at_start = ready ? l->ready.ready.proof : NULL;
+        json_member_raw(w, "proof", report ? l->report.report.proof : NULL);
+        if (!report)
+                json_member_string(w, "proof_reason", "the agent did not live to its report");
+        json_member_raw(w, "proof_at_start", at_start);
+        json_member_raw(w, "effective", report ? l->report.report.effective : ready ? l->ready.ready.effective : NULL);
+}
+
+static void put_agent(const struct runner *r, const struct agent_link *l, struct json_writer *w) {
+        _cleanup_free_ char *placement = NULL;
+        int e = placement_to_json(r->host->topology, &r->order->placement->ends[end_of(r, l)], &placement);
+        if (e < 0 && w->error == 0)
+                w->error = e;
+        json_object_begin(w);
+        json_member_string(w, "role", l->role);
+        json_member_i64(w, "pid", l->pid);
+        json_member_raw(w, "placement", placement);
+        put_proofs(l, w);
+        put_isolation(r, w);
+        json_member_u64(w, "cpu_ns", l->cpu_ns);
+        json_put_key(w, "exit");
+        json_object_begin(w);
+        json_member_i64(w, l->exit_code == CLD_EXITED ? "status" : "signal", l->exit_status);
+        json_object_end(w);
+        json_object_end(w);
+}
+
+static int agents_to_json(const struct runner *r, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        for (unsigned i = 0; i < r->n_agents; i++)
+                if (r->links[i])
+                        put_agent(r, r->links[i], &w);
+        json_array_end(&w);
+        int e = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return e;
+}
+
+static int on_settle(sd_event_source *source, void *userdata) {
+        struct runner *r = userdata;
+        struct run_verdict v = r->flags;
+        (void) source;
+        clean_up(r);
+        v.state = r->verdict;
+        for (unsigned i = 0; i < r->n_agents; i++)
+                v.agents_cpu_ns += r->links[i] ? r->links[i]->cpu_ns : 0;
+        if (agents_to_json(r, &v.agents_json) < 0) {
+                v.state = STATE_FAILED;
+                (void) snprintf(r->error, sizeof(r->error), "out of memory");
+        }
+        v.result_json = v.state == STATE_DONE ? util_steal(&r->result_json) : NULL;
+        v.error = r->error[0] ? strdup(r->error) : NULL;
+        r->ops->ended(r->userdata, &v);
+        return 0;
+}
+
+/* --- the agents' words --- */
+
+static bool violated(struct runner *r, const struct agent_link *l, const char *proof) {
+        char detail[300] = "";
+        int e = placement_verify(&r->order->placement->ends[end_of(r, l)], r->order->point, end_of(r, l), proof,
+                                 &r->doubts, detail);
+        if (e == 0)
+                return false;
+        if (e == -EPERM)
+                fail(r, "placement_violated: %s: %s", l->role, detail);
+        else
+                fail(r, "%s (pid %d) sent a placement proof that cannot be read: %s", l->role, l->pid,
+                     detail[0] ? detail : strerrordesc_np(-e));
+        return true;
+}
+
+static void plan_deadline(struct runner *r, uint64_t start_ns) {
+        const struct message_setup *s = &r->setups[END_FIRST];
+        uint64_t deadline = r->started_ns + r->order->timeout_ns;
+        if (s->duration_ns) {
+                uint64_t over = start_ns + s->warmup_ns + s->duration_ns + DRAIN_NS + 2 * bytes_time(&s->point);
+                deadline = over < deadline ? over : deadline;
+        }
+        set_timer(r, deadline);
+}
+
+static void on_ready(void *userdata, struct agent_link *l) {
+        struct runner *r = userdata;
+        if (violated(r, l, l->ready.ready.proof))
+                return;
+        for (unsigned i = 0; i < r->n_agents; i++)
+                if (r->links[i]->state != AGENT_READY)
+                        return;
+        uint64_t start = util_now_ns() + START_IN_NS;
+        for (unsigned i = 0; i < r->n_agents; i++) {
+                int e = agent_link_start(r->links[i], start);
+                if (e < 0) {
+                        fail(r, "%s (pid %d) cannot be started: %s", r->links[i]->role, r->links[i]->pid,
+                             strerrordesc_np(-e));
+                        return;
+                }
+        }
+        numastat_take(r->host->root ? r->host->root : "", &r->numa_before);
+        r->state = RUNNER_MEASURING;
+        plan_deadline(r, start);
+        log_debug("run %" PRId64 ": agents are ready %.1f ms after the run began", r->order->run_id,
+                  (double) (start - START_IN_NS - r->started_ns) / 1e6);
+}
+
+static void on_sample(void *userdata, struct agent_link *l, struct message_sample *s) {
+        struct runner *r = userdata;
+        if (result_add_sample(&r->result, end_of(r, l), s) < 0) {
+                fail(r, "out of memory");
+                return;
+        }
+        struct sample_record record = {
+                .experiment_id = r->order->experiment_id,
+                .run_id = r->order->run_id,
+                .agent = strdup(l->role),
+                .thread = s->thread,
+                .second = s->second,
+                .interval_ns = s->interval_ns,
+                .messages = s->messages,
+                .bytes = s->bytes,
+                .latency = util_steal(&s->latency),
+                .counters_json = util_steal(&s->counters),
+        };
+        if (!record.agent) {
+                sample_record_deinit(&record);
+                fail(r, "out of memory");
+                return;
+        }
+        r->ops->sample(r->userdata, &record);
+}
+
+/* The samples are the window, cut into seconds. */
+static bool samples_incomplete(struct runner *r, const struct agent_link *l) {
+        const struct message_report *m = &l->report.report;
+        if (l->sampled_messages == m->messages && l->sampled_bytes == m->bytes)
+                return false;
+        fail(r,
+             "counts_disagree: samples of %s (pid %d) add up to %" PRIu64 " messages (%" PRIu64
+             " bytes), its report has %" PRIu64 " (%" PRIu64 " bytes)",
+             l->role, l->pid, l->sampled_messages, l->sampled_bytes, m->messages, m->bytes);
+        return true;
+}
+
+/* And each thread has its part of it. */
+static bool threads_incomplete(struct runner *r, const struct agent_link *l) {
+        const struct message_report *m = &l->report.report;
+        uint64_t messages = 0, bytes = 0;
+        for (uint32_t i = 0; i < l->n_threads; i++) {
+                messages += l->threads[i].messages;
+                bytes += l->threads[i].bytes;
+        }
+        if (messages == m->messages && bytes == m->bytes)
+                return false;
+        fail(r,
+             "counts_disagree: threads of %s (pid %d) add up to %" PRIu64 " messages (%" PRIu64
+             " bytes), its report has %" PRIu64 " (%" PRIu64 " bytes)",
+             l->role, l->pid, messages, bytes, m->messages, m->bytes);
+        return true;
+}
+
+static void on_reported(void *userdata, struct agent_link *l) {
+        struct runner *r = userdata;
+        char detail[300];
+        if (violated(r, l, l->report.report.proof) || samples_incomplete(r, l) || threads_incomplete(r, l))
+                return;
+        r->result.reports[end_of(r, l)] = &l->report.report;
+        r->result.threads[end_of(r, l)] = l->threads;
+        for (unsigned i = 0; i < r->n_agents; i++)
+                if (r->links[i]->state != AGENT_REPORTED)
+                        return;
+        if (result_check(&r->result, detail) < 0) {
+                fail(r, "%s", detail);
+                return;
+        }
+        struct numastat after;
+        numastat_take(r->host->root ? r->host->root : "", &after);
+        numastat_subtract(&r->result.numa, &after, &r->numa_before);
+        int e = result_to_json(&r->result, &r->result_json);
+        if (e < 0) {
+                fail(r, "%s", e == -ENOMEM ? "out of memory" : "a report lacks figures that the result is made of");
+                return;
+        }
+        result_flags(&r->result, &r->flags);
+        if (r->doubts.migrations_unknown && r->flags.n_flags < RUN_FLAGS_MAX)
+                r->flags.flags[r->flags.n_flags++] = "migrations_unknown";
+        if (r->doubts.pages_moved && r->flags.n_flags < RUN_FLAGS_MAX)
+                r->flags.flags[r->flags.n_flags++] = "pages_moved";
+        r->state = RUNNER_LEAVING;
+        (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF); /* the links have their deadline */
+        for (unsigned i = 0; i < r->n_agents; i++)
+                agent_link_dismiss(r->links[i]);
+}
+
+/* What an agent says ("the other end is gone") may be the consequence of what the daemon is about to see itself. */
+static void on_failed(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words) {
+        struct runner *r = userdata;
+        bool blames = failure == AGENT_BLAMED_PEER, silent = failure == AGENT_WENT_SILENT;
+        char said[ERROR_MAX];
+        (void) snprintf(said, sizeof(said), "%s", words);
+        for (unsigned i = 0; (blames || silent) && i < r->n_agents; i++)
+                agent_link_tell_stopped(r->links[i], r->links[i] != l, said, sizeof(said));
+        if (!blames && failure != AGENT_SAID_SO) {
+                fail(r, "%s", said);
+                return;
+        }
+        if (r->has_verdict || (r->hearsay[0] && (blames || !r->blames)))
+                return;
+        r->blames = blames;
+        (void) snprintf(r->hearsay, sizeof(r->hearsay), "%s", said);
+        set_timer(r, util_now_ns() + (blames ? BLAME_NS : HEARSAY_NS));
+}
+
+static void on_ended(void *userdata, struct agent_link *l) {
+        struct runner *r = userdata;
+        (void) l;
+        if (!all_ended(r))
+                return;
+        if (r->hearsay[0])
+                fail(r, "%s", r->hearsay);
+        if (r->state == RUNNER_LEAVING)
+                set_verdict(r, STATE_DONE, NULL);
+        settle_if_over(r);
+}
+
+static const struct agent_link_ops link_ops = {
+        .ready = on_ready, .sample = on_sample, .reported = on_reported, .failed = on_failed, .ended = on_ended};
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct runner *r = userdata;
+        (void) source;
+        (void) usec;
+        if (r->state == RUNNER_KILLING) {
+                for (unsigned i = 0; i < r->n_agents; i++)
+                        if (r->links[i] && !r->links[i]->has_ended)
+                                log_error("%s (pid %d) of run %" PRId64 " was killed and is still there",
+                                          r->links[i]->role, r->links[i]->pid, r->order->run_id);
+                set_timer(r, util_now_ns() + KILL_WITHIN_NS); /* no next run beside it: wait, and say so again */
+        } else if (r->hearsay[0])
+                fail(r, "%s", r->hearsay);
+        else if (util_now_ns() >= r->started_ns + r->order->timeout_ns)
+                fail(r, "the run took longer than the limit run_timeout, %.0f s", (double) r->order->timeout_ns / 1e9);
+        else
+                fail(r, "the run did not end within %.0f s of its window's end",
+                     (double) (DRAIN_NS + 2 * bytes_time(r->order->point)) / 1e9);
+        return 0;
+}
+
+/* --- the beginning --- */
+
+static void plan_setup(struct runner *r, enum end end) {
+        const struct run_order *o = r->order;
+        const struct transport_options options = options_for_point(&o->spec->options, o->point);
+        uint64_t total = window_end_messages(&o->spec->end, o->point);
+        r->setups[end] = (struct message_setup){
+                .end = end,
+                .point = *o->point,
+                .verify = o->spec->verify,
+                .duration_ns = o->spec->end.duration_ns,
+                .messages = total / o->point->threads,
+                .messages_over = total % o->point->threads,
+                .warmup_ns = o->spec->warmup_ns,
+                .interval_ns = INTERVAL_NS,
+                .stall_ns =
+                        STALL_NS + bytes_time(o->point) + (options.file_sync == FILE_SYNC_PAGE_CACHE ? 0 : DEVICE_NS),
+                .rate = spec_point_rate(o->spec, o->point) / o->point->threads,
+                .chunk_bytes = o->chunk_bytes,
+                .options = options,
+                .placement = o->placement->ends[end],
+        };
+}
+
+/* What cannot be had is not a reason to fail; it is told with the result, and once in the log. */
+static void make_isolation(struct runner *r) {
+        static bool told_ipcns, told_cgroup;
+        if (!r->host->cgroups)
+                (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "%s", r->host->cgroup_reason);
+        else {
+                int e = cgroup_run_new(r->host->cgroups, r->order->run_id, &r->cgroup);
+                if (e < 0)
+                        (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "cannot make the run's cgroup: %s",
+                                        strerrordesc_np(-e));
+        }
+        if (r->cgroup_reason[0] && !told_cgroup) {
+                log_notice("runs have no cgroup of their own: %s", r->cgroup_reason);
+                told_cgroup = true;
+        }
+        if (ipcns_new(r->order->queue_settings, &r->ipcns, r->ipcns_reason) < 0 && !told_ipcns) {
+                log_notice("runs have no IPC namespace of their own: %s", r->ipcns_reason);
+                told_ipcns = true;
+        }
+}
+
+static int plan_spawn(const struct runner *r, enum end end, struct spawn_request *q) {
+        const struct agent_placement *p = &r->order->placement->ends[end];
+        const struct runner_host *h = r->host;
+        q->program_fd = h->program_fd;
+        q->role = r->result.roles[end];
+        q->run_dir_fd = r->run_dir_fd;
+        q->cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1;
+        q->ipc_ns_fd = r->ipcns.ipc_fd;
+        q->user_ns_fd = r->ipcns.user_fd;
+        q->identity = h->identity;
+        q->memory = p->memory;
+        q->memory_nodes = p->memory_nodes;
+        q->numa = h->topology->numa;
+        q->affinity = h->affinity;
+        return p->n_cpus ? affinity_from_list(p->cpus, p->n_cpus, &q->affinity) : 0;
+}
+
+/* A cgroup that exists may still refuse members (a threaded domain, a limit of pids). */
+static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spawned *ret, struct spawn_error *error) {
+        int e = spawn_agent(q, ret, error);
+        if (e >= 0 || q->cgroup_fd < 0 || strcmp(error->step, "clone") != 0)
+                return e;
+        log_warning("run %" PRId64 ": the cgroup takes no process: %s", r->order->run_id, strerrordesc_np(-e));
+        (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "the run's cgroup takes no process: %s",
+                        strerrordesc_np(-e));
+        q->cgroup_fd = -1;
+        return spawn_agent(q, ret, error);
+}
+
+/* What an agent is spawned with, and the daemon's end of its control socket. */
+struct launch {
+        struct spawn_request request;
+        struct agent_link_options link;
+        int theirs;
+};
+
+static void launch_deinit(struct launch *l) {
+        l->link.control_fd = util_close(l->link.control_fd);
+        l->theirs = util_close(l->theirs);
+}
+
+/* peer_fd -1: the run has one agent. */
+static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct launch *ret) {
+        int pair[2] = {-1, -1};
+        *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1};
+        plan_setup(r, end);
+        int e = plan_spawn(r, end, &ret->request);
+        if (e == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                e = -errno;
+        ret->link = (struct agent_link_options){.event = r->host->event,
+                                                .role = r->result.roles[end],
+                                                .setup = &r->setups[end],
+                                                .control_fd = pair[0],
+                                                .ops = &link_ops,
+                                                .userdata = r};
+        ret->request.control_fd = ret->theirs = pair[1];
+        if (e == 0 && fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
+                e = -errno;
+        if (e < 0)
+                fail(r, "cannot prepare %s: %s", r->result.roles[end], strerrordesc_np(-e));
+        return e;
+}
+
+static int launch(struct runner *r, struct launch *l) {
+        struct spawn_error error = {{0}, 0};
+        int e = spawn_somewhere(r, &l->request, &l->link.process, &error);
+        if (e < 0)
+                fail(r, "%s cannot be started: %s: %s", l->link.role, error.step,
+                     strerrordesc_np(error.error ? error.error : -e));
+        return e;
+}
+
+/* The process runs. It is the link's from here on, or it is ended. */
+static int watch(struct runner *r, enum end end, struct launch *l) {
+        int e = agent_link_new(&r->links[end], &l->link);
+        if (e < 0) {
+                fail(r, "%s (pid %d) cannot be watched: %s", l->link.role, l->link.process.pid, strerrordesc_np(-e));
+                spawn_abort(&l->link.process);
+                return e;
+        }
+        l->link.control_fd = -1;
+        return 0;
+}
+
+static int start_agent(struct runner *r, enum end end, int peer_fd) {
+        _cleanup_(launch_deinit) struct launch l;
+        int e = prepare_launch(r, end, peer_fd, &l);
+        if (e == 0)
+                e = launch(r, &l);
+        return e == 0 ? watch(r, end, &l) : e;
+}
+
+/* 0: this kernel has none. */
+static uint64_t huge_page_bytes(void) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_free_ char *text = NULL;
+        char line[64];
+        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
+            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
+                return 0;
+        return strtoull(line, NULL, 10) * 1024;
+}
+
+/* Both agents at once, from one program that has what they share. */
+static void start_twins(struct runner *r, const int peers[2]) {
+        _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1};
+        _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1};
+        const struct transport_options *o = &r->order->spec->options;
+        if (prepare_launch(r, END_FIRST, peers[0], &first) < 0 || prepare_launch(r, END_SECOND, peers[1], &second) < 0)
+                return;
+        bool huge = o->huge_pages == TOGGLE_ON;
+        uint64_t page = huge ? huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
+        if (page == 0) {
+                fail(r, "huge_pages: this kernel has none");
+                return;
+        }
+        struct spawn_twin twin = {
+                .role = second.link.role,
+                .control_fd = second.theirs,
+                .peer_fd = peers[1],
+                .affinity = second.request.affinity,
+                .memory = second.request.memory,
+                .memory_nodes = second.request.memory_nodes,
+                .shared_bytes = ring_layout_of(r->order->point, o, page).area_bytes,
+                .huge_pages = huge,
+        };
+        first.request.twin = &twin;
+        if (launch(r, &first) < 0)
+                return;
+        second.link.process = twin.process;
+        (void) watch(r, END_FIRST, &first);
+        (void) watch(r, END_SECOND, &second);
+}
+
+static void start_agents(struct runner *r) {
+        int peers[2] = {-1, -1};
+        if (r->n_agents > 1 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, peers) < 0) {
+                fail(r, "cannot connect the agents: %s", strerrordesc_np(errno));
+                return;
+        }
+        if (r->n_agents > 1 && r->order->point->transport == TRANSPORT_MMAP_ANONYMOUS)
+                start_twins(r, peers);
+        else
+                for (unsigned i = 0; i < r->n_agents; i++)
+                        if (start_agent(r, (enum end) i, peers[i]) < 0)
+                                break;
+        util_close(peers[0]);
+        util_close(peers[1]);
+}
+
+static void start(struct runner *r) {
+        const struct run_order *o = r->order;
+        const struct agent_identity *id = &r->host->identity;
+        uint64_t planned = o->spec->warmup_ns + o->spec->end.duration_ns;
+        if (planned > o->timeout_ns) {
+                fail(r, "the spec asks for %.0f s, the limit run_timeout is %.0f s", (double) planned / 1e9,
+                     (double) o->timeout_ns / 1e9);
+                return;
+        }
+        int e = rundir_new(r->host->rundirs, o->run_id, id->change ? id->uid : (uid_t) -1, id->gid, &r->run_dir_fd);
+        if (e < 0) {
+                fail(r, "cannot make the run's directory: %s", strerrordesc_np(-e));
+                return;
+        }
+        make_isolation(r);
+        if (r->ipcns_reason[0] && queues_are_used(o->point)) {
+                /* a queue has no owner whose death would end it */
+                fail(r, "transport %s needs an IPC namespace of the run's own: %s", transport_name(o->point->transport),
+                     r->ipcns_reason);
+                return;
+        }
+        start_agents(r);
+}
+
+int runner_new(struct runner **ret, const struct runner_host *host, const struct run_order *order,
+               const struct runner_ops *ops, void *userdata) {
+        struct runner *r = calloc(1, sizeof(*r));
+        if (!r)
+                return -ENOMEM;
+        r->host = host;
+        r->order = order;
+        r->ops = ops;
+        r->userdata = userdata;
+        r->run_dir_fd = -1;
+        r->ipcns = IPCNS_NONE;
+        r->started_ns = util_now_ns();
+        r->n_agents = workload_agents(order->point->workload);
+        r->result.order = order;
+        for (unsigned i = 0; i < r->n_agents; i++)
+                r->result.roles[i] = role_name(order->point->workload, order->point->transport, (enum end) i);
+        int e = sd_event_add_defer(host->event, &r->settle, on_settle, r);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(r->settle, SD_EVENT_OFF);
+        if (e >= 0)
+                e = sd_event_add_time(host->event, &r->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, r);
+        if (e < 0) {
+                runner_free(r);
+                return e;
+        }
+        start(r);
+        *ret = r;
+        return 0;
+}
+
+void runner_stop(struct runner *r, enum state as, const char *words) {
+        set_verdict(r, as, words);
+        kill_all(r);
+}
+
+void runner_free(struct runner *r) {
+        if (!r)
+                return;
+        for (unsigned i = 0; i < END_COUNT; i++)
+                agent_link_free(r->links[i]);
+        sd_event_source_disable_unref(r->timer);
+        sd_event_source_disable_unref(r->settle);
+        clean_up(r);
+        result_deinit(&r->result);
+        free(r->result_json);
+        free(r);
+}
+
+void run_verdict_deinit(struct run_verdict *v) {
+        free(v->error);
+        free(v->agents_json);
+        free(v->result_json);
+        *v = (struct run_verdict){0};
+}

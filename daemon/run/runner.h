@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_RUNNER_H
+#define IPCLAB_DAEMON_RUNNER_H
+
+/*
+ * One run, from its agents' start to the last trace of them removed. The scheduler makes one at a time, gets its
+ * samples and in the end a verdict; the store and the queue are not the runner's business.
+ */
+
+#include "daemon/admission/queues.h"
+#include "daemon/placement/placement.h"
+#include "daemon/run/spawn.h"
+#include "daemon/store/records.h"
+
+#include <systemd/sd-event.h>
+
+struct cgroup_tree;
+struct rundir_root;
+struct runner;
+
+/* What runs need of the machine: made once by main, lent to every run. */
+struct runner_host {
+        sd_event *event;
+        int program_fd; /* the agent */
+        struct agent_identity identity;
+        struct cgroup_tree *cgroups; /* NULL: none to be had */
+        char cgroup_reason[300];     /* why not */
+        struct rundir_root *rundirs;
+        struct affinity affinity;  /* where the daemon is at home, and an agent that was not told: affinity_home() */
+        struct topology *topology; /* read again by the scheduler alone, between runs */
+        struct queue_host queues;  /* what runs can have of message queues */
+        const char *root;          /* "" or a captured tree; NULL: "" */
+};
+
+/* What is to be run. Everything pointed to must outlive the runner. */
+struct run_order {
+        int64_t experiment_id, run_id;
+        const struct spec *spec;
+        const struct point *point;
+        const struct run_placement *placement;
+        uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
+        uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: as it comes */
+        uint64_t timeout_ns;
+};
+
+#define RUN_FLAGS_MAX 16u
+
+struct run_verdict {
+        enum state state; /* done, failed, cancelled, interrupted */
+        char *error;      /* words of a failure */
+        char *agents_json, *result_json;
+        const char *flags[RUN_FLAGS_MAX]; /* static */
+        size_t n_flags;
+        uint64_t agents_cpu_ns;
+};
+
+void run_verdict_deinit(struct run_verdict *v);
+
+struct runner_ops {
+        /* The sample is taken over. */
+        void (*sample)(void *userdata, struct sample_record *sample);
+        /* The last call, from the event loop: nothing of the run is left. The verdict is taken over; the runner may be
+         * freed. */
+        void (*ended)(void *userdata, struct run_verdict *verdict);
+};
+
+/* A run that cannot even start ends through ops->ended, too. 0; -ENOMEM or the event loop's errno. */
+int runner_new(struct runner **ret, const struct runner_host *host, const struct run_order *order,
+               const struct runner_ops *ops, void *userdata);
+/* Ends it as cancelled or interrupted; ops->ended follows. `words` go to the run's error, NULL for none. */
+void runner_stop(struct runner *r, enum state as, const char *words);
+/* Whatever is still alive is killed. NULL-safe. */
+void runner_free(struct runner *r);
+
+#endif

@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The queue's motor. Owns the current run: its records, the parsed spec and point, placement, environment snapshots and
+ * the samples that wait to be stored. The store decides what is next; the runner does it; whatever the store refuses is
+ * tried again with growing pauses, and no next run starts before the last one is written down.
+ *
+ *      IDLE -> (started) RUNNING -> (verdict) FINISHING -> (stored) IDLE
+ */
+
+#include "daemon/run/scheduler.h"
+
+#include "daemon/admission/admission.h"
+#include "daemon/host/environment.h"
+#include "daemon/log.h"
+#include "daemon/run/housekeeping.h"
+#include "daemon/tune/tuning.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+/* Samples of one second come within a few milliseconds of each other: one transaction for all of them. */
+#define FLUSH_AFTER_US 25000
+#define BATCH_MAX 256u
+#define RETRY_FIRST_NS NSEC_PER_SEC
+#define RETRY_LONGEST_NS (30 * NSEC_PER_SEC)
+#define SETTLE_LONGEST_NS (60 * NSEC_PER_SEC)
+/* Of some milliseconds each; more samples than most runs leave. */
+#define TIDY_STEPS 8u
+#define WORDS_MAX 900u
+
+enum scheduler_state { SCHEDULER_IDLE, SCHEDULER_RUNNING, SCHEDULER_FINISHING };
+
+struct current {
+        struct run_record run;
+        struct experiment_record experiment;
+        struct spec *spec;
+        struct point point;
+        struct run_placement placement;
+        uint64_t chunk_bytes, queue_settings[QUEUE_SETTINGS];
+        struct environment *before;
+        struct run_order order;
+        struct runner *runner;
+        bool moved;      /* the daemon is out of the run's way */
+        uint64_t cpu_ns; /* the daemon's own when the run began */
+
+        /* what is to be stored */
+        enum state state;
+        char *error, *flags_json, *agents_json, *result_json, *environment_json;
+};
+
+struct scheduler {
+        struct scheduler_options o;
+        struct service *service;
+        enum scheduler_state state;
+        bool stopping;
+        struct current c;
+        struct sample_record batch[BATCH_MAX];
+        size_t n_batch;
+        sd_event_source *look, *flush, *retry, *settle;
+        uint64_t pause_ns, settle_pause_ns;
+        char owed[TUNING_DETAIL_MAX]; /* why a setting of the host is not put back; "": nothing is owed */
+};
+
+static void look(struct scheduler *s);
+static void store_outcome(struct scheduler *s);
+
+static uint64_t own_cpu_ns(void) {
+        struct rusage u;
+        if (getrusage(RUSAGE_SELF, &u) < 0)
+                return 0;
+        return ((uint64_t) u.ru_utime.tv_sec + (uint64_t) u.ru_stime.tv_sec) * NSEC_PER_SEC +
+               ((uint64_t) u.ru_utime.tv_usec + (uint64_t) u.ru_stime.tv_usec) * NSEC_PER_USEC;
+}
+
+static void changed(struct scheduler *s) {
+        if (s->service)
+                service_changed(s->service, s->c.run.experiment_id);
+}
+
+static void tell_status(struct scheduler *s) {
+        bool busy = s->state != SCHEDULER_IDLE;
+        if (s->service)
+                service_set_status(s->service, busy ? s->c.run.experiment_id : 0, busy ? s->c.run.id : 0,
+                                   busy ? util_now_ms() : 0);
+        if (busy)
+                (void) sd_notifyf(0, "STATUS=Run %" PRId64 " of experiment %" PRId64 " (%" PRIu32 " of %" PRIu32 ").",
+                                  s->c.run.id, s->c.run.experiment_id, s->c.run.position + 1,
+                                  s->c.experiment.runs_total);
+        else
+                (void) sd_notify(0, "STATUS=Idle.");
+}
+
+static void arm(sd_event_source *source, uint64_t at_ns) {
+        int e = sd_event_source_set_time(source, at_ns / NSEC_PER_USEC);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (e < 0)
+                log_error("cannot set a timer: %s", strerrordesc_np(-e));
+}
+
+/* The disk may be full for a while: pauses of 1, 2, 4 … 30 s. */
+static void retry_later(struct scheduler *s, const char *what, int error) {
+        s->pause_ns = s->pause_ns ? 2 * s->pause_ns : RETRY_FIRST_NS;
+        if (s->pause_ns > RETRY_LONGEST_NS)
+                s->pause_ns = RETRY_LONGEST_NS;
+        log_error("%s: %s; next try in %" PRIu64 " s", what, strerrordesc_np(-error), s->pause_ns / NSEC_PER_SEC);
+        (void) sd_notifyf(0, "STATUS=%s: %s.", what, strerrordesc_np(-error));
+        arm(s->retry, util_now_ns() + s->pause_ns);
+}
+
+/* Puts back what earlier runs have changed of the host. What cannot be put back now is tried again with growing pauses
+ * though no run comes, and /health says so meanwhile. */
+static int settle(struct scheduler *s) {
+        int e = tuning_restore(s->o.store, s->o.root, s->owed); /* has logged it */
+        if (e < 0) {
+                s->settle_pause_ns = s->settle_pause_ns ? 2 * s->settle_pause_ns : RETRY_FIRST_NS;
+                if (s->settle_pause_ns > SETTLE_LONGEST_NS)
+                        s->settle_pause_ns = SETTLE_LONGEST_NS;
+                arm(s->settle, util_now_ns() + s->settle_pause_ns);
+        } else {
+                s->settle_pause_ns = 0;
+                s->owed[0] = '\0';
+        }
+        if (s->service)
+                service_set_owed(s->service, s->owed);
+        return e;
+}
+
+static int on_settle(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct scheduler *s = userdata;
+        (void) source;
+        (void) usec;
+        if (s->state != SCHEDULER_RUNNING) /* nothing changes under a run; its end settles */
+                (void) settle(s);
+        return 0;
+}
+
+static void current_deinit(struct current *c) {
+        runner_free(c->runner);
+        run_record_deinit(&c->run);
+        experiment_record_deinit(&c->experiment);
+        spec_free(c->spec);
+        run_placement_deinit(&c->placement);
+        environment_free(c->before);
+        free(c->error);
+        free(c->flags_json);
+        free(c->agents_json);
+        free(c->result_json);
+        free(c->environment_json);
+        *c = (struct current){0};
+}
+
+/* --- samples --- */
+
+static void drop_batch(struct scheduler *s) {
+        for (size_t i = 0; i < s->n_batch; i++)
+                sample_record_deinit(&s->batch[i]);
+        s->n_batch = 0;
+}
+
+/* 0 or negative errno; the batch is gone in either case. */
+static int flush(struct scheduler *s) {
+        if (s->n_batch == 0)
+                return 0;
+        int e = store_add_samples(s->o.store, s->batch, s->n_batch);
+        drop_batch(s);
+        if (e < 0)
+                log_error("samples of run %" PRId64 " cannot be stored: %s", s->c.run.id, strerrordesc_np(-e));
+        else
+                changed(s);
+        return e;
+}
+
+static void flush_or_stop(struct scheduler *s) {
+        int e = flush(s);
+        if (e < 0 && s->state == SCHEDULER_RUNNING) {
+                char words[WORDS_MAX];
+                (void) snprintf(words, sizeof(words), "the run's samples cannot be stored: %s", strerrordesc_np(-e));
+                runner_stop(s->c.runner, STATE_FAILED, words);
+        }
+}
+
+static int on_flush(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        flush_or_stop(userdata);
+        return 0;
+}
+
+static void on_sample(void *userdata, struct sample_record *sample) {
+        struct scheduler *s = userdata;
+        if (s->n_batch == 0)
+                arm(s->flush, util_now_ns() + FLUSH_AFTER_US * NSEC_PER_USEC);
+        s->batch[s->n_batch++] = *sample;
+        if (s->n_batch == BATCH_MAX)
+                flush_or_stop(s);
+}
+
+/* --- the end of a run --- */
+
+static int environment_document(struct scheduler *s, const struct environment *after, uint64_t cpu_ns, char **ret) {
+        _cleanup_free_ char *first = NULL, *second = NULL;
+        int e = s->c.before ? environment_to_json(s->c.before, &first) : 0;
+        if (e >= 0 && after)
+                e = environment_to_json(after, &second);
+        if (e < 0)
+                return e;
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_raw(&w, "before", first);
+        json_member_raw(&w, "after", second);
+        json_put_key(&w, "daemon");
+        json_object_begin(&w);
+        json_member_u64(&w, "cpu_ns", cpu_ns);
+        json_member_bool(&w, "off_the_measured_cpus", s->c.moved);
+        if (!s->c.moved)
+                json_member_string(&w, "off_the_measured_cpus_reason",
+                                   s->c.placement.n_daemon_cpus ? "the daemon's threads could not be moved"
+                                                                : "nothing is pinned, or there is no other CPU");
+        json_object_end(&w);
+        json_object_end(&w);
+        e = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return e;
+}
+
+static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after,
+                      uint64_t cpu_ns, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        for (size_t i = 0; i < v->n_flags; i++)
+                json_put_string(&w, v->flags[i]);
+        if (s->c.before && after)
+                environment_flags(s->c.before, after, &s->c.placement, v->agents_cpu_ns + (s->c.moved ? 0 : cpu_ns),
+                                  &w);
+        json_array_end(&w);
+        int e = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return e;
+}
+
+/* The texts of the outcome; a run of which not even these can be had is no good. */
+static void write_outcome(struct scheduler *s, const struct run_verdict *v) {
+        struct environment *after = NULL;
+        uint64_t cpu_ns = own_cpu_ns() - s->c.cpu_ns;
+        int e = environment_take(s->o.root, s->o.host->topology, &after);
+        if (e >= 0)
+                e = flags_list(s, v, after, cpu_ns, &s->c.flags_json);
+        if (e >= 0)
+                e = environment_document(s, after, cpu_ns, &s->c.environment_json);
+        environment_free(after);
+        if (e < 0 && s->c.state == STATE_DONE) {
+                s->c.state = STATE_FAILED;
+                free(s->c.error);
+                if (asprintf(&s->c.error, "the environment after the run cannot be told: %s", strerrordesc_np(-e)) < 0)
+                        s->c.error = NULL;
+        }
+}
+
+static void move_back(struct scheduler *s) {
+        if (!s->c.moved)
+                return;
+        int e = housekeeping_move(&s->o.host->affinity);
+        if (e < 0)
+                log_warning("the daemon cannot return to its CPUs: %s", strerrordesc_np(-e));
+}
+
+static void on_ended(void *userdata, struct run_verdict *v) {
+        struct scheduler *s = userdata;
+        int e = flush(s);
+        s->c.state = v->state;
+        s->c.error = util_steal(&v->error);
+        s->c.agents_json = util_steal(&v->agents_json);
+        s->c.result_json = util_steal(&v->result_json);
+        write_outcome(s, v);
+        (void) settle(s);
+        move_back(s);
+        if (e < 0 && s->c.state == STATE_DONE) {
+                s->c.state = STATE_FAILED;
+                if (asprintf(&s->c.error, "the run's samples cannot be stored: %s", strerrordesc_np(-e)) < 0)
+                        s->c.error = NULL;
+        }
+        if (s->c.state == STATE_FAILED) {
+                free(s->c.result_json);
+                s->c.result_json = NULL;
+        }
+        run_verdict_deinit(v);
+        runner_free(util_steal(&s->c.runner));
+        s->state = SCHEDULER_FINISHING;
+        store_outcome(s);
+}
+
+static void finish_failed(struct scheduler *s, const char *words) {
+        (void) settle(s);
+        s->c.state = STATE_FAILED;
+        s->c.error = strdup(words);
+        s->state = SCHEDULER_FINISHING;
+        store_outcome(s);
+}
+
+static void log_outcome(const struct scheduler *s) {
+        const struct current *c = &s->c;
+        if (c->state == STATE_FAILED)
+                log_warning("run %" PRId64 " of experiment %" PRId64 " failed: %s", c->run.id, c->run.experiment_id,
+                            c->error ? c->error : "out of memory");
+        else
+                log_info("run %" PRId64 " of experiment %" PRId64 " is %s", c->run.id, c->run.experiment_id,
+                         state_name(c->state));
+}
+
+/* With a queue that is never empty there is no other time for it: the service's housekeeping begins when nothing has
+ * run for a while. */
+static void tidy_between_runs(struct scheduler *s) {
+        int e = 1;
+        for (unsigned i = 0; i < TIDY_STEPS && e > 0; i++)
+                e = store_tidy_samples(s->o.store);
+        if (e < 0)
+                log_warning("samples of deleted experiments are not removed: %s; tried again after the next run",
+                            strerrordesc_np(-e));
+}
+
+static void store_outcome(struct scheduler *s) {
+        const struct current *c = &s->c;
+        struct run_outcome o = {.state = c->state,
+                                .error = c->error,
+                                .flags_json = c->flags_json,
+                                .agents_json = c->agents_json,
+                                .result_json = c->result_json,
+                                .environment_json = c->environment_json};
+        int e = c->state == STATE_INTERRUPTED ? store_interrupt_run(s->o.store, c->run.id)
+                                              : store_finish_run(s->o.store, c->run.id, &o);
+        if (e < 0 && e != -ENOENT && !s->stopping) {
+                if (s->service)
+                        service_measured(s->service); /* what that removes may be the room that is missing */
+                retry_later(s, "the run's outcome cannot be stored", e);
+                return;
+        }
+        if (e < 0)
+                log_error("the outcome of run %" PRId64 " is not stored: %s", c->run.id, strerrordesc_np(-e));
+        log_outcome(s);
+        changed(s);
+        s->pause_ns = 0;
+        s->state = SCHEDULER_IDLE;
+        current_deinit(&s->c);
+        tell_status(s);
+        if (s->stopping) {
+                s->o.stopped(s->o.userdata);
+                return;
+        }
+        tidy_between_runs(s);
+        scheduler_kick(s);
+}
+
+/* --- the beginning of a run --- */
+
+static const struct runner_ops runner_ops = {.sample = on_sample, .ended = on_ended};
+
+/* What the stored texts say; they were checked when they were posted. 0; -EINVAL with words. */
+static int read_order(struct scheduler *s, char *words) {
+        struct refusal r = {0};
+        struct current *c = &s->c;
+        int e = spec_parse_stored(c->experiment.merged_json, strlen(c->experiment.merged_json), &c->spec, &r);
+        if (e < 0) {
+                (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored spec: %s %s", r.pointer,
+                                r.detail);
+                return e;
+        }
+        e = point_from_json(c->run.point_json, strlen(c->run.point_json), &c->point);
+        if (e < 0)
+                (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored point");
+        return e;
+}
+
+/* What the run's messages go in, and how large its queues are to be. 0; negative errno with words. */
+static int plan_messages(struct scheduler *s, const struct admission_host *host, char *words) {
+        struct current *c = &s->c;
+        struct hostfs h;
+        int e = admission_chunk_bytes(host, c->spec, &c->point, &c->chunk_bytes);
+        if (e == 0)
+                e = hostfs_init(&h, s->o.root);
+        if (e == 0) {
+                e = queues_plan(&h, host->queues, c->spec, &c->point, c->chunk_bytes, c->queue_settings);
+                hostfs_deinit(&h);
+        }
+        if (e < 0)
+                (void) snprintf(words, WORDS_MAX, "the longest message that %s takes here cannot be told: %s",
+                                transport_name(c->point.transport), strerrordesc_np(-e));
+        return e;
+}
+
+static bool depends_on_settings(const struct current *c) {
+        return c->spec->tune.numa_balancing != TOGGLE_UNSET || c->spec->require.numa_balancing != TOGGLE_UNSET ||
+               c->point.placement.require.numa_balancing != TOGGLE_UNSET;
+}
+
+/* The host's settings as the run wants them. One that is not put back yet stands beside the results of runs that do not
+ * name it (environment). */
+static int tune(struct scheduler *s, char *words) {
+        struct current *c = &s->c;
+        int e = settle(s);
+        if (e < 0 && depends_on_settings(c)) {
+                (void) snprintf(words, WORDS_MAX,
+                                "the run depends on a setting of the host that an earlier one has "
+                                "changed: %s",
+                                s->owed);
+                return e;
+        }
+        return tuning_apply(s->o.store, s->o.root, s->o.host_tuning, &c->spec->tune, c->run.id, words);
+}
+
+/* CPUs come and go while a daemon lives. It may have been cut down to those that there were when it last came home, and
+ * would take that for what it is allowed: so home first. */
+static int read_machine(struct scheduler *s) {
+        struct topology *t = s->o.host->topology;
+        int e = topology_has_changed(s->o.root, t);
+        if (e > 0) {
+                log_notice("CPUs, nodes or memory have come or gone, or what is allowed of them: reading the topology "
+                           "again");
+                e = housekeeping_move(&s->o.host->affinity);
+                if (e == 0)
+                        e = topology_reread(s->o.root, t);
+        }
+        return e;
+}
+
+static int look_at_machine(struct scheduler *s, char *words) {
+        int e = read_machine(s);
+        if (e < 0)
+                (void) snprintf(words, WORDS_MAX, "the machine's CPUs and nodes cannot be read again: %s",
+                                strerrordesc_np(-e));
+        return e;
+}
+
+/* Where, and in what surroundings. */
+static int prepare(struct scheduler *s, char *words) {
+        struct current *c = &s->c;
+        const struct admission_host host = {
+                .root = s->o.root, .topology = s->o.host->topology, .queues = &s->o.host->queues};
+        struct refusal r = {0};
+        char detail[300] = "";
+        int e = read_order(s, words);
+        if (e == 0)
+                e = look_at_machine(s, words);
+        if (e < 0)
+                return e;
+        e = tune(s, words);
+        if (e < 0)
+                return e;
+        e = environment_check(s->o.root, &c->spec->require, detail);
+        if (e == 0)
+                e = environment_check(s->o.root, &c->point.placement.require, detail);
+        if (e < 0) {
+                (void) snprintf(words, WORDS_MAX, "%s", detail[0] ? detail : strerrordesc_np(-e));
+                return e;
+        }
+        e = placement_resolve(s->o.host->topology, &c->point, &c->placement, &r);
+        if (e < 0) {
+                (void) snprintf(words, WORDS_MAX, "%s", r.detail[0] ? r.detail : strerrordesc_np(-e));
+                return e;
+        }
+        e = plan_messages(s, &host, words);
+        if (e < 0)
+                return e;
+        e = environment_take(s->o.root, s->o.host->topology, &c->before);
+        if (e < 0)
+                (void) snprintf(words, WORDS_MAX, "the environment before the run cannot be told: %s",
+                                strerrordesc_np(-e));
+        return e;
+}
+
+static void move_away(struct scheduler *s) {
+        struct current *c = &s->c;
+        struct affinity to;
+        if (c->placement.n_daemon_cpus == 0 ||
+            affinity_from_list(c->placement.daemon_cpus, c->placement.n_daemon_cpus, &to) < 0)
+                return;
+        int e = housekeeping_move(&to);
+        if (e < 0) {
+                log_warning("the daemon cannot leave the measured CPUs: %s", strerrordesc_np(-e));
+                (void) housekeeping_move(&s->o.host->affinity);
+        } else
+                c->moved = true;
+}
+
+static void begin(struct scheduler *s) {
+        char words[WORDS_MAX] = "";
+        struct current *c = &s->c;
+        s->state = SCHEDULER_RUNNING;
+        c->cpu_ns = own_cpu_ns();
+        changed(s);
+        tell_status(s);
+        if (prepare(s, words) < 0) {
+                finish_failed(s, words);
+                return;
+        }
+        move_away(s);
+        c->order = (struct run_order){.experiment_id = c->run.experiment_id,
+                                      .run_id = c->run.id,
+                                      .spec = c->spec,
+                                      .point = &c->point,
+                                      .placement = &c->placement,
+                                      .chunk_bytes = c->chunk_bytes,
+                                      .timeout_ns = s->o.run_timeout_ns};
+        memcpy(c->order.queue_settings, c->queue_settings, sizeof(c->order.queue_settings));
+        int e = runner_new(&c->runner, s->o.host, &c->order, &runner_ops, s);
+        if (e < 0) {
+                move_back(s);
+                (void) snprintf(words, sizeof(words), "the run cannot begin: %s", strerrordesc_np(-e));
+                finish_failed(s, words);
+        }
+}
+
+static void look(struct scheduler *s) {
+        if (s->state != SCHEDULER_IDLE || s->stopping)
+                return;
+        int e = store_next_run(s->o.store, &s->c.run, &s->c.experiment);
+        if (e == -ENOENT)
+                return;
+        if (e < 0) {
+                retry_later(s, "the queue cannot be read", e);
+                return;
+        }
+        e = store_start_run(s->o.store, s->c.run.id);
+        if (e < 0) {
+                current_deinit(&s->c);
+                retry_later(s, "the next run cannot be marked as running", e);
+                return;
+        }
+        s->pause_ns = 0;
+        begin(s);
+}
+
+static int on_look(sd_event_source *source, void *userdata) {
+        (void) source;
+        look(userdata);
+        return 0;
+}
+
+/* A new source for each look: sd-event serves who has waited longest, and takes a defer source to wait since it was
+ * made and not since it was last switched on. The same one again and again would leave nobody else a turn while one run
+ * fails after the other. */
+static int look_soon(struct scheduler *s) {
+        if (sd_event_source_get_enabled(s->look, NULL) > 0)
+                return 0;
+        s->look = sd_event_source_disable_unref(s->look);
+        return sd_event_add_defer(s->o.event, &s->look, on_look, s);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct scheduler *s = userdata;
+        (void) source;
+        (void) usec;
+        if (s->state == SCHEDULER_FINISHING)
+                store_outcome(s);
+        else
+                look(s);
+        return 0;
+}
+
+/* --- the object --- */
+
+static int add_sources(struct scheduler *s) {
+        sd_event *event = s->o.event;
+        int e = look_soon(s);
+        if (e >= 0)
+                e = sd_event_add_time(event, &s->flush, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_flush, s);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(s->flush, SD_EVENT_OFF);
+        if (e >= 0)
+                e = sd_event_add_time(event, &s->retry, CLOCK_MONOTONIC, UINT64_MAX, 0, on_retry, s);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(s->retry, SD_EVENT_OFF);
+        if (e >= 0)
+                e = sd_event_add_time(event, &s->settle, CLOCK_MONOTONIC, UINT64_MAX, 0, on_settle, s);
+        if (e >= 0)
+                e = sd_event_source_set_enabled(s->settle, SD_EVENT_OFF);
+        return e < 0 ? e : 0;
+}
+
+int scheduler_new(struct scheduler **ret, const struct scheduler_options *o) {
+        struct recovery recovery = {0};
+        int e = store_recover(o->store, &recovery);
+        if (e < 0)
+                return e;
+        if (recovery.requeued || recovery.given_up)
+                log_notice("an earlier daemon left runs behind: %" PRIu32 " are queued again, %" PRIu32
+                           " have failed for good",
+                           recovery.requeued, recovery.given_up);
+        struct scheduler *s = calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        s->o = *o;
+        e = add_sources(s);
+        if (e < 0) {
+                scheduler_free(s);
+                return e;
+        }
+        (void) settle(s);
+        *ret = s;
+        return 0;
+}
+
+void scheduler_set_service(struct scheduler *s, struct service *service) {
+        s->service = service;
+        if (service)
+                service_set_owed(service, s->owed);
+}
+
+void scheduler_free(struct scheduler *s) {
+        if (!s)
+                return;
+        sd_event_source_disable_unref(s->look);
+        sd_event_source_disable_unref(s->flush);
+        sd_event_source_disable_unref(s->retry);
+        sd_event_source_disable_unref(s->settle);
+        current_deinit(&s->c);
+        drop_batch(s);
+        free(s);
+}
+
+void scheduler_kick(struct scheduler *s) {
+        int e = look_soon(s);
+        if (e < 0)
+                log_error("the queue cannot be looked at: %s", strerrordesc_np(-e));
+}
+
+int scheduler_look_at_machine(struct scheduler *s) {
+        return s->state == SCHEDULER_RUNNING ? 0 : read_machine(s);
+}
+
+void scheduler_cancel_run(struct scheduler *s, int64_t run_id) {
+        if (s->state == SCHEDULER_RUNNING && s->c.run.id == run_id)
+                runner_stop(s->c.runner, STATE_CANCELLED, NULL);
+}
+
+void scheduler_stop(struct scheduler *s) {
+        if (s->stopping)
+                return;
+        s->stopping = true;
+        if (s->state == SCHEDULER_RUNNING)
+                runner_stop(s->c.runner, STATE_INTERRUPTED, NULL);
+        else if (s->state == SCHEDULER_FINISHING)
+                store_outcome(s); /* once more, now or never */
+        else
+                s->o.stopped(s->o.userdata);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_SPAWN_CHILD_H
+#define IPCLAB_DAEMON_SPAWN_CHILD_H
+
+/* The child's side of spawn.c, from clone to exec. */
+
+#include "daemon/run/spawn.h"
+
+struct spawn_child {
+        const struct spawn_request *request;
+        pid_t parent;
+        int report_fd; /* takes a struct spawn_failure; closed by exec */
+        int null_fd;
+        int twin_fd;           /* becomes AGENT_TWIN_REPORT_FD; -1: no twin */
+        char shared_bytes[24]; /* as text, for the twin's argument */
+        int cgroup_fd;         /* to be joined; -1: it is there already */
+};
+
+enum spawn_step {
+        STEP_CGROUP,
+        STEP_DESCRIPTORS,
+        STEP_SIGNALS,
+        STEP_LIMITS,
+        STEP_AFFINITY,
+        STEP_MEMORY_POLICY,
+        STEP_USER_NAMESPACE,
+        STEP_IPC_NAMESPACE,
+        STEP_CAPABILITY_BOUND,
+        STEP_GROUPS,
+        STEP_GID,
+        STEP_UID,
+        STEP_CAPABILITIES,
+        STEP_NO_NEW_PRIVILEGES,
+        STEP_PARENT_DEATH,
+        STEP_DIRECTORY,
+        STEP_EXEC,
+        STEP_COUNT,
+};
+
+struct spawn_failure {
+        int step, error;
+};
+
+const char *spawn_step_name(int step);
+
+/* Async-signal-safe: the daemon has other threads, whose locks may be held for ever in this copy. */
+_Noreturn void spawn_child_main(const struct spawn_child *c);
+
+#endif

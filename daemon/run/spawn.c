@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The parent's side of starting an agent: everything that needs memory or may fail slowly is prepared here, then the
+ * child (spawn-child.c) runs nothing but system calls up to the exec. A pipe that exec closes carries the child's
+ * failure back. Called by the runner; leaves a pid and a pidfd behind, nothing else.
+ */
+
+#include "daemon/run/spawn.h"
+
+#include "daemon/log.h"
+#include "daemon/run/process.h"
+#include "daemon/run/spawn-child.h"
+#include "schema/util.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define EXEC_WITHIN_NS (5 * NSEC_PER_SEC)
+#define REAP_WITHIN_NS NSEC_PER_SEC
+#define LEFTOVERS_MAX 16u
+#define NGROUPS_KEPT 256
+
+static bool find_user(const char *name, struct agent_identity *ret) {
+        struct passwd *p = getpwnam(name); /* NOLINT(concurrency-mt-unsafe): main thread, before the others */
+        if (!p || p->pw_uid == 0)
+                return false;
+        *ret = (struct agent_identity){.change = true, .uid = p->pw_uid, .gid = p->pw_gid};
+        (void) snprintf(ret->name, sizeof(ret->name), "%s", name);
+        return true;
+}
+
+int agent_identity_find(const char *name, struct agent_identity *ret) {
+        if (geteuid() != 0) {
+                *ret = (struct agent_identity){.uid = geteuid(), .gid = getegid()};
+                return 0;
+        }
+        if (find_user(name, ret))
+                return 0;
+        if (!find_user("nobody", ret))
+                return -ENOENT;
+        log_notice("agents run as user nobody: there is no unprivileged user %s on this machine", name);
+        return 0;
+}
+
+bool agent_identity_is_in(const struct agent_identity *agents, gid_t group) {
+        gid_t groups[NGROUPS_KEPT];
+        if (agents->gid == group)
+                return true;
+        int n = agents->change ? 0 : getgroups(NGROUPS_KEPT, groups);
+        for (int i = 0; i < n; i++)
+                if (groups[i] == group)
+                        return true;
+        return n < 0; /* too many to tell: the agent will */
+}
+
+static int set_error(struct spawn_error *e, const char *step, int error) {
+        (void) snprintf(e->step, sizeof(e->step), "%s", step);
+        e->error = error;
+        return -error;
+}
+
+/* --- what is to be ended --- */
+
+struct doomed {
+        idtype_t type;
+        pid_t pid;
+};
+
+/* Killed children that were still there when their time was up. They are looked for at the next start. */
+static struct doomed leftovers[LEFTOVERS_MAX];
+static size_t n_leftovers;
+
+/* Whether nothing is left of it. */
+static bool reap(const struct doomed *d) {
+        for (;;) {
+                siginfo_t info = {0};
+                if (waitid(d->type, (id_t) d->pid, &info, WEXITED | WNOHANG) < 0) {
+                        if (errno != EINTR)
+                                return true;
+                } else if (info.si_pid == 0)
+                        return false;
+                else if (d->type == P_PID)
+                        return true;
+        }
+}
+
+static void reap_leftovers(void) {
+        for (size_t i = n_leftovers; i-- > 0;)
+                if (reap(&leftovers[i]))
+                        leftovers[i] = leftovers[--n_leftovers];
+}
+
+/* They have been killed. What not even that ends at once, in the kernel or held by a tracer, must not hold the daemon;
+ * the run's cgroup is killed once more. */
+static void reap_or_leave(const struct doomed *d) {
+        uint64_t deadline = util_now_ns() + REAP_WITHIN_NS;
+        while (!reap(d)) {
+                if (util_now_ns() < deadline) {
+                        (void) poll(NULL, 0, 1);
+                        continue;
+                }
+                log_error("pid %d was killed and is still there", d->pid);
+                if (n_leftovers < LEFTOVERS_MAX)
+                        leftovers[n_leftovers++] = *d;
+                return;
+        }
+}
+
+void spawn_abort(struct spawned *s) {
+        (void) syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
+        reap_or_leave(&(struct doomed){P_PID, s->pid});
+        s->pidfd = util_close(s->pidfd);
+}
+
+/* End of file: exec has closed the pipe. A record: the child has given up. */
+static int wait_exec(int fd, struct spawn_error *e) {
+        struct spawn_failure failure;
+        uint64_t deadline = util_now_ns() + EXEC_WITHIN_NS;
+        for (;;) {
+                uint64_t now = util_now_ns();
+                struct pollfd p = {.fd = fd, .events = POLLIN};
+                int n = now >= deadline ? 0 : poll(&p, 1, (int) ((deadline - now) / NSEC_PER_MSEC) + 1);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return set_error(e, "poll", errno);
+                if (n == 0)
+                        return set_error(e, "exec", ETIMEDOUT);
+                break;
+        }
+        ssize_t n = read(fd, &failure, sizeof(failure));
+        if (n == 0)
+                return 0;
+        if (n != (ssize_t) sizeof(failure))
+                return set_error(e, "exec", n < 0 ? errno : EBADMSG);
+        (void) set_error(e, spawn_step_name(failure.step), failure.error);
+        return -ECANCELED;
+}
+
+/* --- the twin --- */
+
+static int receive_born(int fd, struct twin_born *ret, int *ret_pidfd) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control = {0};
+        struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
+        struct msghdr m = {
+                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int n = poll(&p, 1, (int) (EXEC_WITHIN_NS / NSEC_PER_MSEC)); /* all signals are read from a descriptor */
+        if (n <= 0)
+                return n == 0 ? -ETIMEDOUT : -errno;
+        ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+        if (got != (ssize_t) sizeof(*ret))
+                return got < 0 ? -errno : -EBADMSG;
+        const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+                memcpy(ret_pidfd, CMSG_DATA(c), sizeof(int));
+        return 0;
+}
+
+/* The program's word is not taken for it: the descriptor must be of a child of this process, and of no other one. */
+static int check_born(const struct twin_born *born, int pidfd, pid_t first) {
+        siginfo_t info = {0};
+        if (pidfd < 0 || born->pid <= 0 || born->pid == first)
+                return -EBADMSG;
+        if (waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                return -errno;
+        if (waitid(P_PID, (id_t) born->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                return -errno;
+        return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0 || getpgid(born->pid) != first ? -EBADMSG : 0;
+}
+
+static int send_place(int fd, const struct spawn_request *r) {
+        const struct spawn_twin *twin = r->twin;
+        struct twin_place place = {.set_memory = r->numa || twin->memory != MEMORY_DEFAULT,
+                                   .memory = (uint32_t) twin->memory,
+                                   .memory_nodes = twin->memory_nodes};
+        static_assert(sizeof(place.cpus) == sizeof(twin->affinity.bits), "one bit per CPU, as many as the kernel has");
+        memcpy(place.cpus, twin->affinity.bits, sizeof(place.cpus));
+        return send(fd, &place, sizeof(place), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* The twin is born, known and told where to go. On failure it is the caller's to end both. */
+static int meet_twin(const struct spawn_request *r, pid_t first, int fd, struct spawn_error *e) {
+        struct twin_born born = {0};
+        int pidfd = -1;
+        int x = receive_born(fd, &born, &pidfd);
+        if (x == 0 && born.error) {
+                born.step[sizeof(born.step) - 1] = 0;
+                (void) set_error(e, born.step, born.error);
+                util_close(pidfd);
+                return -ECANCELED;
+        }
+        if (x == 0)
+                x = check_born(&born, pidfd, first);
+        if (x == 0)
+                x = send_place(fd, r);
+        if (x < 0) {
+                util_close(pidfd);
+                return set_error(e, "start the second agent", -x);
+        }
+        r->twin->process = (struct spawned){.pid = born.pid, .pidfd = pidfd};
+        return 0;
+}
+
+/* The first leads a session of its own, so it and a twin that nobody knows of yet are one process group. */
+static void abort_group(struct spawned *s) {
+        (void) kill(-s->pid, SIGKILL);
+        reap_or_leave(&(struct doomed){P_PGID, s->pid});
+        s->pidfd = util_close(s->pidfd);
+}
+
+/* All signals wait until the child has reset its own: nothing of the daemon's runs in it. */
+static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned *ret) {
+        sigset_t all, old;
+        int pidfd = -1;
+        sigfillset(&all);
+        if (pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
+                return -EINVAL;
+        pid_t pid = process_clone(0, cgroup_fd, &pidfd, &child->cgroup_fd);
+        if (pid == 0)
+                spawn_child_main(child);
+        int r = pid < 0 ? pid : 0;
+        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        if (r == 0)
+                *ret = (struct spawned){.pid = pid, .pidfd = pidfd};
+        return r;
+}
+
+int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error) {
+        struct spawn_child child = {.request = request, .parent = getpid(), .twin_fd = -1};
+        struct spawned s = {.pidfd = -1};
+        reap_leftovers();
+        int report[2], twin[2] = {-1, -1};
+        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null < 0)
+                return set_error(ret_error, "open /dev/null", errno);
+        if (pipe2(report, O_CLOEXEC) < 0)
+                return set_error(ret_error, "pipe", errno);
+        if (request->twin && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, twin) < 0) {
+                int error = errno;
+                util_close(report[0]);
+                util_close(report[1]);
+                return set_error(ret_error, "socketpair", error);
+        }
+        _cleanup_close_ int meeting = twin[0];
+        child.null_fd = null;
+        child.report_fd = report[1];
+        child.twin_fd = twin[1];
+        if (request->twin)
+                (void) snprintf(child.shared_bytes, sizeof(child.shared_bytes), "%" PRIu64,
+                                request->twin->shared_bytes);
+        int r = clone_child(&child, request->cgroup_fd, &s);
+        util_close(report[1]);
+        util_close(twin[1]);
+        if (r < 0) {
+                util_close(report[0]);
+                return set_error(ret_error, "clone", -r);
+        }
+        r = wait_exec(report[0], ret_error);
+        util_close(report[0]);
+        if (r == 0 && request->twin) {
+                r = meet_twin(request, s.pid, meeting, ret_error);
+                if (r < 0)
+                        abort_group(&s);
+        } else if (r < 0)
+                spawn_abort(&s);
+        if (r < 0)
+                return r;
+        *ret = s;
+        return 0;
+}
+
+uint64_t spawn_most(int resource) {
+        struct rlimit limit, none = {RLIM_INFINITY, RLIM_INFINITY};
+        if (getrlimit(resource, &limit) < 0)
+                return UINT64_MAX;
+        if (limit.rlim_max == RLIM_INFINITY || setrlimit(resource, &none) == 0) {
+                (void) setrlimit(resource, &limit);
+                return UINT64_MAX;
+        }
+        return limit.rlim_max;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What the service tells about this build, this host and itself: presets, transports, topology, environment, health.
+ */
+
+#include "daemon/admission/admission.h"
+#include "daemon/host/environment.h"
+#include "daemon/service/internal.h"
+#include "schema/json/json.h"
+#include "schema/presets.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+static int put_preset(struct json_writer *w, const struct preset *p) {
+        static const char *const members[] = {"title", "description", "spec"};
+        struct json *tree;
+        int r = json_parse(p->json, p->length, &tree, NULL);
+        if (r < 0)
+                return r;
+        json_object_begin(w);
+        json_member_string(w, "name", p->name);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(members); i++) {
+                const struct json *member = json_get(tree, members[i]);
+                _cleanup_free_ char *text = member ? json_print(member) : NULL;
+                if (member && !text)
+                        r = -ENOMEM;
+                else
+                        json_member_raw(w, members[i], text);
+        }
+        json_object_end(w);
+        json_free(tree);
+        return r;
+}
+
+int service_presets_json(struct service *s, char **ret, struct refusal *r) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_put_key(&w, "items");
+        json_array_begin(&w);
+        int error = 0;
+        for (size_t i = 0; error == 0 && i < n_presets; i++)
+                error = put_preset(&w, &presets[i]);
+        json_array_end(&w);
+        json_object_end(&w);
+        if (error == 0)
+                error = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return error < 0 ? service_fail(s, r, error, "reading the presets", 0) : 0;
+}
+
+int service_transports_json(struct service *s, char **ret, struct refusal *r) {
+        const struct admission_host host = service_admission_host(s);
+        int error = capacity_to_json(&host, ret);
+        return error < 0 ? service_fail(s, r, error, "reading this host's limits", 0) : 0;
+}
+
+int service_topology_json(struct service *s, char **ret, struct refusal *r) {
+        int error = service_look_at_machine(s, r);
+        if (error < 0)
+                return error;
+        topology_hold();
+        error = topology_to_json_now(s->root, s->hooks.topology, ret);
+        topology_release();
+        return error < 0 ? service_fail(s, r, error, "reading the topology", 0) : 0;
+}
+
+int service_environment_json(struct service *s, char **ret, struct refusal *r) {
+        struct environment *e;
+        int error = service_look_at_machine(s, r);
+        if (error < 0)
+                return error;
+        topology_hold();
+        error = environment_take(s->root, s->hooks.topology, &e);
+        topology_release();
+        if (error == 0) {
+                error = environment_to_json(e, ret);
+                environment_free(e);
+        }
+        return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
+}
+
+/* Health */
+
+static void set_problem(struct service_health *h, const char *problem) {
+        h->ok = false;
+        if (!h->problem[0]) /* the first one is the cause, as often as not */
+                snprintf(h->problem, sizeof(h->problem), "%s", problem);
+}
+
+/* Main thread: it answers at all, and its connection is in order. */
+static int check_writer(struct service *s, void *payload, struct refusal *r) {
+        (void) payload;
+        int64_t change;
+        int error = store_last_change(s->store, &change);
+        return error < 0 ? service_fail(s, r, error, "the database's writing connection", 0) : 0;
+}
+
+static void check_main_thread(struct service *s, struct service_health *h) {
+        static const struct call_type type = {check_writer, free};
+        struct refusal why = {0};
+        void *payload = NULL;
+        if (service_call(s, &type, &payload, &why) < 0)
+                set_problem(h, why.detail);
+}
+
+static void check_reader(struct service *s, struct service_health *h) {
+        struct store_totals totals = {0};
+        struct refusal why = {0};
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, &why);
+        if (error == 0) {
+                error = store_totals(reader->store, &totals);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        (void) service_fail(s, &why, error, "reading the database", 0);
+        }
+        if (error < 0)
+                set_problem(h, why.detail);
+        h->experiments_queued = totals.experiments_queued;
+        h->runs_done = totals.runs_done;
+        h->runs_failed = totals.runs_failed;
+        h->samples = totals.samples;
+        h->database_bytes = totals.database_bytes;
+}
+
+static void check_disk(struct service *s, struct service_health *h) {
+        struct statvfs fs;
+        char problem[sizeof(h->problem)];
+        if (statvfs(s->dir, &fs) < 0) {
+                snprintf(problem, sizeof(problem), "%s: %s", s->dir, strerrordesc_np(errno));
+                set_problem(h, problem);
+                return;
+        }
+        uint64_t free_bytes = (uint64_t) fs.f_bavail * fs.f_frsize;
+        if (free_bytes < SERVICE_DISK_RESERVE) {
+                snprintf(problem, sizeof(problem), "the disk that holds %s has %" PRIu64 " bytes left, under %" PRIu64,
+                         s->dir, free_bytes, SERVICE_DISK_RESERVE);
+                set_problem(h, problem);
+        }
+}
+
+/* Source: proc(5), /proc/pid/statm: size and resident pages. */
+static int own_rss(uint64_t *ret) {
+        _cleanup_fclose_ FILE *f = fopen("/proc/self/statm", "re");
+        if (!f)
+                return -errno;
+        char line[128], *resident, *end;
+        if (!fgets(line, sizeof(line), f))
+                return -EIO;
+        (void) strtoull(line, &resident, 10);
+        unsigned long long pages = strtoull(resident, &end, 10);
+        if (end == resident)
+                return -EBADMSG;
+        *ret = pages * (uint64_t) sysconf(_SC_PAGESIZE);
+        return 0;
+}
+
+int service_health(struct service *s, struct service_health *ret, struct refusal *r) {
+        struct service_health h = {.ok = true, .version = IPCLAB_VERSION};
+        h.uptime_seconds = (int64_t) ((util_now_ns() - s->started_ns) / NSEC_PER_SEC);
+        check_main_thread(s, &h);
+        check_reader(s, &h);
+        check_disk(s, &h);
+
+        pthread_mutex_lock(&s->lock);
+        h.running_experiment = s->status.experiment_id;
+        h.running_run = s->status.run_id;
+        h.running_since = s->status.started_at_ms;
+        if (s->owed[0])
+                set_problem(&h, s->owed);
+        pthread_mutex_unlock(&s->lock);
+
+        struct timespec cpu;
+        if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) < 0)
+                return service_fail(s, r, -errno, "reading the daemon's CPU time", 0);
+        h.cpu_ns = (uint64_t) cpu.tv_sec * NSEC_PER_SEC + (uint64_t) cpu.tv_nsec;
+        int error = own_rss(&h.rss_bytes);
+        if (error < 0)
+                return service_fail(s, r, error, "reading the daemon's memory", 0);
+        *ret = h;
+        return 0;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_SERVICE_INTERNAL_H
+#define IPCLAB_DAEMON_SERVICE_INTERNAL_H
+
+/*
+ * What the files of the service share: the queue of calls that hop to the main thread, the pool of reading
+ * connections, and how an errno becomes an answer.
+ */
+
+#include "daemon/admission/admission.h"
+#include "daemon/service/host.h"
+
+#include <pthread.h>
+
+#define SERVICE_DEADLINE_NS (UINT64_C(5) * 1000000000)
+#define SERVICE_READERS 4u
+#define SERVICE_DISK_RESERVE (UINT64_C(64) << 20) /* less free than this is a problem to be told of */
+
+/* A change that a thread asks of the main thread. `run` works on the payload there; an error fills *r. */
+struct call_type {
+        int (*run)(struct service *s, void *payload, struct refusal *r);
+        void (*free)(void *payload);
+};
+
+struct call {
+        struct call *next;
+        const struct call_type *type;
+        void *payload;
+        enum { CALL_QUEUED, CALL_RUNNING, CALL_DONE } state;
+        bool abandoned; /* nobody waits any more: the main thread frees it */
+        int error;
+        struct refusal refusal;
+        pthread_cond_t done;
+};
+
+struct reader {
+        struct store *store; /* NULL: not opened yet */
+        bool busy;
+};
+
+struct subscription {
+        struct service *service;
+        int64_t experiment_id;
+        void (*wake)(void *userdata);
+        void *userdata;
+        struct subscription *next;
+};
+
+#define SERVICE_OWED_MAX 400u
+
+struct service_status {
+        int64_t experiment_id, run_id, started_at_ms;
+};
+
+struct service {
+        /* fixed once made */
+        struct store *store; /* main thread only */
+        struct service_hooks hooks;
+        char *root, *dir, *runtime_dir; /* the last may be NULL */
+        pthread_t main_thread;
+        uint64_t started_ns;
+        uint64_t deadline_ns; /* tests shorten it */
+
+        /* main thread only */
+        sd_event_source *calls_source, *tidy_source;
+        bool measuring; /* housekeeping waits */
+
+        pthread_mutex_t lock; /* guards all of this */
+        bool stopping;
+        int calls_fd; /* eventfd */
+        struct call *first_call, **last_call;
+        struct reader readers[SERVICE_READERS];
+        pthread_cond_t reader_free;
+        struct service_status status;
+        char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
+
+        pthread_mutex_t subscriptions_lock;
+        struct subscription *subscriptions;
+};
+
+/* Carries a call out on the main thread and waits. *payload stays the caller's, but is NULL after a 503 that left the
+ * main thread at work on it. */
+int service_call(struct service *s, const struct call_type *type, void **payload, struct refusal *r);
+
+/* Has the topology read again if the machine has changed and no run is under way. Before topology_hold(): the main
+ * thread waits for those that hold it. */
+int service_look_at_machine(struct service *s, struct refusal *r);
+
+/* A reading connection of one's own until service_reader_put(): not to be held while anybody else is waited for. */
+int service_reader_get(struct service *s, struct reader **ret, struct refusal *r);
+void service_reader_put(struct service *s, struct reader *reader);
+
+/* Fills *r for what the store reported, and returns the error. `what` is a thing that was not found or could not be
+ * done: "experiment 12". */
+int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id);
+int service_unavailable(struct refusal *r, int error, const char *detail);
+
+void service_arm_tidy(struct service *s); /* main thread */
+
+struct admission_host service_admission_host(const struct service *s);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The service's reads of single records, lists and changes. A list is read a page at a time, each in a transaction of
+ * its own, and visited when the connection has been given back: a client that takes its time over a long export holds
+ * up neither the other readers nor the write-ahead log's checkpoint.
+ */
+
+#include "daemon/service/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+
+/* Records per page: a specification may have a megabyte, a histogram has 32 KiB. */
+#define EXPERIMENTS_PER_PAGE 16u
+#define RUNS_PER_PAGE 64u
+#define SAMPLES_PER_PAGE 64u
+#define CHANGES_PER_PAGE 64u
+
+static uint32_t page_limit(uint32_t left, uint32_t page) {
+        return left < page ? left : page;
+}
+
+int service_experiment(struct service *s, int64_t id, struct experiment_record *ret, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_experiment(reader->store, id, util_now_ms(), ret);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "experiment", id) : 0;
+}
+
+int service_run(struct service *s, int64_t id, struct run_record *ret, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_run(reader->store, id, ret);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "run", id) : 0;
+}
+
+int service_last_change(struct service *s, int64_t *ret, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_last_change(reader->store, ret);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "reading the newest change", 0) : 0;
+}
+
+int service_experiments(struct service *s, const struct experiment_query *q,
+                        int (*visit)(void *userdata, const struct experiment_record *e), void *userdata,
+                        struct refusal *r) {
+        int64_t before = q->before_id;
+        for (uint32_t left = q->limit; left > 0;) {
+                struct experiment_record *page = NULL;
+                size_t n = 0;
+                uint32_t limit = page_limit(left, EXPERIMENTS_PER_PAGE);
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_experiments(reader->store, q->by_state, q->state, before, limit, util_now_ms(), &page,
+                                          &n);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return service_fail(s, r, error, "listing experiments", 0);
+                for (size_t i = 0; error == 0 && i < n; i++) {
+                        before = page[i].id;
+                        error = visit(userdata, &page[i]);
+                }
+                store_experiments_free(page, n);
+                if (error != 0 || n < limit)
+                        return error;
+                left -= limit;
+        }
+        return 0;
+}
+
+int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
+                 int (*visit)(void *userdata, const struct run_record *run), void *userdata, struct refusal *r) {
+        for (uint32_t left = limit; left > 0;) {
+                struct run_record *page = NULL;
+                size_t n = 0;
+                uint32_t some = page_limit(left, RUNS_PER_PAGE);
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_runs(reader->store, experiment_id, from_position, some, &page, &n);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return service_fail(s, r, error, "experiment", experiment_id);
+                for (size_t i = 0; error == 0 && i < n; i++) {
+                        from_position = page[i].position + 1;
+                        error = visit(userdata, &page[i]);
+                }
+                store_runs_free(page, n);
+                if (error != 0 || n < some)
+                        return error;
+                left -= some;
+        }
+        return 0;
+}
+
+int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
+                    int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,
+                    struct refusal *r) {
+        for (uint32_t left = limit; left > 0;) {
+                struct sample_record *page = NULL;
+                size_t n = 0;
+                uint32_t some = page_limit(left, SAMPLES_PER_PAGE);
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_samples(reader->store, experiment_id, run_id, after_change, some, &page, &n);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return service_fail(s, r, error, run_id > 0 ? "run" : "experiment",
+                                            run_id > 0 ? run_id : experiment_id);
+                for (size_t i = 0; error == 0 && i < n; i++) {
+                        after_change = page[i].change;
+                        error = visit(userdata, &page[i]);
+                }
+                store_samples_free(page, n);
+                if (error != 0 || n < some)
+                        return error;
+                left -= some;
+        }
+        return 0;
+}
+
+static int64_t change_number(const struct change_record *c) {
+        return c->experiment ? c->experiment->change : c->run ? c->run->change : c->sample->change;
+}
+
+int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
+                    int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
+                                 const struct sample_record *sample),
+                    void *userdata, struct refusal *r) {
+        for (uint32_t left = limit; left > 0;) {
+                struct change_record *page = NULL;
+                size_t n = 0;
+                uint32_t some = page_limit(left, CHANGES_PER_PAGE);
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_changes(reader->store, experiment_id, after_change, some, util_now_ms(), &page, &n);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return service_fail(s, r, error, "experiment", experiment_id);
+                for (size_t i = 0; error == 0 && i < n; i++) {
+                        after_change = change_number(&page[i]);
+                        error = visit(userdata, page[i].experiment, page[i].run, page[i].sample);
+                }
+                store_changes_free(page, n);
+                if (error != 0 || n < some)
+                        return error;
+                left -= some;
+        }
+        return 0;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The results table: for each point the statistics over its done runs. Computed when it is asked for, from what the
+ * runs reported, so that a better statistic later applies to old experiments too.
+ */
+
+#include "daemon/log.h"
+#include "daemon/result/cost.h"
+#include "daemon/result/effective.h"
+#include "daemon/result/result.h"
+#include "daemon/result/statistics.h"
+#include "daemon/service/internal.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define POINTS_PER_PAGE 32u
+
+/* Of figures that runs of another version did not have. */
+#define UNTOLD "the runs do not tell it"
+
+#define ONE_WAY "latency_one_way_ns"
+
+/* Where each figure stands in a run's result, and where its statistic goes. */
+static const struct figure {
+        const char *object; /* NULL: the result itself */
+        const char *name;
+        size_t offset; /* of the struct statistic in struct result_record */
+        bool by_role;  /* in the object's member for the agent that the result names in "counted_by" */
+} figures[] = {
+        {NULL, "throughput_bytes_per_second", offsetof(struct result_record, throughput_bytes_per_second), false},
+        {NULL, "messages_per_second", offsetof(struct result_record, messages_per_second), false},
+        {NULL, "both_ways_bytes_per_second", offsetof(struct result_record, both_ways_bytes_per_second), false},
+        {NULL, "cost_ns", offsetof(struct result_record, cost_ns), false},
+        {NULL, "hop_ns", offsetof(struct result_record, hop_ns), false},
+        {"latency_ns", "min", offsetof(struct result_record, latency_min), false},
+        {"latency_ns", "p50", offsetof(struct result_record, latency_p50), false},
+        {"latency_ns", "p90", offsetof(struct result_record, latency_p90), false},
+        {"latency_ns", "p99", offsetof(struct result_record, latency_p99), false},
+        {"latency_ns", "p99_9", offsetof(struct result_record, latency_p99_9), false},
+        {"latency_ns", "max", offsetof(struct result_record, latency_max), false},
+        {"latency_ns", "mean", offsetof(struct result_record, latency_mean), false},
+        {ONE_WAY, "min", offsetof(struct result_record, one_way_min), false},
+        {ONE_WAY, "p50", offsetof(struct result_record, one_way_p50), false},
+        {ONE_WAY, "p90", offsetof(struct result_record, one_way_p90), false},
+        {ONE_WAY, "p99", offsetof(struct result_record, one_way_p99), false},
+        {ONE_WAY, "p99_9", offsetof(struct result_record, one_way_p99_9), false},
+        {ONE_WAY, "max", offsetof(struct result_record, one_way_max), false},
+        {ONE_WAY, "mean", offsetof(struct result_record, one_way_mean), false},
+        {"counters", "cycles", offsetof(struct result_record, cycles), true},
+        {"counters", "instructions", offsetof(struct result_record, instructions), true},
+        {"counters", "l1d_read_misses", offsetof(struct result_record, l1d_read_misses), true},
+        {"counters", "llc_misses", offsetof(struct result_record, llc_misses), true},
+        {"counters", "dtlb_misses", offsetof(struct result_record, dtlb_misses), true},
+        {"counters", "branch_misses", offsetof(struct result_record, branch_misses), true},
+        {"counters", "context_switches", offsetof(struct result_record, context_switches), true},
+        {NULL, "cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message), true},
+        {NULL, "cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte), true},
+        {NULL, "cycles_per_byte", offsetof(struct result_record, cycles_per_byte), true},
+};
+
+/* What runs say in words. The last that says one is believed: what is asked of a point is the same for all of them. */
+enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, ONE_WAY_REASON, STEADY_REASON, COUNTED_BY, WORD_COUNT };
+static const char *const words[WORD_COUNT] = {
+        [LOOP] = "loop",
+        [VERIFY] = "verify",
+        [VERIFY_REASON] = "verify_reason",
+        [LATENCY_REASON] = "latency_reason",
+        [ONE_WAY_REASON] = "latency_one_way_ns_reason",
+        [STEADY_REASON] = "steady_reason",
+        [COUNTED_BY] = "counted_by",
+};
+
+/* The values of a point's done runs, figure by figure: a run that has none of one adds nothing to it. */
+struct columns {
+        double *values[ELEMENTS(figures)];
+        size_t n[ELEMENTS(figures)];
+        size_t n_runs, n_steady, n_unsteady;
+        char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
+        char *words[WORD_COUNT];          /* NULL: no run says it */
+        struct effective_values effective;
+};
+
+static void columns_deinit(struct columns *c) {
+        for (size_t i = 0; i < ELEMENTS(figures); i++) {
+                free(c->values[i]);
+                free(c->reasons[i]);
+        }
+        for (size_t i = 0; i < WORD_COUNT; i++)
+                free(c->words[i]);
+        effective_values_deinit(&c->effective);
+}
+
+static int columns_init(struct columns *c, size_t n_runs) {
+        for (size_t i = 0; i < ELEMENTS(figures); i++) {
+                c->values[i] = reallocarray(NULL, n_runs ? n_runs : 1, sizeof(double));
+                if (!c->values[i])
+                        return -ENOMEM; /* the caller frees the others */
+        }
+        return 0;
+}
+
+static const struct json *object_member(const struct json *object, const char *key) {
+        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch"};
+
+static const char *known_latency_kind(const struct json *result) {
+        const struct json *kind = object_member(object_member(result, "latency_ns"), "kind");
+        const char *name;
+        if (!kind || json_as_string(kind, &name) < 0)
+                return NULL;
+        for (size_t i = 0; i < ELEMENTS(latency_kinds); i++)
+                if (strcmp(name, latency_kinds[i]) == 0)
+                        return latency_kinds[i];
+        return NULL;
+}
+
+static const char *string_member(const struct json *object, const char *key) {
+        const struct json *member = object_member(object, key);
+        const char *s;
+        return member && json_as_string(member, &s) == 0 ? s : NULL;
+}
+
+static bool is_open(const char *loop) {
+        return loop && strcmp(loop, "open") == 0;
+}
+
+/* The object that has a figure, or would have it. Runs of earlier versions halve round trips of open loops, too. */
+static const struct json *object_of(const struct figure *f, const struct json *result) {
+        if (f->object && strcmp(f->object, ONE_WAY) == 0 && is_open(string_member(result, "loop")))
+                return NULL;
+        const struct json *object = f->object ? object_member(result, f->object) : result;
+        const char *role = f->by_role ? string_member(result, "counted_by") : NULL;
+        if (!f->by_role)
+                return object;
+        return role ? object_member(object, role) : NULL;
+}
+
+/* Reasons stand beside a figure as NAME_reason, or among the counters' "reasons" by name or for all the hardware's. */
+static const char *reason_for(const struct figure *f, const struct json *object) {
+        char name[64];
+        (void) snprintf(name, sizeof(name), "%s_reason", f->name);
+        const struct json *reasons = object_member(object, "reasons");
+        const char *reason = string_member(object, name);
+        if (!reason)
+                reason = string_member(reasons, f->name);
+        return reason || !f->by_role ? reason : string_member(reasons, "hardware");
+}
+
+static int keep(char **kept, const char *text) {
+        char *copy = strdup(text);
+        if (!copy)
+                return -ENOMEM;
+        free(*kept);
+        *kept = copy;
+        return 0;
+}
+
+static int collect_figure(const struct json *result, size_t i, struct columns *c) {
+        const struct json *object = object_of(&figures[i], result), *value = object_member(object, figures[i].name);
+        double v;
+        if (value && json_as_double(value, &v) == 0) {
+                c->values[i][c->n[i]++] = v;
+                return 0;
+        }
+        const char *reason = reason_for(&figures[i], object);
+        return reason ? keep(&c->reasons[i], reason) : 0;
+}
+
+static void collect_steady(const struct json *result, struct columns *c) {
+        const struct json *member = object_member(result, "steady");
+        bool steady;
+        if (!member || json_as_bool(member, &steady) < 0)
+                return;
+        if (steady)
+                c->n_steady++;
+        else
+                c->n_unsteady++;
+}
+
+/* One that is not is enough, and one that nobody can tell is too many. */
+static const char *steady_of(const struct columns *c) {
+        if (c->n_unsteady > 0)
+                return "false";
+        return c->n_runs > 0 && c->n_steady == c->n_runs ? "true" : NULL;
+}
+
+static int collect_run(const char *result_json, struct columns *c, const char **latency_kind) {
+        struct json *result;
+        struct json_error error;
+        int r = json_parse(result_json, strlen(result_json), &result, &error);
+        if (r < 0) {
+                if (r != -ENOMEM)
+                        log_error("a stored result is not JSON: %s", error.detail);
+                return r == -ENOMEM ? r : -EBADMSG;
+        }
+        c->n_runs++;
+        collect_steady(result, c);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
+                r = collect_figure(result, i, c);
+        for (size_t i = 0; r == 0 && i < WORD_COUNT; i++) {
+                const char *word = string_member(result, words[i]);
+                if (word)
+                        r = keep(&c->words[i], word);
+        }
+        if (r == 0)
+                r = effective_values_add(&c->effective, result);
+        if (!*latency_kind)
+                *latency_kind = known_latency_kind(result);
+        json_free(result);
+        return r;
+}
+
+/* Flags of all runs, each once, in the order in which they first appear. */
+struct flag_set {
+        const char **names;
+        struct json **trees; /* that own the names; room for one per run */
+        size_t n, n_trees;
+};
+
+static void flag_set_deinit(struct flag_set *f) {
+        for (size_t i = 0; i < f->n_trees; i++)
+                json_free(f->trees[i]);
+        free(f->trees);
+        free(f->names);
+}
+
+static int flag_set_add(struct flag_set *f, const char *name) {
+        for (size_t i = 0; i < f->n; i++)
+                if (strcmp(f->names[i], name) == 0)
+                        return 0;
+        const char **names = reallocarray(f->names, f->n + 1, sizeof(*names));
+        if (!names)
+                return -ENOMEM;
+        f->names = names;
+        f->names[f->n++] = name;
+        return 0;
+}
+
+static int flag_set_merge(struct flag_set *f, const char *flags_json) {
+        int r = json_parse(flags_json, strlen(flags_json), &f->trees[f->n_trees], NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        const struct json *list = f->trees[f->n_trees++];
+        if (json_type(list) != JSON_ARRAY)
+                return -EBADMSG;
+        for (const struct json *flag = json_first(list); flag; flag = json_next(flag)) {
+                const char *name;
+                r = json_as_string(flag, &name) < 0 ? -EBADMSG : flag_set_add(f, name);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int flag_set_print(const struct flag_set *f, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        for (size_t i = 0; i < f->n; i++)
+                json_put_string(&w, f->names[i]);
+        json_array_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+static int unite_flags(const struct point_record *p, struct result_record *row) {
+        _cleanup_(flag_set_deinit) struct flag_set flags = {.trees = calloc(p->n_runs + 1, sizeof(void *))};
+        if (!flags.trees)
+                return -ENOMEM;
+        for (size_t i = 0; i < p->n_runs; i++) {
+                int r = flag_set_merge(&flags, p->runs[i].flags_json);
+                if (r < 0)
+                        return r;
+        }
+        return flag_set_print(&flags, &row->flags_json);
+}
+
+/* Of a figure that no run has: what the last says, else what is known of all that say nothing. */
+static const char *reason_of(const struct columns *c, size_t i) {
+        static const struct {
+                const char *name, *reason;
+        } known[] = {{"both_ways_bytes_per_second", RESULT_BOTH_WAYS_REASON},
+                     {"cost_ns", RESULT_COST_REASON},
+                     {"hop_ns", RESULT_HOP_REASON}};
+        if (c->reasons[i])
+                return c->reasons[i];
+        for (size_t k = 0; k < ELEMENTS(known); k++)
+                if (strcmp(figures[i].name, known[k].name) == 0)
+                        return known[k].reason;
+        return UNTOLD;
+}
+
+static bool is_latency(const struct figure *f) {
+        return f->object && strncmp(f->object, "latency", 7) == 0; /* has one reason for all its percentiles */
+}
+
+static const char *one_way_reason(const struct columns *c, const struct result_record *row) {
+        if (c->words[ONE_WAY_REASON])
+                return c->words[ONE_WAY_REASON];
+        bool round_trips = row->both_ways_bytes_per_second.n > 0;
+        return round_trips && is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
+}
+
+/* Of all figures that are null although there are runs. */
+static int print_reasons(const struct columns *c, const struct result_record *row, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (size_t i = 0; c->n_runs > 0 && i < ELEMENTS(figures); i++)
+                if (c->n[i] == 0 && !is_latency(&figures[i]))
+                        json_member_string(&w, figures[i].name, reason_of(c, i));
+        if (c->n_runs > 0 && (!row->latency_kind || row->latency_p50.n == 0))
+                json_member_string(&w, "latency_ns", c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : UNTOLD);
+        if (c->n_runs > 0 && row->one_way_p50.n == 0)
+                json_member_string(&w, ONE_WAY, one_way_reason(c, row));
+        if (c->n_runs > 0 && !row->steady)
+                json_member_string(&w, "steady", c->words[STEADY_REASON] ? c->words[STEADY_REASON] : UNTOLD);
+        if (!c->words[VERIFY] && c->words[VERIFY_REASON])
+                json_member_string(&w, "verify", c->words[VERIFY_REASON]);
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+static int fill_statistics(const struct point_record *p, struct result_record *row) {
+        _cleanup_(columns_deinit) struct columns c = {0};
+        int r = columns_init(&c, p->n_runs);
+        for (size_t i = 0; r == 0 && i < p->n_runs; i++)
+                if (p->runs[i].state == STATE_DONE && p->runs[i].result_json)
+                        r = collect_run(p->runs[i].result_json, &c, &row->latency_kind);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
+                r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
+        row->steady = steady_of(&c);
+        if (r == 0)
+                r = print_reasons(&c, row, &row->reasons_json);
+        if (r == 0)
+                r = effective_values_print(&c.effective, &row->effective_json);
+        row->loop = util_steal(&c.words[LOOP]);
+        row->verify = util_steal(&c.words[VERIFY]);
+        row->counted_by = util_steal(&c.words[COUNTED_BY]);
+        return r;
+}
+
+static int make_row(struct point_record *p, struct result_record *ret) {
+        struct result_record row = {.point_json = util_steal(&p->point_json), .runs_planned = (uint32_t) p->n_runs};
+        for (size_t i = 0; i < p->n_runs; i++) {
+                struct point_run *run = &p->runs[i];
+                row.runs += run->state == STATE_DONE;
+                row.runs_failed += run->state == STATE_FAILED;
+                if (run->state == STATE_FAILED && run->error) {
+                        free(row.error);
+                        row.error = util_steal(&run->error);
+                }
+        }
+        int r = fill_statistics(p, &row);
+        if (r == 0)
+                r = unite_flags(p, &row);
+        if (r < 0) {
+                result_record_deinit(&row);
+                return r;
+        }
+        *ret = row;
+        return 0;
+}
+
+static int visit_point(struct service *s, struct point_record *p,
+                       int (*visit)(void *userdata, const struct result_record *row), void *userdata,
+                       struct refusal *r) {
+        _cleanup_(result_record_deinit) struct result_record row = {0};
+        int error = make_row(p, &row);
+        return error < 0 ? service_fail(s, r, error, "summing the runs up", 0) : visit(userdata, &row);
+}
+
+int service_results(struct service *s, int64_t experiment_id,
+                    int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r) {
+        for (uint32_t ordinal = 0;; ordinal += POINTS_PER_PAGE) {
+                struct point_record *page = NULL;
+                size_t n = 0;
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_points(reader->store, experiment_id, ordinal, POINTS_PER_PAGE, &page, &n);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return service_fail(s, r, error, "experiment", experiment_id);
+                for (size_t i = 0; error == 0 && i < n; i++)
+                        error = visit_point(s, &page[i], visit, userdata, r);
+                store_points_free(page, n);
+                if (error != 0 || n < POINTS_PER_PAGE)
+                        return error;
+        }
+}

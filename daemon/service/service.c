@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The service's machinery: calls that hop from the api's threads to the main thread, reading connections, subscribers,
+ * and the database's housekeeping while nothing is measured. What the calls do is in service-submit.c (changes),
+ * service-read.c, service-results.c and service-documents.c.
+ */
+
+#include "daemon/log.h"
+#include "daemon/service/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/statvfs.h>
+
+#define CALLS_PER_WAKE 16
+#define TIDY_AFTER_NS (2 * NSEC_PER_SEC)
+#define TIDY_STEP_NS (50 * NSEC_PER_MSEC)
+
+/* Answers */
+
+int service_unavailable(struct refusal *r, int error, const char *detail) {
+        (void) refuse(r, 503, "unavailable", "", "%s", detail);
+        return error;
+}
+
+static int fail_disk_full(struct service *s, struct refusal *r) {
+        struct statvfs fs;
+        if (statvfs(s->dir, &fs) < 0)
+                (void) refuse(r, 507, "insufficient-storage", "", "the disk that holds %s is full", s->dir);
+        else
+                (void) refuse(r, 507, "insufficient-storage", "",
+                              "the disk that holds %s is full: %" PRIu64 " bytes are free", s->dir,
+                              (uint64_t) fs.f_bavail * fs.f_frsize);
+        return -ENOSPC;
+}
+
+int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id) {
+        switch (error) {
+        case -ENOENT:
+                (void) refuse(r, 404, "not-found", "", "there is no %s %" PRId64, what, id);
+                break;
+        case -ENOSPC:
+                return fail_disk_full(s, r);
+        case -EBUSY:
+                return service_unavailable(r, error, "the database is busy");
+        case -ENOMEM:
+                return service_unavailable(r, error, "the daemon has no memory left for this");
+        default:
+                (void) refuse(r, 500, "internal-error", "", "%s: %s; the daemon's log says more", what,
+                              strerrordesc_np(-error));
+        }
+        return error;
+}
+
+/* Calls */
+
+static int call_new(struct call **ret, const struct call_type *type, void *payload) {
+        struct call *c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        pthread_condattr_t attributes;
+        int r = pthread_condattr_init(&attributes);
+        if (r == 0) {
+                r = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+                if (r == 0)
+                        r = pthread_cond_init(&c->done, &attributes);
+                (void) pthread_condattr_destroy(&attributes);
+        }
+        if (r != 0) {
+                free(c);
+                return -r;
+        }
+        c->type = type;
+        c->payload = payload;
+        *ret = c;
+        return 0;
+}
+
+static void call_free(struct call *c) {
+        (void) pthread_cond_destroy(&c->done);
+        free(c);
+}
+
+/* Locked. */
+static void unlink_call(struct service *s, struct call *c) {
+        struct call **p = &s->first_call;
+        while (*p != c)
+                p = &(*p)->next;
+        *p = c->next;
+        if (!c->next)
+                s->last_call = p;
+}
+
+/* Locked. Returns -ETIMEDOUT with the call taken back or abandoned, else 0: it is done. */
+static int wait_for_call(struct service *s, struct call *c) {
+        uint64_t deadline = util_now_ns() + s->deadline_ns;
+        struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
+                              .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
+        while (c->state != CALL_DONE) {
+                if (pthread_cond_timedwait(&c->done, &s->lock, &at) != ETIMEDOUT || c->state == CALL_DONE)
+                        continue;
+                if (c->state == CALL_QUEUED)
+                        unlink_call(s, c);
+                else
+                        c->abandoned = true;
+                return -ETIMEDOUT;
+        }
+        return 0;
+}
+
+static int enqueue(struct service *s, struct call *c) {
+        if (s->stopping)
+                return -ESHUTDOWN;
+        uint64_t one = 1;
+        if (write(s->calls_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) /* EAGAIN: plenty of wakes are pending */
+                return -errno;
+        *s->last_call = c;
+        s->last_call = &c->next;
+        return 0;
+}
+
+int service_call(struct service *s, const struct call_type *type, void **payload, struct refusal *r) {
+        if (pthread_equal(pthread_self(), s->main_thread))
+                return type->run(s, *payload, r);
+
+        struct call *c = NULL;
+        int error = call_new(&c, type, *payload);
+        if (error < 0 || !c)
+                return service_fail(s, r, error, "the call", 0);
+
+        pthread_mutex_lock(&s->lock);
+        error = enqueue(s, c);
+        if (error == 0)
+                error = wait_for_call(s, c);
+        bool abandoned = c->abandoned;
+        pthread_mutex_unlock(&s->lock);
+
+        if (error == -ETIMEDOUT && abandoned) {
+                *payload = NULL;
+                return service_unavailable(r, error,
+                                           "the daemon did not answer in time; the change may still be carried out");
+        }
+        if (error == -ETIMEDOUT)
+                (void) service_unavailable(r, error, "the daemon did not answer in time; nothing was changed");
+        else if (error == -ESHUTDOWN)
+                (void) service_unavailable(r, error, "the daemon is stopping");
+        else if (error < 0)
+                (void) service_fail(s, r, error, "the call", 0);
+        else if (c->error < 0) {
+                error = c->error;
+                *r = c->refusal;
+        }
+        call_free(c);
+        return error;
+}
+
+static struct call *take_call(struct service *s) {
+        pthread_mutex_lock(&s->lock);
+        struct call *c = s->first_call;
+        if (c) {
+                unlink_call(s, c);
+                c->state = CALL_RUNNING;
+        }
+        pthread_mutex_unlock(&s->lock);
+        return c;
+}
+
+static void finish_call(struct service *s, struct call *c) {
+        pthread_mutex_lock(&s->lock);
+        c->state = CALL_DONE;
+        bool abandoned = c->abandoned;
+        if (!abandoned)
+                pthread_cond_signal(&c->done); /* under the lock: the waiter frees it as soon as it can */
+        pthread_mutex_unlock(&s->lock);
+        if (abandoned) {
+                c->type->free(c->payload);
+                call_free(c);
+        }
+}
+
+static int on_calls(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        (void) source, (void) events;
+        struct service *s = userdata;
+        uint64_t n;
+        if (read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN && errno != EINTR)
+                return -errno;
+        /* a few at a time: each commit waits for the disk, and the running agents want to be heard too */
+        for (unsigned i = 0; i < CALLS_PER_WAKE; i++) {
+                struct call *c = take_call(s);
+                if (!c)
+                        return 0;
+                c->error = c->type->run(s, c->payload, &c->refusal);
+                finish_call(s, c);
+        }
+        n = 1;
+        if (write(fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+                return -errno;
+        return 0;
+}
+
+/* The machine */
+
+static int run_look(struct service *s, void *payload, struct refusal *r) {
+        (void) payload;
+        int error = s->hooks.look_at_machine(s->hooks.userdata);
+        if (error < 0)
+                (void) refuse(r, 500, "internal-error", "",
+                              "the machine's CPUs and nodes cannot be read again: %s; the daemon's log says more",
+                              strerrordesc_np(-error));
+        return error;
+}
+
+int service_look_at_machine(struct service *s, struct refusal *r) {
+        static const struct call_type type = {run_look, free};
+        void *payload = NULL;
+        if (!s->hooks.look_at_machine)
+                return 0;
+        int error = service_call(s, &type, &payload, r);
+        if (error == -ETIMEDOUT) /* a look that comes late changes nothing of the caller's */
+                return service_unavailable(r, error, "the daemon did not answer in time; nothing was changed");
+        return error;
+}
+
+/* Readers */
+
+int service_reader_get(struct service *s, struct reader **ret, struct refusal *r) {
+        struct reader *found = NULL;
+        uint64_t deadline = util_now_ns() + s->deadline_ns;
+        struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
+                              .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
+        int error = 0;
+        pthread_mutex_lock(&s->lock);
+        while (!found && !s->stopping && error != ETIMEDOUT) {
+                for (unsigned i = 0; i < SERVICE_READERS && !found; i++)
+                        if (!s->readers[i].busy)
+                                found = &s->readers[i];
+                if (!found)
+                        error = pthread_cond_timedwait(&s->reader_free, &s->lock, &at);
+        }
+        bool stopping = s->stopping;
+        if (found)
+                found->busy = true;
+        pthread_mutex_unlock(&s->lock);
+        if (!found)
+                return stopping ? service_unavailable(r, -ESHUTDOWN, "the daemon is stopping")
+                                : service_unavailable(r, -ETIMEDOUT, "too many readers at once");
+
+        error = found->store ? 0 : store_open_reader(&found->store, s->dir);
+        if (error < 0) {
+                service_reader_put(s, found);
+                if (error == -ENOENT) /* of what was asked for, nothing is known */
+                        return service_unavailable(r, error, "the database is gone from its directory");
+                return service_fail(s, r, error, "opening the database", 0);
+        }
+        *ret = found;
+        return 0;
+}
+
+void service_reader_put(struct service *s, struct reader *reader) {
+        pthread_mutex_lock(&s->lock);
+        reader->busy = false;
+        pthread_cond_signal(&s->reader_free);
+        pthread_mutex_unlock(&s->lock);
+}
+
+/* Subscribers */
+
+int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(void *userdata), void *userdata,
+                      struct subscription **ret) {
+        struct subscription *sub = malloc(sizeof(*sub));
+        if (!sub)
+                return -ENOMEM;
+        pthread_mutex_lock(&s->subscriptions_lock);
+        *sub = (struct subscription){.service = s,
+                                     .experiment_id = experiment_id,
+                                     .wake = wake,
+                                     .userdata = userdata,
+                                     .next = s->subscriptions};
+        s->subscriptions = sub;
+        pthread_mutex_unlock(&s->subscriptions_lock);
+        *ret = sub;
+        return 0;
+}
+
+void service_unsubscribe(struct subscription *sub) {
+        if (!sub)
+                return;
+        struct service *s = sub->service;
+        pthread_mutex_lock(&s->subscriptions_lock);
+        struct subscription **p = &s->subscriptions;
+        while (*p != sub)
+                p = &(*p)->next;
+        *p = sub->next;
+        pthread_mutex_unlock(&s->subscriptions_lock);
+        free(sub);
+}
+
+void service_changed(struct service *s, int64_t experiment_id) {
+        pthread_mutex_lock(&s->subscriptions_lock);
+        for (struct subscription *sub = s->subscriptions; sub; sub = sub->next)
+                if (sub->experiment_id == 0 || sub->experiment_id == experiment_id)
+                        sub->wake(sub->userdata);
+        pthread_mutex_unlock(&s->subscriptions_lock);
+}
+
+void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id, int64_t started_at_ms) {
+        pthread_mutex_lock(&s->lock);
+        s->status = (struct service_status){experiment_id, run_id, started_at_ms};
+        pthread_mutex_unlock(&s->lock);
+        s->measuring = run_id != 0;
+        if (!s->measuring)
+                service_arm_tidy(s);
+}
+
+void service_measured(struct service *s) {
+        s->measuring = false;
+        service_arm_tidy(s);
+}
+
+void service_set_owed(struct service *s, const char *words) {
+        pthread_mutex_lock(&s->lock);
+        (void) snprintf(s->owed, sizeof(s->owed), "%s", words);
+        pthread_mutex_unlock(&s->lock);
+}
+
+/* Housekeeping */
+
+static int arm_tidy_in(struct service *s, uint64_t ns) {
+        int r = sd_event_source_set_time_relative(s->tidy_source, ns / NSEC_PER_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(s->tidy_source, SD_EVENT_ONESHOT);
+}
+
+void service_arm_tidy(struct service *s) {
+        int r = arm_tidy_in(s, TIDY_AFTER_NS);
+        if (r < 0)
+                log_warning("the database's housekeeping is not scheduled: %s", strerrordesc_np(-r));
+}
+
+static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source, (void) usec;
+        struct service *s = userdata;
+        if (s->measuring) /* the run's end arms it again */
+                return 0;
+        int r = store_tidy(s->store);
+        if (r < 0)
+                log_warning("the database's housekeeping failed: %s; tried again when there is occasion",
+                            strerrordesc_np(-r));
+        return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;
+}
+
+/* Life */
+
+static int make_sources(struct service *s, sd_event *event) {
+        s->calls_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (s->calls_fd < 0)
+                return -errno;
+        int r = sd_event_add_io(event, &s->calls_source, s->calls_fd, EPOLLIN, on_calls, s);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(event, &s->tidy_source, CLOCK_MONOTONIC, TIDY_AFTER_NS / NSEC_PER_USEC, 0,
+                                       on_tidy, s);
+        return r < 0 ? r : sd_event_source_set_priority(s->tidy_source, SD_EVENT_PRIORITY_IDLE);
+}
+
+static int init_locks(struct service *s) {
+        pthread_condattr_t attributes;
+        int r = pthread_condattr_init(&attributes);
+        if (r != 0)
+                return -r;
+        r = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        if (r == 0)
+                r = pthread_cond_init(&s->reader_free, &attributes);
+        (void) pthread_condattr_destroy(&attributes);
+        if (r != 0)
+                return -r;
+        /* with default attributes neither can fail on Linux */
+        (void) pthread_mutex_init(&s->lock, NULL);
+        (void) pthread_mutex_init(&s->subscriptions_lock, NULL);
+        return 0;
+}
+
+int service_new(struct service **ret, sd_event *event, struct store *store, const struct service_hooks *hooks) {
+        struct service *s = calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        s->calls_fd = -1;
+        int r = init_locks(s);
+        if (r < 0) {
+                free(s);
+                return r;
+        }
+        s->store = store;
+        s->hooks = *hooks;
+        s->last_call = &s->first_call;
+        s->main_thread = pthread_self();
+        s->started_ns = util_now_ns();
+        s->deadline_ns = SERVICE_DEADLINE_NS;
+        s->root = strdup(hooks->root ? hooks->root : "");
+        s->dir = strdup(store_dir(store));
+        s->runtime_dir = hooks->runtime_dir ? strdup(hooks->runtime_dir) : NULL;
+        r = s->root && s->dir && !s->runtime_dir == !hooks->runtime_dir ? make_sources(s, event) : -ENOMEM;
+        if (r < 0) {
+                service_free(s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}
+
+struct admission_host service_admission_host(const struct service *s) {
+        return (struct admission_host){.root = s->root,
+                                       .runtime_dir = s->runtime_dir,
+                                       .topology = s->hooks.topology,
+                                       .queues = s->hooks.queues,
+                                       .agents = s->hooks.agents,
+                                       .memlock_bytes = s->hooks.memlock_bytes};
+}
+
+void service_stop(struct service *s) {
+        pthread_mutex_lock(&s->lock);
+        s->stopping = true;
+        for (struct call *c; (c = s->first_call);) {
+                unlink_call(s, c);
+                c->state = CALL_DONE;
+                c->error = service_unavailable(&c->refusal, -ESHUTDOWN, "the daemon is stopping");
+                pthread_cond_signal(&c->done);
+        }
+        pthread_cond_broadcast(&s->reader_free);
+        pthread_mutex_unlock(&s->lock);
+}
+
+void service_free(struct service *s) {
+        if (!s)
+                return;
+        service_stop(s);
+        sd_event_source_disable_unref(s->calls_source);
+        sd_event_source_disable_unref(s->tidy_source);
+        util_close(s->calls_fd);
+        for (unsigned i = 0; i < SERVICE_READERS; i++)
+                store_close(s->readers[i].store);
+        (void) pthread_cond_destroy(&s->reader_free);
+        (void) pthread_mutex_destroy(&s->lock);
+        (void) pthread_mutex_destroy(&s->subscriptions_lock);
+        free(s->root);
+        free(s->runtime_dir);
+        free(s->dir);
+        free(s);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The service's changes: submit, cancel, forget. All that can be found wrong with a submission is found on the
+ * caller's thread; only a look at the machine, before, and the commit hop to the main thread.
+ */
+
+#include "daemon/admission/admission.h"
+#include "daemon/placement/placement.h"
+#include "daemon/service/internal.h"
+#include "daemon/tune/tuning.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define KEY_MAX 200u
+#define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2) /* around the window, generously: the first done run corrects it */
+/* A window of messages has no length: what each takes, until the first run has ended, and no more than this in all. */
+#define COUNTED_WINDOW_NS (5 * NSEC_PER_SEC)
+#define MESSAGE_NS 1000.0
+#define BYTE_NS 1.0
+
+/* All that the main thread needs to commit an experiment. */
+struct submission {
+        char *body, *key, *skipped_json;
+        size_t length; /* of body */
+        struct spec *spec;
+        struct point_list points;
+        struct admission_answers answers; /* of the host, for all points */
+        uint32_t *order;
+        uint64_t seed;
+        int64_t id; /* results */
+        bool created;
+};
+
+static void submission_free(void *p) {
+        struct submission *sub = p;
+        if (!sub)
+                return;
+        free(sub->body);
+        free(sub->key);
+        free(sub->skipped_json);
+        spec_free(sub->spec);
+        point_list_deinit(&sub->points);
+        free(sub->order);
+        free(sub);
+}
+
+static void submission_freep(struct submission **p) {
+        submission_free(*p);
+}
+
+/* Idempotency */
+
+static int check_key(const char *key, struct refusal *r) {
+        size_t length = strnlen(key, KEY_MAX + 1);
+        if (length == 0 || length > KEY_MAX)
+                return refuse(r, 400, "invalid-idempotency-key", "",
+                              "Idempotency-Key must have 1 to %u characters, this one has %s", KEY_MAX,
+                              length ? "more" : "none");
+        for (size_t i = 0; i < length; i++)
+                if (key[i] < 0x21 || key[i] > 0x7e)
+                        return refuse(r, 400, "invalid-idempotency-key", "",
+                                      "Idempotency-Key must be visible ASCII; byte %zu is not", i + 1);
+        return 0;
+}
+
+/* Whether the key is known: sub->id then is the first experiment's, provided that the body is the same. */
+static int find_first(struct service *s, struct store *store, struct submission *sub, struct refusal *r) {
+        _cleanup_free_ char *body = NULL;
+        int error = store_find_idempotency(store, sub->key, &sub->id, &body);
+        if (error == -ENOENT) {
+                sub->id = 0;
+                return 0;
+        }
+        if (error < 0)
+                return service_fail(s, r, error, "looking up the Idempotency-Key", 0);
+        if (strlen(body) != sub->length || memcmp(body, sub->body, sub->length) != 0)
+                return refuse(r, 422, "idempotency-key-reused", "",
+                              "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, sub->key,
+                              sub->id);
+        return 0;
+}
+
+static int find_first_by_reader(struct service *s, struct submission *sub, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = find_first(s, reader->store, sub, r);
+        service_reader_put(s, reader);
+        return error;
+}
+
+/* Points */
+
+static int write_skipped(struct json_writer *w, const struct point *point, const char *reason) {
+        _cleanup_free_ char *json = point_to_json(point);
+        if (!json)
+                return -ENOMEM;
+        json_object_begin(w);
+        json_member_raw(w, "point", json);
+        json_member_string(w, "reason", reason);
+        json_object_end(w);
+        return 0;
+}
+
+/* To the front of the list, where those are that are kept. */
+static void keep_point(struct point_list *list, size_t i, size_t *kept) {
+        struct point point = list->points[i];
+        list->points[i] = list->points[*kept];
+        point.placement.otherwise = false; /* it is what is done now */
+        list->points[(*kept)++] = point;
+}
+
+/* Of the points to be tried first, or else of those for otherwise. */
+static int admit_some(struct service *s, struct submission *sub, bool otherwise, size_t *kept, struct refusal *reason,
+                      struct json_writer *w, struct refusal *r) {
+        struct point_list *list = &sub->points;
+        struct admission_host host = service_admission_host(s);
+        host.answers = &sub->answers;
+        for (size_t i = *kept; i < list->n_points; i++) {
+                struct refusal *why = sub->spec->skip_impossible ? reason : r;
+                if (list->points[i].placement.otherwise != otherwise)
+                        continue;
+                int error = admission_check(&host, sub->spec, &list->points[i], why);
+                if (error == 0)
+                        keep_point(list, i, kept);
+                else if (error != -EINVAL)
+                        return service_fail(s, r, error, "looking at this host's limits", 0);
+                else if (!sub->spec->skip_impossible)
+                        return error;
+                else if (write_skipped(w, &list->points[i], reason->detail) < 0)
+                        return service_fail(s, r, -ENOMEM, "the list of skipped points", 0);
+        }
+        return 0;
+}
+
+/* Keeps the points that this host can do; the others go to the list of the skipped, or refuse the whole. */
+static int admit_points(struct service *s, struct submission *sub, struct json_writer *w, struct refusal *r) {
+        struct point_list *list = &sub->points;
+        struct refusal reason = {0};
+        size_t kept = 0;
+        int error = admit_some(s, sub, false, &kept, &reason, w, r);
+        if (error == 0 && kept == 0)
+                error = admit_some(s, sub, true, &kept, &reason, w, r);
+        if (error < 0)
+                return error;
+        if (kept == 0) {
+                const char *first = reason.detail[0]  ? reason.detail
+                                    : list->n_skipped ? list->skipped[0].reason
+                                                      : "the spec spans none";
+                return refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s", first);
+        }
+        list->n_points = kept;
+        return 0;
+}
+
+static int choose_points(struct service *s, struct submission *sub, struct refusal *r) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        int error = 0;
+        for (size_t i = 0; error == 0 && i < sub->points.n_skipped; i++)
+                error = write_skipped(&w, &sub->points.skipped[i].point, sub->points.skipped[i].reason);
+        if (error < 0)
+                (void) service_fail(s, r, error, "the list of skipped points", 0);
+        else
+                error = admit_points(s, sub, &w, r);
+        if (error == 0) {
+                json_array_end(&w);
+                error = json_writer_steal(&w, &sub->skipped_json, NULL);
+                if (error < 0)
+                        (void) service_fail(s, r, error, "the list of skipped points", 0);
+        }
+        json_writer_deinit(&w);
+        return error;
+}
+
+static int choose_order(struct service *s, struct submission *sub, struct refusal *r) {
+        sub->seed = sub->spec->seed;
+        if (!sub->spec->has_seed) {
+                uint64_t bits;
+                if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+                        return service_fail(s, r, -errno, "getrandom", 0);
+                sub->seed = bits >> 11; /* 53 bits: exact in every JSON reader */
+        }
+        sub->order = reallocarray(NULL, sub->points.n_points * sub->spec->repetitions, sizeof(*sub->order));
+        if (!sub->order)
+                return service_fail(s, r, -ENOMEM, "the order of the runs", 0);
+        spec_shuffle(sub->seed, sub->points.n_points, sub->spec->repetitions, sub->order);
+        return 0;
+}
+
+static double estimate_window(const struct spec *spec, const struct point *p) {
+        double n = (double) window_end_messages(&spec->end, p), hops = 1;
+        if (spec->end.duration_ns)
+                return (double) spec->end.duration_ns;
+        if (p->workload == WORKLOAD_PINGPONG)
+                hops = 2;
+        else if (workload_has_processes(p->workload))
+                hops = p->processes;
+        double window = n * hops * (MESSAGE_NS + BYTE_NS * (double) (p->message_size + p->working_set));
+        return window < COUNTED_WINDOW_NS ? window : COUNTED_WINDOW_NS;
+}
+
+/* Of all points, the mean. */
+static uint64_t estimate_run(const struct spec *spec, const struct point_list *points) {
+        double windows = 0;
+        for (size_t i = 0; i < points->n_points; i++)
+                windows += estimate_window(spec, &points->points[i]);
+        return spec->warmup_ns + (uint64_t) (windows / (double) points->n_points) + RUN_OVERHEAD_NS;
+}
+
+/* Submit */
+
+/* Main thread. */
+static int commit_submission(struct service *s, void *payload, struct refusal *r) {
+        struct submission *sub = payload;
+        if (sub->key) {
+                int error = find_first(s, s->store, sub, r); /* again: two may have come at once */
+                if (error < 0 || sub->id > 0)
+                        return error;
+        }
+        int error = store_add_experiment(s->store,
+                                         &(struct new_experiment){
+                                                 .spec_json = sub->body,
+                                                 .spec = sub->spec,
+                                                 .points = &sub->points,
+                                                 .skipped_json = sub->skipped_json,
+                                                 .seed = sub->seed,
+                                                 .order = sub->order,
+                                                 .estimate_ns = estimate_run(sub->spec, &sub->points),
+                                                 .idempotency_key = sub->key,
+                                         },
+                                         &sub->id);
+        if (error < 0)
+                return service_fail(s, r, error, "storing the experiment", 0);
+        sub->created = true;
+        service_changed(s, sub->id);
+        if (s->hooks.submitted)
+                s->hooks.submitted(s->hooks.userdata);
+        return 0;
+}
+
+/* Not even as long as the limit may be measured: to start and to end a run takes time as well. The runner looks again,
+ * as what is stored already may come from a daemon that allowed more. */
+static int check_run_timeout(const struct service *s, const struct spec *spec, struct refusal *r) {
+        uint64_t most = s->hooks.run_timeout_ns, asked = spec->warmup_ns + spec->end.duration_ns;
+        char most_text[32], asked_text[32];
+        if (most == 0 || asked < most)
+                return 0;
+        (void) snprintf(most_text, sizeof(most_text), "%.9g", (double) most / 1e9);
+        (void) snprintf(asked_text, sizeof(asked_text), "%.9g", (double) asked / 1e9);
+        return refuse_limit(r, spec->end.duration_ns ? "/duration_seconds" : "/warmup_seconds", "run_timeout",
+                            most_text, asked_text,
+                            "warm-up and window take %s seconds, and a whole run may take no longer than run_timeout, "
+                            "which is %s (to raise it: run_timeout = SECONDS in ipclabd.conf)",
+                            asked_text, most_text);
+}
+
+static int read_spec(struct service *s, struct submission *sub, struct refusal *r) {
+        int error = spec_parse(sub->body, sub->length, &sub->spec, r);
+        if (error == -ENOMEM)
+                return service_fail(s, r, error, "reading the spec", 0);
+        return error < 0 ? error : check_run_timeout(s, sub->spec, r);
+}
+
+static int span_points(struct service *s, struct submission *sub, struct refusal *r) {
+        int error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
+        if (error == 0)
+                error = tuning_check(s->root, s->hooks.host_tuning, &sub->spec->tune, r);
+        if (error == 0)
+                error = spec_points(sub->spec, &sub->points, r);
+        if (error == -ENOMEM)
+                return service_fail(s, r, error, "reading the spec", 0);
+        return error < 0 ? error : choose_points(s, sub, r);
+}
+
+static int prepare_submission(struct service *s, struct submission *sub, struct refusal *r) {
+        int error = read_spec(s, sub, r);
+        if (error == 0)
+                error = service_look_at_machine(s, r);
+        if (error < 0)
+                return error;
+        topology_hold(); /* all points are held against the same machine */
+        error = span_points(s, sub, r);
+        topology_release();
+        return error < 0 ? error : choose_order(s, sub, r);
+}
+
+static int submission_new(struct service *s, const char *body, size_t length, const char *key, struct submission **ret,
+                          struct refusal *r) {
+        _cleanup_(submission_freep) struct submission *sub = calloc(1, sizeof(*sub));
+        if (!sub)
+                return service_fail(s, r, -ENOMEM, "the submission", 0);
+        sub->body = malloc(length + 1);
+        sub->key = key ? strdup(key) : NULL;
+        if (!sub->body || (key && !sub->key))
+                return service_fail(s, r, -ENOMEM, "the submission", 0);
+        memcpy(sub->body, body, length);
+        sub->body[length] = '\0';
+        sub->length = length;
+        *ret = util_steal(&sub);
+        return 0;
+}
+
+int service_submit(struct service *s, const char *body, size_t length, const char *idempotency_key, int64_t *ret_id,
+                   bool *ret_created, struct refusal *r) {
+        static const struct call_type type = {commit_submission, submission_free};
+        _cleanup_(submission_freep) struct submission *sub = NULL;
+        int error = idempotency_key ? check_key(idempotency_key, r) : 0;
+        if (error == 0)
+                error = submission_new(s, body, length, idempotency_key, &sub, r);
+        if (error == 0 && sub->key)
+                error = find_first_by_reader(s, sub, r);
+        if (error == 0 && sub->id == 0) {
+                error = prepare_submission(s, sub, r);
+                if (error == 0)
+                        error = service_call(s, &type, (void **) &sub, r);
+        }
+        if (error < 0)
+                return error;
+        *ret_id = sub->id;
+        *ret_created = sub->created;
+        return 0;
+}
+
+/* Cancel and forget */
+
+static int run_cancel(struct service *s, void *payload, struct refusal *r) {
+        int64_t id = *(int64_t *) payload, running;
+        int error = store_cancel_experiment(s->store, id, &running);
+        if (error == -EALREADY) {
+                (void) refuse(r, 409, "already-finished", "", "experiment %" PRId64 " has ended already", id);
+                return error;
+        }
+        if (error < 0)
+                return service_fail(s, r, error, "experiment", id);
+        if (running > 0 && s->hooks.cancel_running)
+                s->hooks.cancel_running(s->hooks.userdata, running);
+        service_changed(s, id);
+        return 0;
+}
+
+static int run_delete(struct service *s, void *payload, struct refusal *r) {
+        int64_t id = *(int64_t *) payload;
+        int error = store_delete_experiment(s->store, id);
+        if (error == -EBUSY) {
+                (void) refuse(r, 409, "running", "", "experiment %" PRId64 " is running: cancel it first", id);
+                return error;
+        }
+        if (error < 0)
+                return service_fail(s, r, error, "experiment", id);
+        service_changed(s, id);
+        service_arm_tidy(s);
+        return 0;
+}
+
+static int call_with_id(struct service *s, const struct call_type *type, int64_t id, struct refusal *r) {
+        _cleanup_free_ int64_t *payload = malloc(sizeof(*payload));
+        if (!payload)
+                return service_fail(s, r, -ENOMEM, "the call", 0);
+        *payload = id;
+        return service_call(s, type, (void **) &payload, r);
+}
+
+int service_cancel(struct service *s, int64_t id, struct refusal *r) {
+        static const struct call_type type = {run_cancel, free};
+        return call_with_id(s, &type, id, r);
+}
+
+int service_delete(struct service *s, int64_t id, struct refusal *r) {
+        static const struct call_type type = {run_delete, free};
+        return call_with_id(s, &type, id, r);
+}

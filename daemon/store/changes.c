@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Reads that span the tables: what changed since a number (the event streams), and the points of an experiment with
+ * what their runs have to say (the results table).
+ */
+
+#include "daemon/store/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+
+/* Changes: first their numbers from the three indexes, merged, then the records. */
+
+enum kind { KIND_EXPERIMENT, KIND_RUN, KIND_SAMPLE };
+
+struct change_key {
+        enum kind kind;
+        int64_t id;
+};
+
+/* To all, runs that never began are no news, be they thousands. A run that a stop interrupted in its first attempt has
+ * attempt 0 again, also while it waits for its next one. */
+#define BEGUN "(attempt > 0 OR begun)"
+
+#define CHANGES_OF_ALL                                                                                                 \
+        "SELECT change, kind, id FROM ("                                                                               \
+        "SELECT * FROM (SELECT change, 0 AS kind, id FROM experiments WHERE change > ?1 ORDER BY change LIMIT ?2) "    \
+        "UNION ALL "                                                                                                   \
+        "SELECT * FROM (SELECT change, 1, id FROM runs WHERE change > ?1 AND " BEGUN " ORDER BY change LIMIT ?2)) "    \
+        "ORDER BY change LIMIT ?2"
+
+#define CHANGES_OF_ONE                                                                                                 \
+        "SELECT change, kind, id FROM ("                                                                               \
+        "SELECT change, 0 AS kind, id FROM experiments WHERE id = ?3 AND change > ?1 "                                 \
+        "UNION ALL "                                                                                                   \
+        "SELECT * FROM (SELECT change, 1, id FROM runs WHERE experiment_id = ?3 AND change > ?1 "                      \
+        "               ORDER BY change LIMIT ?2) "                                                                    \
+        "UNION ALL "                                                                                                   \
+        "SELECT * FROM (SELECT change, 2, change FROM samples WHERE experiment_id = ?3 AND change > ?1 "               \
+        "               ORDER BY change LIMIT ?2)) "                                                                   \
+        "ORDER BY change LIMIT ?2"
+
+static int select_keys(struct db *db, struct db_query *q, int64_t experiment_id, int64_t after_change, uint32_t limit) {
+        if (experiment_id == 0)
+                return db_select(db, q, CHANGES_OF_ALL, DB_INT(after_change), DB_INT(limit));
+        int r = store_require_experiment(db, experiment_id);
+        if (r < 0)
+                return r;
+        return db_select(db, q, CHANGES_OF_ONE, DB_INT(after_change), DB_INT(limit), DB_INT(experiment_id));
+}
+
+static int read_keys(struct db *db, int64_t experiment_id, int64_t after_change, uint32_t limit,
+                     struct change_key **ret, size_t *ret_n) {
+        _cleanup_free_ struct change_key *keys = NULL;
+        size_t n = 0, size = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = select_keys(db, &q, experiment_id, after_change, limit);
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &keys, &size, n, sizeof(*keys));
+                if (r == 0)
+                        keys[n++] = (struct change_key){(enum kind) db_column_u32(&q, 1), db_column_i64(&q, 2)};
+        }
+        if (r == 0)
+                r = q.error;
+        if (r < 0)
+                return r;
+        *ret = util_steal(&keys);
+        *ret_n = n;
+        return 0;
+}
+
+static int select_record(struct db *db, struct db_query *q, const struct change_key *key) {
+        switch (key->kind) {
+        case KIND_EXPERIMENT:
+                return db_select(db, q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ?", DB_INT(key->id));
+        case KIND_RUN:
+                return db_select(db, q, "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.id = ?",
+                                 DB_INT(key->id));
+        case KIND_SAMPLE:
+                return db_select(db, q, "SELECT " SAMPLE_COLUMNS " FROM samples WHERE change = ?", DB_INT(key->id));
+        }
+        return -EBADMSG;
+}
+
+static void *record_new(size_t size, void **slot) {
+        *slot = calloc(1, size);
+        return *slot;
+}
+
+static int read_record(struct db *db, const struct change_key *key, const struct backlog *b,
+                       struct change_record *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = select_record(db, &q, key);
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -EBADMSG; /* same snapshot: it must be there */
+        if (key->kind == KIND_EXPERIMENT)
+                return record_new(sizeof(*ret->experiment), (void **) &ret->experiment)
+                               ? store_row_experiment(&q, b, ret->experiment)
+                               : -ENOMEM;
+        if (key->kind == KIND_RUN)
+                return record_new(sizeof(*ret->run), (void **) &ret->run) ? store_row_run(&q, ret->run) : -ENOMEM;
+        return record_new(sizeof(*ret->sample), (void **) &ret->sample) ? store_row_sample(&q, ret->sample) : -ENOMEM;
+}
+
+void store_changes_free(struct change_record *changes, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                if (changes[i].experiment)
+                        experiment_record_deinit(changes[i].experiment);
+                if (changes[i].run)
+                        run_record_deinit(changes[i].run);
+                if (changes[i].sample)
+                        sample_record_deinit(changes[i].sample);
+                free(changes[i].experiment);
+                free(changes[i].run);
+                free(changes[i].sample);
+        }
+        free(changes);
+}
+
+int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, uint32_t limit, int64_t now_ms,
+                  struct change_record **ret, size_t *ret_n) {
+        _cleanup_free_ struct change_key *keys = NULL;
+        size_t n = 0;
+        _cleanup_(backlog_deinit) struct backlog b = {0};
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = read_keys(s->db, experiment_id, after_change, limit, &keys, &n);
+        if (r == 0)
+                r = store_read_backlog(s->db, now_ms, &b);
+        if (r < 0)
+                return r;
+        struct change_record *items = calloc(n ? n : 1, sizeof(*items));
+        if (!items)
+                return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = read_record(s->db, &keys[i], &b, &items[i]);
+        if (r < 0) {
+                store_changes_free(items, n);
+                return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}
+
+/* Points with their runs */
+
+void store_points_free(struct point_record *points, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                for (size_t k = 0; k < points[i].n_runs; k++) {
+                        free(points[i].runs[k].result_json);
+                        free(points[i].runs[k].flags_json);
+                        free(points[i].runs[k].error);
+                }
+                free(points[i].runs);
+                free(points[i].point_json);
+        }
+        free(points);
+}
+
+static int read_point_runs(struct db *db, int64_t point_id, struct point_record *p) {
+        size_t size = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(db, &q, "SELECT state, result, flags, error FROM runs WHERE point_id = ? ORDER BY position",
+                          DB_INT(point_id));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &p->runs, &size, p->n_runs, sizeof(*p->runs));
+                if (r < 0)
+                        return r;
+                struct point_run *run = &p->runs[p->n_runs++];
+                *run = (struct point_run){
+                        .result_json = db_column_text(&q, 1),
+                        .flags_json = db_column_text(&q, 2),
+                        .error = db_column_text(&q, 3),
+                };
+                r = store_row_state(&q, 0, &run->state);
+        }
+        return r < 0 ? r : q.error;
+}
+
+int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                 struct point_record **ret, size_t *ret_n) {
+        struct point_record *items = NULL;
+        size_t n = 0, size = 0;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = store_require_experiment(s->db, experiment_id);
+        if (r == 0)
+                r = db_select(s->db, &q,
+                              "SELECT id, point FROM points WHERE experiment_id = ? AND ordinal >= ? "
+                              "ORDER BY ordinal LIMIT ?",
+                              DB_INT(experiment_id), DB_INT(from_ordinal), DB_INT(limit));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &items, &size, n, sizeof(*items));
+                if (r < 0)
+                        break;
+                items[n++] = (struct point_record){.point_json = db_column_text(&q, 1)};
+                r = read_point_runs(s->db, db_column_i64(&q, 0), &items[n - 1]);
+        }
+        if (r == 0)
+                r = q.error;
+        if (r < 0) {
+                store_points_free(items, n);
+                return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}

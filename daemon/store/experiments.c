@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Experiments in the store: accepting one with its points and runs in a single transaction, cancelling, forgetting,
+ * reading, and when each will be done.
+ */
+
+#include "daemon/store/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Accepting */
+
+static int insert_experiment(struct db *db, const struct new_experiment *e, int64_t change, uint64_t n_runs,
+                             int64_t *ret_id) {
+        int r = db_run(db,
+                       "INSERT INTO experiments (change, state, seed, estimate_ns, created_at, runs_total, "
+                       "idempotency_key, version, name, skipped, merged, spec) "
+                       "VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                       DB_INT(change), DB_INT(e->seed), DB_INT(e->estimate_ns), DB_INT(util_now_ms()), DB_INT(n_runs),
+                       DB_TEXT(e->idempotency_key), DB_TEXT(IPCLAB_VERSION), DB_TEXT(e->spec->name),
+                       DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json));
+        if (r == 0)
+                *ret_id = db_last_id(db);
+        return r;
+}
+
+static int insert_points(struct db *db, const struct point_list *points, int64_t experiment_id, int64_t *ids) {
+        for (size_t i = 0; i < points->n_points; i++) {
+                _cleanup_free_ char *json = point_to_json(&points->points[i]);
+                if (!json)
+                        return -ENOMEM;
+                int r = db_run(db, "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)",
+                               DB_INT(experiment_id), DB_INT(i), DB_TEXT(json));
+                if (r < 0)
+                        return r;
+                ids[i] = db_last_id(db);
+        }
+        return 0;
+}
+
+static int insert_runs(struct db *db, const struct new_experiment *e, int64_t experiment_id, int64_t first_change,
+                       const int64_t *point_ids) {
+        size_t n_points = e->points->n_points;
+        for (size_t i = 0; i < n_points * e->spec->repetitions; i++) {
+                if (e->order[i] >= n_points)
+                        return -EINVAL;
+                int r = db_run(db,
+                               "INSERT INTO runs (change, experiment_id, point_id, repetition, position, state) "
+                               "VALUES (?, ?, ?, ?, ?, 'queued')",
+                               DB_INT(first_change + (int64_t) i), DB_INT(experiment_id),
+                               DB_INT(point_ids[e->order[i]]), DB_INT(i / n_points + 1), DB_INT(i));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id) {
+        uint64_t n_runs = (uint64_t) e->points->n_points * e->spec->repetitions;
+        if (n_runs == 0)
+                return -EINVAL;
+        _cleanup_free_ int64_t *point_ids = calloc(e->points->n_points, sizeof(*point_ids));
+        if (!point_ids)
+                return -ENOMEM;
+
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int64_t change, id;
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = store_reserve_changes(s->db, n_runs + 1, &change);
+        if (r == 0)
+                r = insert_experiment(s->db, e, change, n_runs, &id);
+        if (r == 0)
+                r = insert_points(s->db, e->points, id, point_ids);
+        if (r == 0)
+                r = insert_runs(s->db, e, id, change + 1, point_ids);
+        if (r == 0)
+                r = db_commit(&t);
+        if (r < 0)
+                return r;
+        *ret_id = id;
+        return 0;
+}
+
+int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q, "SELECT id, spec FROM experiments WHERE idempotency_key = ?", DB_TEXT(key));
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        int64_t id = db_column_i64(&q, 0);
+        char *spec = db_column_text(&q, 1);
+        if (q.error < 0) {
+                free(spec);
+                return q.error;
+        }
+        *ret_id = id;
+        *ret_spec_json = spec;
+        return 0;
+}
+
+/* Ending */
+
+int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms) {
+        return db_run(db,
+                      "UPDATE experiments SET finished_at = ?, "
+                      "state = CASE WHEN cancel_requested_at IS NOT NULL OR runs_cancelled > 0 THEN 'cancelled' "
+                      "             WHEN runs_failed > 0 THEN 'failed' ELSE 'done' END, "
+                      "error = CASE WHEN cancel_requested_at IS NULL AND runs_cancelled = 0 THEN "
+                      "             (SELECT error FROM runs WHERE experiment_id = experiments.id AND state = 'failed' "
+                      "              ORDER BY position LIMIT 1) END "
+                      "WHERE id = ? AND state IN ('queued', 'running') "
+                      "AND runs_done + runs_failed + runs_cancelled = runs_total",
+                      DB_INT(now_ms), DB_INT(id));
+}
+
+struct cancellable {
+        enum state state;
+        int64_t runs_total;
+};
+
+static int read_cancellable(struct db *db, int64_t id, struct cancellable *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(db, &q, "SELECT state, runs_total FROM experiments WHERE id = ?", DB_INT(id));
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        ret->runs_total = db_column_i64(&q, 1);
+        return store_row_state(&q, 0, &ret->state);
+}
+
+static int cancel_queued_runs(struct db *db, int64_t id, int64_t runs_total, int64_t now) {
+        int64_t change;
+        int r = store_reserve_changes(db, (uint64_t) runs_total + 1, &change);
+        if (r < 0)
+                return r;
+        r = db_run(db,
+                   "UPDATE runs SET state = 'cancelled', finished_at = ?, change = ? + position "
+                   "WHERE experiment_id = ? AND state = 'queued'",
+                   DB_INT(now), DB_INT(change), DB_INT(id));
+        if (r < 0)
+                return r;
+        return db_run(db,
+                      "UPDATE experiments SET change = ?, runs_cancelled = runs_cancelled + ?, "
+                      "cancel_requested_at = COALESCE(cancel_requested_at, ?) WHERE id = ?",
+                      DB_INT(change + runs_total), DB_INT(db_changed_rows(db)), DB_INT(now), DB_INT(id));
+}
+
+int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run) {
+        int64_t now = util_now_ms(), running = 0;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        struct cancellable c;
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = read_cancellable(s->db, id, &c);
+        if (r < 0)
+                return r;
+        if (c.state != STATE_QUEUED && c.state != STATE_RUNNING)
+                return -EALREADY;
+        r = cancel_queued_runs(s->db, id, c.runs_total, now);
+        if (r == 0)
+                r = store_settle_experiment(s->db, id, now);
+        if (r < 0)
+                return r;
+        r = db_get(s->db, &running, "SELECT id FROM runs WHERE state = 'running' AND experiment_id = ?", DB_INT(id));
+        if (r < 0 && r != -ENOENT)
+                return r;
+        r = db_commit(&t);
+        if (r < 0)
+                return r;
+        *ret_running_run = running;
+        return 0;
+}
+
+int store_delete_experiment(struct store *s, int64_t id) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        struct cancellable c;
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = read_cancellable(s->db, id, &c);
+        if (r < 0)
+                return r;
+        if (c.state == STATE_RUNNING)
+                return -EBUSY;
+        r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(id));
+        if (r == 0)
+                r = db_run(s->db, "DELETE FROM experiments WHERE id = ?", DB_INT(id));
+        return r < 0 ? r : db_commit(&t);
+}
+
+/* The queue's ETA */
+
+void backlog_deinit(struct backlog *b) {
+        free(b->entries);
+        *b = (struct backlog){0};
+}
+
+struct running_now {
+        int64_t experiment_id, elapsed_ms;
+};
+
+static int read_running(struct db *db, int64_t now_ms, struct running_now *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(db, &q, "SELECT experiment_id, started_at FROM runs WHERE state = 'running'");
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r;
+        int64_t elapsed = now_ms - db_column_i64(&q, 1);
+        *ret = (struct running_now){.experiment_id = db_column_i64(&q, 0), .elapsed_ms = elapsed > 0 ? elapsed : 0};
+        return q.error;
+}
+
+/* Columns: id, state, runs left, estimate_ns, runs_done, measured_ms. */
+static int64_t milliseconds_left(struct db_query *q, const struct running_now *running) {
+        int64_t left = db_column_i64(q, 2), done = db_column_i64(q, 4);
+        int64_t each = done > 0 ? db_column_i64(q, 5) / done : db_column_i64(q, 3) / (int64_t) NSEC_PER_MSEC;
+        int64_t total;
+        if (__builtin_mul_overflow(left, each, &total))
+                return INT64_MAX / 2;
+        if (db_column_i64(q, 0) == running->experiment_id)
+                total -= running->elapsed_ms < each ? running->elapsed_ms : each;
+        return total > 0 ? total : 0;
+}
+
+static int fill_backlog(struct db *db, const struct running_now *running, struct backlog *b) {
+        _cleanup_query_ struct db_query q = {0};
+        size_t size = 0;
+        int64_t sum = 0, position = 0;
+        int r = db_select_all(db, &q,
+                              "SELECT id, state, runs_total - runs_done - runs_failed - runs_cancelled, estimate_ns, "
+                              "runs_done, measured_ms FROM experiments WHERE state IN ('running', 'queued') "
+                              "ORDER BY state = 'queued', id");
+        if (r < 0)
+                return r;
+        while ((r = db_step(&q)) > 0) {
+                enum state state;
+                r = store_row_state(&q, 1, &state);
+                if (r == 0)
+                        r = store_grow((void **) &b->entries, &size, b->n, sizeof(*b->entries));
+                if (r < 0)
+                        return r;
+                if (__builtin_add_overflow(sum, milliseconds_left(&q, running), &sum))
+                        sum = INT64_MAX;
+                b->entries[b->n++] = (struct backlog_entry){
+                        .id = db_column_i64(&q, 0),
+                        .queue_position = state == STATE_QUEUED ? ++position : 0,
+                        .eta_ms = sum,
+                };
+        }
+        return r < 0 ? r : q.error;
+}
+
+int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret) {
+        struct running_now running = {0};
+        struct backlog b = {0};
+        int r = read_running(db, now_ms, &running);
+        if (r == 0)
+                r = fill_backlog(db, &running, &b);
+        if (r < 0) {
+                backlog_deinit(&b);
+                return r;
+        }
+        *ret = b;
+        return 0;
+}
+
+/* Reading */
+
+int store_require_experiment(struct db *db, int64_t id) {
+        int64_t one;
+        return db_get(db, &one, "SELECT 1 FROM experiments WHERE id = ?", DB_INT(id));
+}
+
+int store_row_state(struct db_query *q, int column, enum state *ret) {
+        const char *name = db_column_peek(q, column);
+        if (q->error < 0)
+                return q->error;
+        return name && state_from_name(name, ret) == 0 ? 0 : -EBADMSG;
+}
+
+static void place_in_backlog(struct experiment_record *e, const struct backlog *b) {
+        e->eta_seconds = -1;
+        for (size_t i = 0; i < b->n; i++)
+                if (b->entries[i].id == e->id) {
+                        e->eta_seconds = b->entries[i].eta_ms / 1000 + (b->entries[i].eta_ms % 1000 != 0);
+                        e->queue_position = b->entries[i].queue_position;
+                        return;
+                }
+}
+
+int store_row_experiment(struct db_query *q, const struct backlog *b, struct experiment_record *ret) {
+        struct experiment_record e = {
+                .id = db_column_i64(q, 0),
+                .change = db_column_i64(q, 1),
+                .seed = (uint64_t) db_column_i64(q, 3),
+                .created_at = db_column_i64(q, 4),
+                .started_at = db_column_i64(q, 5),
+                .finished_at = db_column_i64(q, 6),
+                .runs_total = db_column_u32(q, 7),
+                .runs_done = db_column_u32(q, 8),
+                .runs_failed = db_column_u32(q, 9),
+                .runs_cancelled = db_column_u32(q, 10),
+                .version = db_column_text(q, 11),
+                .name = db_column_text(q, 12),
+                .error = db_column_text(q, 13),
+                .skipped_json = db_column_text(q, 14),
+                .merged_json = db_column_text(q, 15),
+                .spec_json = db_column_text(q, 16),
+        };
+        int r = store_row_state(q, 2, &e.state);
+        if (r == 0)
+                r = q->error;
+        if (r < 0) {
+                experiment_record_deinit(&e);
+                return r;
+        }
+        place_in_backlog(&e, b);
+        *ret = e;
+        return 0;
+}
+
+static int select_experiment(struct db *db, int64_t id, const struct backlog *b, struct experiment_record *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(db, &q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ?", DB_INT(id));
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        return store_row_experiment(&q, b, ret);
+}
+
+int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experiment_record *ret) {
+        _cleanup_(backlog_deinit) struct backlog b = {0};
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = store_read_backlog(s->db, now_ms, &b);
+        return r < 0 ? r : select_experiment(s->db, id, &b, ret);
+}
+
+static int select_experiments(struct db *db, struct db_query *q, bool by_state, enum state state, int64_t before_id,
+                              uint32_t limit) {
+        if (by_state)
+                return db_select(db, q,
+                                 "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE state = ? AND id < ? "
+                                 "ORDER BY id DESC LIMIT ?",
+                                 DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT(limit));
+        return db_select(db, q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id < ? ORDER BY id DESC LIMIT ?",
+                         DB_INT(before_id), DB_INT(limit));
+}
+
+void store_experiments_free(struct experiment_record *experiments, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                experiment_record_deinit(&experiments[i]);
+        free(experiments);
+}
+
+int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+                      int64_t now_ms, struct experiment_record **ret, size_t *ret_n) {
+        struct experiment_record *items = NULL;
+        size_t n = 0, size = 0;
+        _cleanup_(backlog_deinit) struct backlog b = {0};
+        _cleanup_transaction_ struct db_transaction t = {0};
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = store_read_backlog(s->db, now_ms, &b);
+        if (r == 0)
+                r = select_experiments(s->db, &q, by_state, state, before_id > 0 ? before_id : INT64_MAX, limit);
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &items, &size, n, sizeof(*items));
+                if (r == 0)
+                        r = store_row_experiment(&q, &b, &items[n]);
+                if (r == 0)
+                        n++;
+        }
+        if (r < 0) {
+                store_experiments_free(items, n);
+                return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_STORE_INTERNAL_H
+#define IPCLAB_DAEMON_STORE_INTERNAL_H
+
+/*
+ * What the files of the store share, and nobody else includes but their tests.
+ */
+
+#include "daemon/store/db.h"
+#include "daemon/store/store.h"
+#include "schema/migrations.h"
+
+struct store {
+        struct db *db;
+        char *dir; /* resolved */
+        char *path;
+        int lock_fd;             /* -1 for a reader */
+        uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run: the wall clock may be set meanwhile */
+};
+
+/* Takes the database from its user_version to n, each step in a transaction of its own. -EPROTONOSUPPORT above n. */
+int store_migrate(struct db *db, const struct migration *list, size_t n);
+
+/* Reserves n consecutive change numbers inside the transaction under way. */
+int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
+int store_count_samples(struct db *db, int64_t difference);
+
+/* Ends the experiment when none of its runs is left to do. */
+int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
+int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
+
+/* Everything that waits or runs, in the order of its turn. */
+struct backlog {
+        struct backlog_entry {
+                int64_t id;
+                int64_t queue_position; /* 0: it is running */
+                int64_t eta_ms;
+        } * entries;
+        size_t n;
+};
+int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret);
+void backlog_deinit(struct backlog *b);
+
+/* A record from the row of a select over these columns; nothing to free after an error. */
+#define EXPERIMENT_COLUMNS                                                                                             \
+        "id, change, state, seed, created_at, started_at, finished_at, runs_total, runs_done, runs_failed, "           \
+        "runs_cancelled, version, name, error, skipped, merged, spec"
+int store_row_experiment(struct db_query *q, const struct backlog *b, struct experiment_record *ret);
+
+#define RUN_COLUMNS                                                                                                    \
+        "runs.id, runs.change, runs.experiment_id, runs.repetition, runs.position, runs.state, runs.attempt, "         \
+        "runs.started_at, runs.finished_at, runs.error, runs.flags, runs.result, runs.agents, runs.environment, "      \
+        "points.point"
+#define RUN_TABLES "runs JOIN points ON points.id = runs.point_id"
+int store_row_run(struct db_query *q, struct run_record *ret);
+
+#define SAMPLE_COLUMNS                                                                                                 \
+        "change, experiment_id, run_id, thread, second, interval_ns, messages, bytes, latency_sum, agent, counters, "  \
+        "latency"
+int store_row_sample(struct db_query *q, struct sample_record *ret);
+int store_row_state(struct db_query *q, int column, enum state *ret);
+
+/* Makes room for element n of an array of *size elements. 0 or -ENOMEM. */
+int store_grow(void **array, size_t *size, size_t n, size_t element_size);
+
+#endif

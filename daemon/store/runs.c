@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Runs in the store: taking the next one, starting and ending it, what becomes of it after a crash, and reading. Each
+ * change of a run's state moves its experiment's counts in the same transaction.
+ */
+
+#include "daemon/store/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+
+/* Reading */
+
+int store_row_run(struct db_query *q, struct run_record *ret) {
+        struct run_record run = {
+                .id = db_column_i64(q, 0),
+                .change = db_column_i64(q, 1),
+                .experiment_id = db_column_i64(q, 2),
+                .repetition = db_column_u32(q, 3),
+                .position = db_column_u32(q, 4),
+                .attempt = db_column_u32(q, 6),
+                .started_at = db_column_i64(q, 7),
+                .finished_at = db_column_i64(q, 8),
+                .error = db_column_text(q, 9),
+                .flags_json = db_column_text(q, 10),
+                .result_json = db_column_text(q, 11),
+                .agents_json = db_column_text(q, 12),
+                .environment_json = db_column_text(q, 13),
+                .point_json = db_column_text(q, 14),
+        };
+        int r = store_row_state(q, 5, &run.state);
+        if (r == 0)
+                r = q->error;
+        if (r < 0) {
+                run_record_deinit(&run);
+                return r;
+        }
+        *ret = run;
+        return 0;
+}
+
+int store_run(struct store *s, int64_t id, struct run_record *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q, "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.id = ?", DB_INT(id));
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        return store_row_run(&q, ret);
+}
+
+void store_runs_free(struct run_record *runs, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                run_record_deinit(&runs[i]);
+        free(runs);
+}
+
+int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
+               size_t *ret_n) {
+        struct run_record *items = NULL;
+        size_t n = 0, size = 0;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = store_require_experiment(s->db, experiment_id);
+        if (r == 0)
+                r = db_select(s->db, &q,
+                              "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.experiment_id = ? "
+                              "AND position >= ? ORDER BY position LIMIT ?",
+                              DB_INT(experiment_id), DB_INT(from_position), DB_INT(limit));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &items, &size, n, sizeof(*items));
+                if (r == 0)
+                        r = store_row_run(&q, &items[n]);
+                if (r == 0)
+                        n++;
+        }
+        if (r < 0) {
+                store_runs_free(items, n);
+                return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}
+
+int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
+        int64_t id;
+        struct run_record run = {0};
+        int r = db_get_one(s->db, &id,
+                           "SELECT id FROM runs WHERE state = 'queued' ORDER BY experiment_id, position LIMIT 1");
+        if (r == 0)
+                r = store_run(s, id, &run);
+        if (r < 0)
+                return r;
+        r = store_experiment(s, run.experiment_id, util_now_ms(), ret_experiment);
+        if (r < 0) {
+                run_record_deinit(&run);
+                return r == -ENOENT ? -EBADMSG : r;
+        }
+        *ret_run = run;
+        return 0;
+}
+
+/* Starting and ending */
+
+int store_start_run(struct store *s, int64_t run_id) {
+        int64_t now = util_now_ms(), change, experiment_id;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = store_reserve_changes(s->db, 2, &change);
+        if (r == 0)
+                r = db_get(s->db, &experiment_id,
+                           "UPDATE runs SET state = 'running', attempt = attempt + 1, change = ?, started_at = ?, "
+                           "finished_at = NULL, error = NULL, flags = '[]', result = NULL, agents = '[]', "
+                           "environment = NULL WHERE id = ? AND state = 'queued' RETURNING experiment_id",
+                           DB_INT(change), DB_INT(now), DB_INT(run_id));
+        if (r == 0)
+                r = db_run(s->db, "DELETE FROM samples WHERE run_id = ?", DB_INT(run_id));
+        if (r == 0)
+                r = store_count_samples(s->db, -(int64_t) db_changed_rows(s->db));
+        if (r == 0)
+                r = db_run(s->db,
+                           "UPDATE experiments SET state = 'running', change = ?, "
+                           "started_at = COALESCE(started_at, ?) WHERE id = ? AND state = 'queued'",
+                           DB_INT(change + 1), DB_INT(now), DB_INT(experiment_id));
+        if (r == 0)
+                r = db_commit(&t);
+        if (r == 0)
+                s->run_started_ns = util_now_ns();
+        return r;
+}
+
+/* The three ends of a run, as they count in its experiment. */
+static int count_ended_run(struct db *db, int64_t experiment_id, enum state state, int64_t change, int64_t length_ms,
+                           int64_t now) {
+        int r = db_run(db,
+                       "UPDATE experiments SET change = ?, runs_done = runs_done + ?, runs_failed = runs_failed + ?, "
+                       "runs_cancelled = runs_cancelled + ?, measured_ms = measured_ms + ? WHERE id = ?",
+                       DB_INT(change), DB_INT(state == STATE_DONE), DB_INT(state == STATE_FAILED),
+                       DB_INT(state == STATE_CANCELLED), DB_INT(state == STATE_DONE ? length_ms : 0),
+                       DB_INT(experiment_id));
+        return r < 0 ? r : store_settle_experiment(db, experiment_id, now);
+}
+
+int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *o) {
+        if (o->state != STATE_DONE && o->state != STATE_FAILED && o->state != STATE_CANCELLED)
+                return -EINVAL;
+        int64_t now = util_now_ms(), change, experiment_id;
+        int64_t length_ms = (int64_t) ((util_now_ns() - s->run_started_ns) / NSEC_PER_MSEC);
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = store_reserve_changes(s->db, 2, &change);
+        if (r == 0)
+                r = db_get(s->db, &experiment_id,
+                           "UPDATE runs SET state = ?, change = ?, finished_at = ?, error = ?, "
+                           "flags = COALESCE(?, '[]'), agents = COALESCE(?, '[]'), result = ?, environment = ? "
+                           "WHERE id = ? AND state = 'running' RETURNING experiment_id",
+                           DB_TEXT(state_name(o->state)), DB_INT(change), DB_INT(now), DB_TEXT(o->error),
+                           DB_TEXT(o->flags_json), DB_TEXT(o->agents_json), DB_TEXT(o->result_json),
+                           DB_TEXT(o->environment_json), DB_INT(run_id));
+        if (r == 0)
+                r = count_ended_run(s->db, experiment_id, o->state, change + 1, length_ms, now);
+        return r < 0 ? r : db_commit(&t);
+}
+
+int store_interrupt_run(struct store *s, int64_t run_id) {
+        int64_t change, experiment_id;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = store_reserve_changes(s->db, 1, &change);
+        if (r == 0)
+                r = db_get(s->db, &experiment_id,
+                           "UPDATE runs SET state = 'interrupted', attempt = attempt - 1, begun = 1, change = ?, "
+                           "finished_at = ?, error = 'ipclabd was stopped; the run is repeated at its next start' "
+                           "WHERE id = ? AND state = 'running' RETURNING experiment_id",
+                           DB_INT(change), DB_INT(util_now_ms()), DB_INT(run_id));
+        return r < 0 ? r : db_commit(&t);
+}
+
+/* After a crash or a stop */
+
+struct left_over {
+        int64_t id, experiment_id;
+        enum state state;
+        uint32_t attempt;
+        bool cancel;
+};
+
+static int find_left_over(struct db *db, struct left_over *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(db, &q,
+                              "SELECT runs.id, experiment_id, runs.state, attempt, cancel_requested_at IS NOT NULL "
+                              "FROM runs JOIN experiments ON experiments.id = experiment_id "
+                              "WHERE runs.state IN ('running', 'interrupted') LIMIT 1");
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        *ret = (struct left_over){
+                .id = db_column_i64(&q, 0),
+                .experiment_id = db_column_i64(&q, 1),
+                .attempt = db_column_u32(&q, 3),
+                .cancel = db_column_i64(&q, 4) != 0,
+        };
+        return store_row_state(&q, 2, &ret->state);
+}
+
+static int end_left_over(struct db *db, const struct left_over *l, enum state state, const char *error) {
+        int64_t change, now = util_now_ms();
+        int r = store_reserve_changes(db, 2, &change);
+        if (r == 0)
+                r = db_run(db, "UPDATE runs SET state = ?, change = ?, error = ?, finished_at = ? WHERE id = ?",
+                           DB_TEXT(state_name(state)), DB_INT(change), DB_TEXT(error), DB_INT(now), DB_INT(l->id));
+        return r < 0 ? r : count_ended_run(db, l->experiment_id, state, change + 1, 0, now);
+}
+
+static int requeue_left_over(struct db *db, const struct left_over *l) {
+        int64_t change;
+        int r = store_reserve_changes(db, 1, &change);
+        if (r == 0)
+                r = db_run(db,
+                           "UPDATE runs SET state = 'queued', change = ?, error = NULL, started_at = NULL, "
+                           "finished_at = NULL WHERE id = ?",
+                           DB_INT(change), DB_INT(l->id));
+        return r;
+}
+
+static int recover_left_over(struct db *db, const struct left_over *l, struct recovery *counts) {
+        if (l->cancel)
+                return end_left_over(db, l, STATE_CANCELLED, NULL);
+        if (l->state == STATE_RUNNING && l->attempt >= RUN_ATTEMPTS_MAX) {
+                char error[160];
+                snprintf(error, sizeof(error),
+                         "ipclabd ended without notice (crash, kill or power cut) during attempt %u of %u; not tried "
+                         "again",
+                         l->attempt, RUN_ATTEMPTS_MAX);
+                counts->given_up++;
+                return end_left_over(db, l, STATE_FAILED, error);
+        }
+        counts->requeued++;
+        return requeue_left_over(db, l);
+}
+
+/* Nothing runs now: an experiment that has runs left waits for its turn again. */
+static int requeue_experiments(struct db *db) {
+        int64_t id, change;
+        int r;
+        while ((r = db_get_one(db, &id, "SELECT id FROM experiments WHERE state = 'running' LIMIT 1")) == 0) {
+                r = store_reserve_changes(db, 1, &change);
+                if (r == 0)
+                        r = db_run(db, "UPDATE experiments SET state = 'queued', change = ? WHERE id = ?",
+                                   DB_INT(change), DB_INT(id));
+                if (r < 0)
+                        return r;
+        }
+        return r == -ENOENT ? 0 : r;
+}
+
+int store_recover(struct store *s, struct recovery *ret) {
+        struct recovery counts = {0};
+        struct left_over l;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r < 0)
+                return r;
+        while ((r = find_left_over(s->db, &l)) == 0) {
+                r = recover_left_over(s->db, &l, &counts);
+                if (r < 0)
+                        return r;
+        }
+        if (r != -ENOENT)
+                return r;
+        r = requeue_experiments(s->db);
+        if (r == 0)
+                r = db_commit(&t);
+        if (r == 0)
+                *ret = counts;
+        return r;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The store's life: the lock that keeps a second daemon out, opening, migrations, housekeeping, closing. What is kept,
+ * and its rules, is in store-experiments.c, store-runs.c, store-samples.c and store-changes.c.
+ */
+
+#include "daemon/log.h"
+#include "daemon/store/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define TIDY_SAMPLES 2000
+#define TIDY_PAGES 1024 /* 4 MiB: fewer free pages are kept for what comes next */
+
+static void store_closep(struct store **s) {
+        store_close(*s);
+}
+
+static int take_lock(struct store *s) {
+        _cleanup_free_ char *path = NULL;
+        if (asprintf(&path, "%s/ipclab.lock", s->dir) < 0)
+                return -ENOMEM;
+        s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (s->lock_fd < 0) {
+                int r = -errno;
+                log_error("%s: %s", path, strerrordesc_np(-r));
+                return r;
+        }
+        if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+                int r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+                log_error("%s: %s", path,
+                          r == -EBUSY ? "another ipclabd uses this state directory" : strerrordesc_np(-r));
+                return r;
+        }
+        return 0;
+}
+
+/* SQLite syncs the directory for its log, not for the database itself. */
+static int create_file(const struct store *s) {
+        _cleanup_close_ int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+        if (fd < 0 && errno == EEXIST)
+                return 0;
+        if (fd < 0) {
+                int r = -errno;
+                log_error("%s: %s", s->path, strerrordesc_np(-r));
+                return r;
+        }
+        _cleanup_close_ int dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir_fd < 0 || fsync(dir_fd) < 0) {
+                int r = -errno;
+                log_error("%s: %s", s->dir, strerrordesc_np(-r));
+                return r;
+        }
+        return 0;
+}
+
+static int store_new(struct store **ret, const char *dir) {
+        _cleanup_(store_closep) struct store *s = calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        s->lock_fd = -1;
+        s->dir = realpath(dir, NULL);
+        if (!s->dir) {
+                int r = -errno;
+                log_error("%s: %s", dir, strerrordesc_np(-r));
+                return r;
+        }
+        if (asprintf(&s->path, "%s/ipclab.db", s->dir) < 0) {
+                s->path = NULL;
+                return -ENOMEM;
+        }
+        *ret = util_steal(&s);
+        return 0;
+}
+
+static int migrate_step(struct db *db, const struct migration *m, size_t version) {
+        char pragma[64];
+        snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %zu", version);
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(db, &t);
+        if (r == 0)
+                r = db_run_script(db, m->sql);
+        if (r == 0)
+                r = db_run_script(db, pragma);
+        if (r == 0)
+                r = db_commit(&t);
+        if (r < 0)
+                log_error("migration %s failed, the database stays at version %zu", m->name, version - 1);
+        return r;
+}
+
+int store_migrate(struct db *db, const struct migration *list, size_t n) {
+        int64_t version;
+        int r = db_get_one(db, &version, "PRAGMA user_version");
+        if (r < 0)
+                return r;
+        if (version < 0 || (uint64_t) version > n) {
+                log_error("the database has version %" PRId64 ", this ipclab knows up to %zu: a newer one wrote it",
+                          version, n);
+                return -EPROTONOSUPPORT;
+        }
+        for (size_t i = (size_t) version; i < n; i++) {
+                r = migrate_step(db, &list[i], i + 1);
+                if (r < 0)
+                        return r;
+                log_info("database: migrated to version %zu (%s)", i + 1, list[i].name);
+        }
+        return 0;
+}
+
+int store_open(struct store **ret, const char *dir) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        int r = store_new(&s, dir);
+        if (r == 0)
+                r = take_lock(s);
+        if (r == 0)
+                r = create_file(s);
+        if (r == 0)
+                r = db_open(&s->db, s->path, DB_WRITER);
+        if (r == 0)
+                r = store_migrate(s->db, migrations, n_migrations);
+        if (r < 0)
+                return r;
+        *ret = util_steal(&s);
+        return 0;
+}
+
+int store_open_reader(struct store **ret, const char *dir) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        int r = store_new(&s, dir);
+        if (r == 0)
+                r = db_open(&s->db, s->path, DB_READER);
+        if (r < 0)
+                return r;
+        *ret = util_steal(&s);
+        return 0;
+}
+
+void store_close(struct store *s) {
+        if (!s)
+                return;
+        db_close(s->db);
+        util_close(s->lock_fd);
+        free(s->path);
+        free(s->dir);
+        free(s);
+}
+
+const char *store_dir(const struct store *s) {
+        return s->dir;
+}
+
+int store_grow(void **array, size_t *size, size_t n, size_t element_size) {
+        if (n < *size)
+                return 0;
+        size_t grown = *size ? 2 * *size : 16;
+        void *p = reallocarray(*array, grown, element_size);
+        if (!p)
+                return -ENOMEM;
+        *array = p;
+        *size = grown;
+        return 0;
+}
+
+int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first) {
+        int64_t last;
+        int r = db_get(db, &last, "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value",
+                       DB_INT(n));
+        if (r < 0)
+                return r == -ENOENT ? -EBADMSG : r;
+        *ret_first = last - (int64_t) n + 1;
+        return 0;
+}
+
+int store_last_change(struct store *s, int64_t *ret) {
+        int r = db_get_one(s->db, ret, "SELECT value FROM counters WHERE name = 'change'");
+        return r == -ENOENT ? -EBADMSG : r;
+}
+
+static uint64_t file_bytes(const char *path, const char *suffix) {
+        _cleanup_free_ char *name = NULL;
+        struct stat st;
+        if (asprintf(&name, "%s%s", path, suffix) < 0) {
+                name = NULL;
+                return 0;
+        }
+        return stat(name, &st) == 0 ? (uint64_t) st.st_size : 0;
+}
+
+static int read_totals(struct db *db, struct store_totals *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(db, &q,
+                              "SELECT COALESCE(SUM(state = 'queued'), 0), COALESCE(SUM(runs_done), 0), "
+                              "COALESCE(SUM(runs_failed), 0), (SELECT value FROM counters WHERE name = 'samples') "
+                              "FROM experiments");
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r < 0)
+                return r;
+        ret->experiments_queued = db_column_u32(&q, 0);
+        ret->runs_done = (uint64_t) db_column_i64(&q, 1);
+        ret->runs_failed = (uint64_t) db_column_i64(&q, 2);
+        ret->samples = (uint64_t) db_column_i64(&q, 3);
+        return q.error;
+}
+
+int store_totals(struct store *s, struct store_totals *ret) {
+        struct store_totals totals = {0};
+        int r = read_totals(s->db, &totals);
+        if (r < 0)
+                return r;
+        totals.database_bytes = file_bytes(s->path, "") + file_bytes(s->path, "-wal");
+        *ret = totals;
+        return 0;
+}
+
+/* Housekeeping */
+
+static int remove_forgotten_samples(struct store *s, int64_t experiment_id) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r < 0)
+                return r;
+        r = db_run(s->db,
+                   "DELETE FROM samples WHERE change IN (SELECT change FROM samples WHERE experiment_id = ? LIMIT ?)",
+                   DB_INT(experiment_id), DB_INT(TIDY_SAMPLES));
+        if (r < 0)
+                return r;
+        uint64_t n = db_changed_rows(s->db);
+        r = store_count_samples(s->db, -(int64_t) n);
+        if (r == 0 && n < TIDY_SAMPLES)
+                r = db_run(s->db, "DELETE FROM forgotten WHERE experiment_id = ?", DB_INT(experiment_id));
+        return r < 0 ? r : db_commit(&t);
+}
+
+int store_tidy_samples(struct store *s) {
+        int64_t forgotten;
+        int r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
+        if (r == -ENOENT)
+                return 0;
+        if (r == 0)
+                r = remove_forgotten_samples(s, forgotten);
+        return r < 0 ? r : 1;
+}
+
+int store_tidy(struct store *s) {
+        int64_t free_pages;
+        int r = store_tidy_samples(s);
+        if (r != 0)
+                return r;
+        r = db_get_one(s->db, &free_pages, "PRAGMA freelist_count");
+        if (r < 0)
+                return r;
+        if (free_pages > TIDY_PAGES) {
+                r = db_run_script(s->db, "PRAGMA incremental_vacuum(512)");
+                return r < 0 ? r : 1;
+        }
+        r = db_checkpoint(s->db);
+        return r == -EBUSY ? 0 : r; /* a reader is in the way: next time */
+}

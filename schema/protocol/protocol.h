@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_PROTOCOL_H
+#define IPCLAB_SCHEMA_PROTOCOL_H
+
+/*
+ * What ipclabd and ipclab-agent say to each other: one JSON object per packet of a SOCK_SEQPACKET pair, each with
+ * "v" (PROTOCOL_VERSION) and "type". 64-bit integers travel as decimal strings. An unknown type, a missing member
+ * or another version is -EBADMSG, and ends the run.
+ *
+ *      agent                     daemon
+ *      hello           ->
+ *                      <-        setup
+ *      count …         ->                    a thread that is to have counters, each after the answer to the last
+ *                      <-        counting …  with the descriptors that are to be read
+ *      ready           ->                    placement checked, transport set up
+ *                      <-        start       both are ready: the barrier
+ *      alive …         ->                    at least once a second while no sample is due
+ *      sample …        ->                    a second of a thread, as soon as it is over
+ *      thread …        ->                    the whole window of each thread, in their order
+ *      report          ->                    the window is over, both ends have agreed on the message count
+ *                      <-        (closes)    the agent exits 0
+ *      error           ->                    at any time: the agent gives up, and says why and whose fault it is
+ *
+ * An agent is started with the descriptors below and no arguments but its role. It needs no path: whatever it names
+ * lies in RUN_DIR_FD.
+ */
+
+#include "schema/measure/histogram.h"
+#include "schema/measure/perf.h"
+#include "schema/spec/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROTOCOL_VERSION 3
+#define PROTOCOL_PACKET_MAX (128u * 1024u)
+
+/* Descriptors that an agent inherits. */
+#define AGENT_CONTROL_FD 3 /* SOCK_SEQPACKET to the daemon */
+#define AGENT_PEER_FD 4    /* SOCK_SEQPACKET to the run's other agent: rendezvous (SCM_RIGHTS), end of window */
+#define AGENT_RUN_DIR_FD 5 /* O_PATH directory of this run, writable by the agent, removed by the daemon */
+
+#define AGENT_CPUS_MAX 1024u
+
+/*
+ * Two agents that share memory by descent (mmap-anonymous) begin as one program, started with both roles and the number
+ * of bytes to share: `ipclab-agent ROLE TWIN-ROLE BYTES [huge]`. It maps them, clones its twin as a child of its own
+ * parent, and is the first agent from then on. The twin has these descriptors, and takes them to the places above:
+ *
+ *      program                   daemon
+ *      twin_born       ->                    with the twin's pidfd, or why there is none
+ *                      <-        twin_place  where the twin shall be, before it touches anything
+ */
+#define AGENT_TWIN_CONTROL_FD 6
+#define AGENT_TWIN_PEER_FD 7
+#define AGENT_TWIN_REPORT_FD 8 /* SOCK_SEQPACKET: the two packets above; closed by both after them */
+
+struct twin_born {
+        int32_t pid;
+        int32_t error; /* errno; 0: born */
+        char step[24]; /* "mmap", "clone" */
+};
+
+struct twin_place {
+        uint64_t cpus[SPEC_CPUS_MAX / 64];
+        uint32_t set_memory; /* 0: a kernel without memory policies */
+        uint32_t memory;     /* enum memory_policy */
+        struct node_set memory_nodes;
+};
+
+enum message_type {
+        MESSAGE_HELLO,
+        MESSAGE_SETUP,
+        MESSAGE_COUNT,
+        MESSAGE_COUNTING,
+        MESSAGE_READY,
+        MESSAGE_START,
+        MESSAGE_ALIVE,
+        MESSAGE_SAMPLE,
+        MESSAGE_THREAD,
+        MESSAGE_REPORT,
+        MESSAGE_ERROR,
+};
+
+struct message_hello {
+        int64_t pid;
+};
+
+/* Where this agent runs, resolved: the daemon has set the same before exec, the agent verifies it. */
+struct agent_placement {
+        int32_t *cpus; /* CPU of thread i is cpus[i % n_cpus]; n_cpus 0: not pinned (placement default) */
+        size_t n_cpus;
+        bool roam; /* every thread may run on any of cpus, as under numactl --cpunodebind: {"node": 0} without "cpu" */
+        int32_t *leader_cpus; /* where the leader thread shall run; n 0: anywhere the agent may */
+        size_t n_leader_cpus;
+        enum memory_policy memory;
+        struct node_set memory_nodes;
+        enum memory_policy buffer; /* of the pages that carry messages; MEMORY_DEFAULT: as `memory` */
+        struct node_set buffer_nodes;
+};
+
+struct message_setup {
+        enum end end;
+        struct point point; /* its placement is not sent: agent_placement is */
+        enum verify verify;
+        uint64_t duration_ns;   /* 0 when messages ends the window */
+        uint64_t messages;      /* per thread (calls, round trips); 0 when duration does */
+        uint64_t messages_over; /* so many threads, from the first on, have one more: fewer than there are */
+        uint64_t warmup_ns;
+        uint64_t interval_ns; /* of the samples; 0: no samples (for measuring what they cost) */
+        uint64_t stall_ns;    /* a thread that moves nothing for so long fails the run; 0: the agent's own */
+        double rate;          /* messages per second per thread; the threads take turns. 0 = closed loop */
+        uint64_t chunk_bytes; /* messages go in pieces of so many bytes, the last one shorter; 0 = whole */
+        struct transport_options options;
+        struct agent_placement placement;
+};
+
+/* A thread of the agent's own process. What can be counted of it is not the agent's to choose. */
+struct message_count {
+        int32_t tid;
+};
+
+/* 0 or errno, by event. For each 0 the packet has a descriptor (SCM_RIGHTS), in this order. */
+struct message_counting {
+        int errors[PERF_EVENT_COUNT][PERF_MODE_COUNT];
+};
+
+/* The agent's own JSON objects, passed through as text.
+ *
+ * proof, taken after set-up (ready) and again at the end (report); "affinity" on top is what the process was started
+ * with, "policy" a memory_policy word, "policy_nodes" its nodes (none for default and local):
+ *      {"affinity": [0], "leader": {"tid": 4712, "affinity": [1], "cpu": 1}, "policy": "bind", "policy_nodes": [0],
+ *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0],
+ *                    "migrations": 0}],
+ *       "threads_total": 1, "pages_placed_together": 1,
+ *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 15}, "absent": 1,
+ *                  "absent_errors": {"ENOENT": 1}, "nodes_seen": [0], "moved": 0}]}
+ *
+ *      threads      each thread, or the first of them, and behind the agent's own the processes that a workload forked
+ *      threads_together  all others, those together that may be on the same CPUs: [{"threads": [64, 65], "affinity":
+ *                   [0, 1], "cpus": [0, 1], "nodes": [0], "cpus_seen": [0, 1], "migrations": 3}], the lists those of
+ *                   all of them, migrations their sum. threads_total counts all that there are.
+ *      migrations   since the thread was ready; null with migrations_reason on a kernel that does not tell
+ *      what         "buffer", "stack", "ring", "semaphores", "page_cache"
+ *      nodes        pages by node (move_pages(2)); null with reason on a kernel that does not tell. With very many
+ *                   threads each kind is told of at once, with "threads", how many, in the place of "thread". "ranges"
+ *                   where a thread has several pieces of memory of a kind.
+ *      nodes_seen   all nodes that any look, now or before, has found a page on
+ *      moved        pages that were found on another node than at first
+ *      pages_placed_together  of a huge page, where the kernel may place such; else 1
+ *
+ * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
+ */
+struct message_ready {
+        char *proof;
+        char *effective;
+};
+
+struct message_start {
+        uint64_t start_ns; /* CLOCK_MONOTONIC: warm-up begins for both ends at this instant */
+};
+
+/* "warmup", "window", "draining" */
+struct message_alive {
+        char phase[16];
+};
+
+struct message_sample {
+        uint32_t thread;
+        uint32_t second;      /* index in the window, from 0 */
+        uint64_t interval_ns; /* true length */
+        uint64_t messages;
+        uint64_t bytes;
+        struct histogram *latency; /* NULL where the workload has none; travels as V2 encoding, base64 */
+        char *counters;            /* JSON object or NULL */
+};
+
+/* A thread's part of the report. A packet of its own, as those of a thousand threads do not fit into one. */
+struct message_thread {
+        uint32_t thread;
+        uint64_t messages;
+        uint64_t bytes;
+        char *counters; /* JSON */
+};
+
+/* Totals of the window, all threads. */
+struct message_report {
+        uint64_t window_ns; /* this end's own window */
+        uint64_t messages;
+        uint64_t bytes;
+        char *proof;     /* JSON: placement at the end */
+        char *effective; /* JSON: what was really in force: sizes, modes, clock cost */
+        char *counters;  /* JSON: partial sends and receives, switches, faults, migrations … */
+};
+
+/* "own", "peer". What an agent says of its peer is what it saw of it: the peer may tell the cause itself, or be found
+ * dead, and that is better to know. */
+enum fault { FAULT_OWN, FAULT_PEER };
+
+struct message_error {
+        enum fault fault;
+        int error;        /* errno, 0 when it has none */
+        char detail[400]; /* names the thing, the limit, the value */
+};
+
+struct message {
+        enum message_type type;
+        union {
+                struct message_hello hello;
+                struct message_setup setup;
+                struct message_count count;
+                struct message_counting counting;
+                struct message_ready ready;
+                struct message_start start;
+                struct message_alive alive;
+                struct message_sample sample;
+                struct message_thread thread;
+                struct message_report report;
+                struct message_error error;
+        };
+};
+
+const char *message_type_name(enum message_type type); /* "hello" …; NULL out of range */
+const char *fault_name(enum fault whose);              /* "own", "peer"; the same */
+
+/* malloc()ed packet text. 0; -ENOMEM; -EMSGSIZE above PROTOCOL_PACKET_MAX. */
+int message_encode(const struct message *m, char **ret, size_t *ret_length);
+/* 0 and a message for message_deinit(); -EBADMSG with a sentence in ret_detail (may be NULL, 200 bytes); -ENOMEM. */
+int message_decode(const char *text, size_t length, struct message *ret, char *ret_detail);
+void message_deinit(struct message *m);
+
+/* One packet over the socket, with a deadline on CLOCK_MONOTONIC (0 = do not wait). 0; -ETIMEDOUT, -EAGAIN;
+ * -ECONNRESET when the other side is gone; -EBADMSG; errno. */
+int message_send(int fd, const struct message *m, uint64_t deadline_ns);
+int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail);
+
+/* Descriptors beside a message: copies, which are the receiver's to close. */
+struct message_rights {
+        int fds[PERF_HANDLES_MAX];
+        size_t n;
+};
+int message_send_with(int fd, const struct message *m, const struct message_rights *rights, uint64_t deadline_ns);
+/* None are left on failure. Fewer come than were sent when there is no room in the table of descriptors. */
+int message_receive_with(int fd, struct message *ret, struct message_rights *rights, uint64_t deadline_ns,
+                         char *ret_detail);
+void message_rights_close(struct message_rights *rights);
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The strict parser of a posted experiment. Each field has a row in a table. Called by the daemon (and by the fuzzer),
+ * which relies on it: what passes here has the right words, types and ranges.
+ */
+
+#include "schema/spec/parser.h"
+
+#include "schema/json/utf8.h"
+#include "schema/presets.h"
+#include "schema/util.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct json *parser_get(const struct parser *p, const char *field) {
+        static const char *const ends[] = {"duration_seconds", "messages", "bytes"};
+        const struct json *v = json_get(p->body, field);
+        if (v || !p->preset)
+                return v;
+
+        /* the three that end the window are one choice: whichever is posted overrides the preset's */
+        bool is_end = false, posted = false;
+        for (size_t i = 0; i < ELEMENTS(ends); i++) {
+                is_end |= strcmp(ends[i], field) == 0;
+                posted |= json_get(p->body, ends[i]) != NULL;
+        }
+        return is_end && posted ? NULL : json_get(p->preset, field);
+}
+
+bool parser_is_posted(const struct parser *p, const char *field) {
+        return !p->stored && json_get(p->body, field) != NULL;
+}
+
+int parser_wrong_type(struct parser *p, const struct json *v, const char *pointer, const char *wanted) {
+        static const char *const types[] = {
+                [JSON_NULL] = "null",        [JSON_BOOL] = "a boolean",  [JSON_INTEGER] = "an integer",
+                [JSON_REAL] = "a fraction",  [JSON_STRING] = "a string", [JSON_ARRAY] = "a list",
+                [JSON_OBJECT] = "an object",
+        };
+        return refuse(p->r, 422, "wrong-type", pointer, "%s is wanted here, not %s", wanted, types[json_type(v)]);
+}
+
+int parser_integer(struct parser *p, const struct json *v, const char *pointer, const char *what, uint64_t least,
+                   uint64_t most, uint64_t *ret) {
+        int64_t number = 0;
+        double real;
+        char value[40], limit_value[40];
+        int r = json_as_i64(v, &number);
+
+        if (r == -EINVAL)
+                return parser_wrong_type(p, v, pointer, "an integer");
+        if (r == 0 && number >= 0 && (uint64_t) number >= least && (uint64_t) number <= most) {
+                *ret = (uint64_t) number;
+                return 0;
+        }
+        bool low = r == 0 && (number < 0 || (uint64_t) number < least);
+        if (r == 0)
+                snprintf(value, sizeof(value), "%" PRId64, number);
+        else { /* beyond what is exact: the sign tells the side */
+                (void) json_as_double(v, &real);
+                low = real < 0;
+                snprintf(value, sizeof(value), "%g", real);
+        }
+        snprintf(limit_value, sizeof(limit_value), "%" PRIu64, low ? least : most);
+        return refuse_limit(p->r, pointer, what, limit_value, value, "%s is %" PRIu64 " … %" PRIu64 ", not %s", what,
+                            least, most, value);
+}
+
+int parser_word(struct parser *p, const struct json *v, const char *pointer, const char *what,
+                const char *(*name)(unsigned), unsigned n, unsigned *ret) {
+        const char *word, *names[32];
+        char list[256];
+        size_t used = 0;
+
+        if (json_as_string(v, &word) < 0)
+                return parser_wrong_type(p, v, pointer, "a word");
+        for (unsigned i = 0; i < n; i++) {
+                names[i] = name(i);
+                if (strcmp(names[i], word) == 0) {
+                        *ret = i;
+                        return 0;
+                }
+                used += (size_t) snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", names[i]);
+        }
+        const char *meant = suggest(word, names, n);
+        return refuse(p->r, 422, "unknown-value", pointer, "%s \"%.60s\" is not known%s%s%s; the values are %s", what,
+                      word, meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "", list);
+}
+
+int parser_toggle(struct parser *p, const struct json *v, const char *pointer, enum toggle *ret) {
+        bool on;
+        if (json_as_bool(v, &on) < 0)
+                return parser_wrong_type(p, v, pointer, "true or false");
+        *ret = on ? TOGGLE_ON : TOGGLE_OFF;
+        return 0;
+}
+
+/* Seconds, possibly fractional, as nanoseconds. */
+static int take_seconds(struct parser *p, const struct json *v, const char *pointer, bool zero, uint64_t *ret) {
+        double seconds;
+        char value[40], limit_value[40];
+        double most = (double) SPEC_DURATION_MAX_NS / 1e9, least = zero ? 0 : 1e-9;
+
+        if (json_as_double(v, &seconds) < 0)
+                return parser_wrong_type(p, v, pointer, "a number of seconds");
+        if (seconds >= least && seconds <= most) {
+                *ret = (uint64_t) llround(seconds * 1e9);
+                return 0;
+        }
+        snprintf(value, sizeof(value), "%g", seconds);
+        snprintf(limit_value, sizeof(limit_value), "%g", seconds < least ? least : most);
+        return refuse_limit(p->r, pointer, pointer + 1, limit_value, value, "%s is %g … %g seconds, not %s",
+                            pointer + 1, least, most, value);
+}
+
+static int take_name(struct parser *p, const struct json *v) {
+        const char *s;
+        size_t characters = 0;
+
+        if (json_as_string(v, &s) < 0)
+                return parser_wrong_type(p, v, "/name", "a string");
+        for (size_t i = 0, n = strlen(s); i < n; i += utf8_length(s + i, n - i), characters++)
+                if ((unsigned char) s[i] < 0x20 || s[i] == 0x7f)
+                        return refuse(p->r, 422, "wrong-value", "/name", "a name has no control characters");
+        if (characters == 0 || characters > SPEC_NAME_MAX) {
+                char value[32];
+                snprintf(value, sizeof(value), "%zu", characters);
+                return refuse_limit(p->r, "/name", "characters in a name", characters ? "200" : "1", value,
+                                    "a name has 1 … %u characters, not %s", SPEC_NAME_MAX, value);
+        }
+        p->spec->name = strdup(s);
+        return p->spec->name ? 0 : -ENOMEM;
+}
+
+static const char *verify_word(unsigned v) {
+        return verify_name((enum verify) v);
+}
+
+static int take_verify(struct parser *p, const struct json *v) {
+        unsigned word = 0;
+        int r = parser_word(p, v, "/verify", "verify", verify_word, VERIFY_COUNT, &word);
+        if (r == 0)
+                p->spec->verify = (enum verify) word;
+        return r;
+}
+
+static bool any_transport(const struct spec *s, bool (*wanted)(const struct transport_term *)) {
+        for (size_t w = 0; w < s->n_workloads; w++)
+                for (size_t t = 0; workload_has_transport(s->workloads[w]) && t < s->n_transports; t++)
+                        if (wanted(&transport_terms[s->transports[t]]))
+                                return true;
+        return false;
+}
+
+static bool is_bound(const struct transport_term *t) {
+        return t->message_bound;
+}
+
+static bool is_any(const struct transport_term *t) {
+        return t != NULL;
+}
+
+static int second_end(struct parser *p, const char *pointer) {
+        const struct window_end *e = &p->spec->end;
+        if (!e->duration_ns && !e->messages && !e->bytes)
+                return 0;
+        return refuse(p->r, 422, "wrong-combination", pointer,
+                      "one of duration_seconds, messages and bytes ends the window; more than one is given");
+}
+
+static int take_duration(struct parser *p, const struct json *v) {
+        int r = second_end(p, "/duration_seconds");
+        return r < 0 ? r : take_seconds(p, v, "/duration_seconds", false, &p->spec->end.duration_ns);
+}
+
+static int take_messages(struct parser *p, const struct json *v) {
+        int r = second_end(p, "/messages");
+        return r < 0 ? r : parser_integer(p, v, "/messages", "messages", 1, SPEC_COUNT_MAX, &p->spec->end.messages);
+}
+
+static int take_bytes(struct parser *p, const struct json *v) {
+        if (!any_transport(p->spec, is_any) && !parser_is_posted(p, "bytes"))
+                return 0;
+        int r = second_end(p, "/bytes");
+        return r < 0 ? r : parser_integer(p, v, "/bytes", "bytes", 1, SPEC_COUNT_MAX, &p->spec->end.bytes);
+}
+
+static int take_warmup(struct parser *p, const struct json *v) {
+        return take_seconds(p, v, "/warmup_seconds", true, &p->spec->warmup_ns);
+}
+
+static int take_repetitions(struct parser *p, const struct json *v) {
+        uint64_t n = 0;
+        int r = parser_integer(p, v, "/repetitions", "repetitions", 1, SPEC_REPETITIONS_MAX, &n);
+        if (r == 0)
+                p->spec->repetitions = (uint32_t) n;
+        return r;
+}
+
+static int take_chunk(struct parser *p, const struct json *v) {
+        if (json_as_bool(v, &p->spec->chunk) < 0)
+                return parser_wrong_type(p, v, "/chunk", "true or false");
+        if (!p->spec->chunk || any_transport(p->spec, is_bound))
+                return 0;
+        p->spec->chunk = false;
+        if (!parser_is_posted(p, "chunk"))
+                return 0;
+        return refuse(p->r, 422, "wrong-combination", "/chunk",
+                      "chunk is for datagrams and message queues, and no transport of this experiment is one");
+}
+
+static int take_rate(struct parser *p, const struct json *v) {
+        double rate;
+        if (json_as_double(v, &rate) < 0)
+                return parser_wrong_type(p, v, "/rate", "a number of messages per second");
+        if (!(rate > 0) || rate > SPEC_RATE_MAX) {
+                char value[40];
+                snprintf(value, sizeof(value), "%g", rate);
+                return refuse_limit(p->r, "/rate", "rate", rate > 0 ? "1e+09" : "0", value,
+                                    "rate is above 0 and at most 1e9 messages per second, not %s", value);
+        }
+        if (any_transport(p->spec, is_any))
+                p->spec->rate = rate;
+        else if (parser_is_posted(p, "rate"))
+                return refuse(p->r, 422, "wrong-combination", "/rate",
+                              "rate is of messages, and no workload of this experiment sends any");
+        return 0;
+}
+
+static int take_skip_impossible(struct parser *p, const struct json *v) {
+        if (json_as_bool(v, &p->spec->skip_impossible) < 0)
+                return parser_wrong_type(p, v, "/skip_impossible", "true or false");
+        return 0;
+}
+
+static int take_seed(struct parser *p, const struct json *v) {
+        int r = parser_integer(p, v, "/seed", "seed", 0, SPEC_SEED_MAX, &p->spec->seed);
+        p->spec->has_seed = r == 0;
+        return r;
+}
+
+int parser_unknown_member(struct parser *p, const char *parent, const struct json *member, const char *const *names,
+                          size_t n) {
+        char pointer[JSON_POINTER_MAX];
+        const char *meant = suggest(json_key(member), names, n);
+
+        pointer_key(pointer, parent, json_key(member));
+        return refuse(p->r, 422, "unknown-field", pointer, "there is no field \"%.60s\"%s%s%s", json_key(member),
+                      meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+}
+
+static int take_require(struct parser *p, const struct json *v) {
+        return require_take(p, v, "/require", &p->spec->require);
+}
+
+static int take_tune(struct parser *p, const struct json *v) {
+        return tune_take(p, v, &p->spec->tune);
+}
+
+static int take_transport_options(struct parser *p, const struct json *v) {
+        int r = options_take(p, v, "/transport_options", &p->spec->options);
+        return r < 0 ? r : options_check(p, v);
+}
+
+/* The axes are read apart from the others (spec-axes.c); their names stand here too. */
+static const char *const axis_fields[] = {"workload",  "transport",   "message_size", "threads",   "copy_mode",
+                                          "engine",    "wait",        "fields",       "direction", "call",
+                                          "processes", "working_set", "placement"};
+
+static const struct field {
+        const char *name;
+        int (*take)(struct parser *p, const struct json *v);
+} fields[] = {
+        {"name", take_name},
+        {"skip_impossible", take_skip_impossible},
+        {"verify", take_verify},
+        {"duration_seconds", take_duration},
+        {"messages", take_messages},
+        {"bytes", take_bytes},
+        {"warmup_seconds", take_warmup},
+        {"repetitions", take_repetitions},
+        {"rate", take_rate},
+        {"chunk", take_chunk},
+        {"seed", take_seed},
+        {"require", take_require},
+        {"tune", take_tune},
+        {"transport_options", take_transport_options},
+};
+
+static int check_names(struct parser *p) {
+        const char *names[ELEMENTS(axis_fields) + ELEMENTS(fields) + 1];
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTS(axis_fields); i++)
+                names[n++] = axis_fields[i];
+        for (size_t i = 0; i < ELEMENTS(fields); i++)
+                names[n++] = fields[i].name;
+        names[n++] = "preset";
+        for (const struct json *m = json_first(p->body); m; m = json_next(m)) {
+                size_t i = 0;
+                while (i < n && strcmp(names[i], json_key(m)) != 0)
+                        i++;
+                if (i == n)
+                        return parser_unknown_member(p, "", m, names, n);
+        }
+        return 0;
+}
+
+/* *ret_document owns what p->preset points into. */
+static int find_preset(struct parser *p, struct json **ret_document) {
+        const struct json *v = json_get(p->body, "preset");
+        const char *name;
+
+        if (!v)
+                return 0;
+        if (json_as_string(v, &name) < 0)
+                return parser_wrong_type(p, v, "/preset", "the name of a preset");
+        const struct preset *preset = preset_find(name);
+        if (!preset)
+                return refuse(p->r, 422, "unknown-value", "/preset", "there is no preset \"%.60s\"", name);
+        p->spec->preset = strdup(preset->name);
+        if (!p->spec->preset)
+                return -ENOMEM;
+        int r = json_parse(preset->json, preset->length, ret_document, NULL);
+        if (r < 0)
+                return r; /* only for want of memory: the build has checked the text */
+        p->preset = json_get(*ret_document, "spec");
+        return 0;
+}
+
+static int take_all(struct parser *p) {
+        int r = check_names(p);
+        if (r == 0)
+                r = parser_axes(p);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(fields); i++) {
+                const struct json *v = parser_get(p, fields[i].name);
+                if (v)
+                        r = fields[i].take(p, v);
+        }
+        if (r < 0)
+                return r;
+
+        struct window_end *e = &p->spec->end;
+        if (!e->duration_ns && !e->messages && !e->bytes)
+                e->duration_ns = 5 * NSEC_PER_SEC;
+        r = parser_mechanisms(p);
+        return r < 0 ? r : spec_to_json(p->spec, &p->spec->merged_json);
+}
+
+static int parse_body(const struct json *root, bool stored, struct spec **ret, struct refusal *r) {
+        struct spec *spec = calloc(1, sizeof(*spec));
+        struct json *document = NULL;
+        struct parser p = {.spec = spec, .body = root, .stored = stored, .r = r};
+
+        if (!spec)
+                return -ENOMEM;
+        spec->verify = VERIFY_TOUCH;
+        spec->warmup_ns = NSEC_PER_SEC;
+        spec->repetitions = 1;
+        int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document)
+                                               : parser_wrong_type(&p, root, "", "an object");
+        if (x == 0)
+                x = take_all(&p);
+        json_free(document);
+        if (x < 0)
+                spec_free(spec);
+        else
+                *ret = spec;
+        return x;
+}
+
+static int parse(const char *text, size_t length, bool stored, struct spec **ret, struct refusal *r) {
+        struct json *root = NULL;
+        struct json_error e = {.offset = 0};
+
+        if (length > SPEC_BODY_MAX) {
+                char value[32];
+                snprintf(value, sizeof(value), "%zu", length);
+                (void) refuse_limit(r, "", "bytes of a body", "1048576", value, "the body has %s bytes, at most %u",
+                                    value, SPEC_BODY_MAX);
+                r->status = 413;
+                return -EINVAL;
+        }
+        int x = json_parse(text, length, &root, &e);
+        if (x == -EINVAL)
+                return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
+        if (x < 0)
+                return x;
+        x = parse_body(root, stored, ret, r);
+        json_free(root);
+        return x;
+}
+
+int spec_parse(const char *text, size_t length, struct spec **ret, struct refusal *r) {
+        return parse(text, length, false, ret, r);
+}
+
+int spec_parse_stored(const char *text, size_t length, struct spec **ret, struct refusal *r) {
+        return parse(text, length, true, ret, r);
+}
+
+void spec_free(struct spec *s) {
+        if (!s)
+                return;
+        free(s->name);
+        free(s->preset);
+        free(s->workloads);
+        free(s->transports);
+        free(s->message_sizes);
+        free(s->threads);
+        free(s->copy_modes);
+        free(s->engines);
+        free(s->waits);
+        free(s->fields);
+        free(s->directions);
+        free(s->calls);
+        free(s->processes);
+        free(s->working_sets);
+        free(s->placements);
+        free(s->merged_json);
+        free(s);
+}
