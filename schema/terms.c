@@ -8,36 +8,6 @@
 
 #include <string.h>
 
-#define BIT(v) (1u << (v))
-#define COPIES_ALL (BIT(COPY_TWO) | BIT(COPY_ONE) | BIT(COPY_ZERO))
-
-const struct transport_term transport_terms[TRANSPORT_COUNT] = {
-        [TRANSPORT_PIPE] = {.name = "pipe", .title = "pipe", .copy_modes = COPIES_ALL, .has_engine = true},
-        [TRANSPORT_FIFO] = {.name = "fifo", .title = "named pipe", .copy_modes = COPIES_ALL, .has_engine = true},
-        [TRANSPORT_UNIX_STREAM] = {.name = "unix-stream",
-                                   .title = "Unix stream socket",
-                                   .copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                   .has_engine = true},
-        [TRANSPORT_UNIX_DGRAM] = {.name = "unix-dgram",
-                                  .title = "Unix datagram socket",
-                                  .copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                  .has_engine = true,
-                                  .message_bound = true},
-        [TRANSPORT_UNIX_SEQPACKET] = {.name = "unix-seqpacket",
-                                      .title = "Unix sequenced-packet socket",
-                                      .copy_modes = BIT(COPY_TWO) | BIT(COPY_ONE),
-                                      .has_engine = true,
-                                      .message_bound = true},
-        [TRANSPORT_TCP] = {.name = "tcp", .title = "TCP on loopback", .copy_modes = COPIES_ALL, .has_engine = true},
-        [TRANSPORT_SHM_POSIX] = {.name = "shm-posix", .title = "POSIX shared memory", .has_wait = true},
-        [TRANSPORT_SHM_SYSV] = {.name = "shm-sysv", .title = "System V shared memory", .has_wait = true},
-        [TRANSPORT_MMAP_FILE] = {.name = "mmap-file", .title = "shared mapping of a file", .has_wait = true},
-        [TRANSPORT_MMAP_ANONYMOUS] = {.name = "mmap-anonymous", .title = "shared anonymous mapping", .has_wait = true},
-        [TRANSPORT_FILE] = {.name = "file", .title = "plain file", .has_engine = true},
-        [TRANSPORT_MSGQ_SYSV] = {.name = "msgq-sysv", .title = "System V message queue", .message_bound = true},
-        [TRANSPORT_MSGQ_POSIX] = {.name = "msgq-posix", .title = "POSIX message queue", .message_bound = true},
-};
-
 static const char *const workloads[WORKLOAD_COUNT] = {
         [WORKLOAD_STREAM] = "stream",
         [WORKLOAD_PINGPONG] = "pingpong",
@@ -155,11 +125,11 @@ bool point_has_wait(enum workload w, enum transport t) {
 }
 
 bool point_has_fields(enum workload w, enum transport t, enum copy_mode c) {
-        return point_has_copy_mode(w, t) && (t == TRANSPORT_TCP || c == COPY_ONE);
+        return point_has_copy_mode(w, t) && (transport_terms[t].assembles_fields || c == COPY_ONE);
 }
 
 bool point_has_direction(enum workload w, enum transport t) {
-        return w == WORKLOAD_STREAM && t == TRANSPORT_TCP;
+        return w == WORKLOAD_STREAM && transport_terms[t].has_direction;
 }
 
 bool workload_has_call(enum workload w) {
@@ -179,7 +149,7 @@ static const char *const roles[ROLES_COUNT][END_COUNT] = {
 enum role_pair role_pair_of(enum workload w, enum transport t) {
         if (!workload_has_transport(w))
                 return ROLES_PINGPONG;
-        if (t == TRANSPORT_TCP)
+        if (transport_terms[t].has_roles)
                 return ROLES_TCP;
         return w == WORKLOAD_STREAM ? ROLES_STREAM : ROLES_PINGPONG;
 }

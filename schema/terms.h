@@ -7,28 +7,13 @@
  * transport can do. Plain data; no room keeps a second list.
  */
 
+#include "schema/transport/table.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum workload { WORKLOAD_STREAM, WORKLOAD_PINGPONG, WORKLOAD_SYSCALL, WORKLOAD_CONTEXT_SWITCH, WORKLOAD_COUNT };
-
-enum transport {
-        TRANSPORT_PIPE,
-        TRANSPORT_FIFO,
-        TRANSPORT_UNIX_STREAM,
-        TRANSPORT_UNIX_DGRAM,
-        TRANSPORT_UNIX_SEQPACKET,
-        TRANSPORT_TCP,
-        TRANSPORT_SHM_POSIX,
-        TRANSPORT_SHM_SYSV,
-        TRANSPORT_MMAP_FILE,
-        TRANSPORT_MMAP_ANONYMOUS,
-        TRANSPORT_FILE,
-        TRANSPORT_MSGQ_SYSV,
-        TRANSPORT_MSGQ_POSIX,
-        TRANSPORT_COUNT,
-};
 
 enum copy_mode { COPY_TWO, COPY_ONE, COPY_ZERO, COPY_COUNT };
 enum engine { ENGINE_SYSCALL, ENGINE_IO_URING, ENGINE_COUNT };
@@ -68,18 +53,6 @@ enum placement_kind {
  * responder, client. */
 enum end { END_FIRST, END_SECOND, END_COUNT };
 
-/* One transport. A field that it has nothing for has no meaning here and makes no axis. */
-struct transport_term {
-        const char *name;
-        const char *title;   /* for a person: "named pipe" */
-        unsigned copy_modes; /* bits, 1u << enum copy_mode; one that is outside of a non-empty set is impossible */
-        bool has_engine;     /* either of them: what is a file descriptor */
-        bool has_wait;       /* each of them: shared memory */
-        bool message_bound;  /* a message has a limit of the mechanism's own (datagrams, queues) */
-};
-
-extern const struct transport_term transport_terms[TRANSPORT_COUNT];
-
 /* Names; a value out of range is a programming error and gives NULL. */
 const char *workload_name(enum workload v);
 const char *transport_name(enum transport v);
@@ -111,7 +84,6 @@ bool workload_has_transport(enum workload w); /* and with it message_size and th
 bool point_has_copy_mode(enum workload w, enum transport t);
 bool point_has_engine(enum workload w, enum transport t);
 bool point_has_wait(enum workload w, enum transport t);
-/* Messages are assembled from fields over tcp in every copy mode, elsewhere in one-copy only (writev, sendmsg). */
 bool point_has_fields(enum workload w, enum transport t, enum copy_mode c);
 bool point_has_direction(enum workload w, enum transport t);
 bool workload_has_call(enum workload w);

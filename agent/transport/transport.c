@@ -1,41 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The transports of this build: a line each. */
+/* From the rows of schema/transport/table.h to the agent's code for them. */
 
 #include "agent/transport/transport.h"
 
 #include "agent/script/agent.h"
 #include "schema/json/json.h"
-#include "schema/util.h"
 
-static const struct transport_ops *const transports[] = {
-        &transport_tcp,
-        &transport_pipe,
-        &transport_fifo,
-        &transport_file,
-        &transport_mmap_anonymous,
-        &transport_mmap_file,
-        &transport_shm_posix,
-        &transport_shm_sysv,
-        &transport_unix_stream,
-        &transport_unix_dgram,
-        &transport_unix_seqpacket,
-        &transport_msgq_sysv,
-        &transport_msgq_posix,
-        &transport_uring_tcp,
-        &transport_uring_pipe,
-        &transport_uring_fifo,
-        &transport_uring_unix_stream,
-        &transport_uring_unix_dgram,
-        &transport_uring_unix_seqpacket,
-        &transport_uring_file,
-};
+#define TRANSPORT_OPS(id, stem, ...) [TRANSPORT_##id] = &transport_##stem,
+static const struct transport_ops *const transports[TRANSPORT_COUNT] = {TRANSPORTS(TRANSPORT_OPS)};
 
 const struct transport_ops *transport_find(enum transport t, enum engine e) {
-        for (size_t i = 0; i < ELEMENTS(transports); i++)
-                if (transports[i]->transport == t && transports[i]->engine == e)
-                        return transports[i];
-        return NULL;
+        const struct transport_ops *ops = (unsigned) t < TRANSPORT_COUNT ? transports[t] : NULL;
+        return ops && e == ENGINE_IO_URING ? ops->uring : ops;
 }
 
 void transport_put_chunks(const struct agent *a, struct json_writer *w) {

@@ -4,8 +4,8 @@
 
 /*
  * What a transport is to the agent: how its channels come to be, and its loops. One file per transport
- * (transport-pipe.c is the model, transport-skeleton.c the commented start for the next one) and one line in the table
- * of transport.c.
+ * (stream/pipe.c is the model, skeleton.c the commented start for the next one), which defines transport_NAME for the
+ * row NAME of schema/transport/table.h.
  *
  * There is one channel per worker: thread i of the first end talks to thread i of the second. Life:
  *
@@ -33,6 +33,7 @@ struct transport_loops {
 struct transport_ops {
         enum transport transport;
         enum engine engine;
+        const struct transport_ops *uring; /* the same with engine io_uring; NULL: the row has no engine */
 
         /* Makes every worker's channel (send_fd, receive_fd, channel). 0; negative errno with a->failure. */
         int (*open)(struct agent *a);
@@ -46,25 +47,26 @@ struct transport_ops {
         const struct transport_loops *(*loops)(const struct agent *a);
         /* Members of the `effective` object: sizes and modes in force, with units in their names. May be NULL. */
         void (*effective)(const struct agent *a, struct json_writer *w);
+        /* Whether the kernel completes this thread's transfers by itself, so that partial ones cannot be counted. NULL:
+         * it never does. */
+        bool (*parts_unseen)(const struct worker *w);
         /* Pages that carry bytes beside the workers' buffers ("ring"), for the placement's proof. May be NULL. */
         int (*pages)(const struct agent *a, struct page_list *list);
 };
 
-/* NULL when this build has none. */
+/* NULL: the transport has no choice of engines, or there is no such transport. */
 const struct transport_ops *transport_find(enum transport t, enum engine e);
 
 /* Members of `effective` for a set-up whose messages go in pieces: chunk_bytes and chunks_per_message. */
 void transport_put_chunks(const struct agent *a, struct json_writer *w);
 
-extern const struct transport_ops transport_pipe, transport_fifo, transport_file;
-extern const struct transport_ops transport_tcp, transport_uring_tcp;
-extern const struct transport_ops transport_unix_stream, transport_unix_dgram, transport_unix_seqpacket;
-extern const struct transport_ops transport_mmap_anonymous, transport_mmap_file, transport_shm_posix,
-        transport_shm_sysv;
-extern const struct transport_ops transport_msgq_sysv, transport_msgq_posix;
-extern const struct transport_ops transport_uring_pipe, transport_uring_fifo, transport_uring_file;
+#define TRANSPORT_DECLARATION(id, stem, ...) extern const struct transport_ops transport_##stem;
+TRANSPORTS(TRANSPORT_DECLARATION)
+#undef TRANSPORT_DECLARATION
+extern const struct transport_ops transport_skeleton; /* has no row */
+/* The io_uring variants, for `uring` of the others. */
+extern const struct transport_ops transport_uring_pipe, transport_uring_fifo, transport_uring_file, transport_uring_tcp;
 extern const struct transport_ops transport_uring_unix_stream, transport_uring_unix_dgram,
         transport_uring_unix_seqpacket;
-extern const struct transport_ops transport_skeleton; /* in no table */
 
 #endif

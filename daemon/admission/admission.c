@@ -67,11 +67,6 @@ static int check_engine(struct asked *a) {
                    : 0;
 }
 
-static bool is_pipe(const struct point *p) {
-        return workload_agents(p->workload) == END_COUNT &&
-               (p->transport == TRANSPORT_PIPE || p->transport == TRANSPORT_FIFO);
-}
-
 /* round_pipe_size(): a power of two, at least a page. */
 static uint64_t round_pipe_size(uint64_t bytes) {
         uint64_t size = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -124,7 +119,7 @@ static int check_locked(struct asked *a) {
                 return asked_refuse(a, "/threads", "RLIMIT_MEMLOCK", a->memlock_bytes, rings,
                                     "the rings of all threads are locked memory, in bytes " RAISE_MEMLOCK);
         uint64_t need = (a->p->message_size / page + 2) * page + rings;
-        if (a->p->transport != TRANSPORT_TCP || a->p->copy_mode != COPY_ZERO || need <= a->memlock_bytes)
+        if (point_zero_copy(a->p) != ZERO_COPY_NOTIFY || need <= a->memlock_bytes)
                 return 0;
         return asked_refuse(a, "/message_size", "RLIMIT_MEMLOCK", a->memlock_bytes, need,
                             rings ? "a zero-copy send pins the pages of its whole message, beside the rings of all "
@@ -154,11 +149,11 @@ static bool end_receives(const struct point *p, unsigned e) {
 static uint64_t sent_bytes(const struct asked *a) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), message = (a->p->message_size + page - 1) / page * page;
         uint64_t pipe = a->options.pipe_size ? round_pipe_size(a->options.pipe_size) : 16 * page;
-        if (a->p->transport == TRANSPORT_TCP)
+        if (transport_terms[a->p->transport].assembles_fields)
                 return point_sent_bytes(a->p, page);
         if (a->p->copy_mode == COPY_ONE)
                 return point_field_bytes(a->p, page);
-        return a->p->copy_mode == COPY_ZERO && is_pipe(a->p) ? pipe + 2 * message : 0;
+        return point_zero_copy(a->p) == ZERO_COPY_SPLICE ? pipe + 2 * message : 0;
 }
 
 /* What an end holds, in bytes. */
@@ -378,13 +373,13 @@ static struct capacity_question question(const char *runtime_dir, const struct q
 }
 
 static bool may_be_chunked(const struct spec *spec, const struct point *p) {
-        return spec->chunk && transport_terms[p->transport].message_bound;
+        return spec->chunk && transport_terms[p->transport].delivery == DELIVERY_WHOLE;
 }
 
 static int check_message(struct asked *a) {
         const struct capacity_question q = question(a->runtime_dir, a->queues, a->spec, a->p);
         if (workload_agents(a->p->workload) < END_COUNT || may_be_chunked(a->spec, a->p) ||
-            ring_layout_applies(a->p->transport) || a->p->transport == TRANSPORT_FILE)
+            transport_terms[a->p->transport].delivery == DELIVERY_SLOTS)
                 return 0; /* slots for messages are counted by check_rings() and check_file_space() */
         return capacity_check_message(&a->h, &q, a->p->message_size, a->r);
 }

@@ -39,7 +39,7 @@ static const char *name_of_wait(unsigned v) {
 
 /* Of those transports alone that send without copying by io_uring. */
 static void put_zerocopy(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
-        if (term != &transport_terms[TRANSPORT_TCP])
+        if (term->zero_copy != ZERO_COPY_NOTIFY)
                 return;
         const char *reason = uring->reason ? uring->reason : uring->zerocopy_reason;
         json_member_bool(w, "zero_copy", !reason);
@@ -142,7 +142,7 @@ static int put_transport(struct json_writer *w, struct hostfs *h, const struct c
         put_set(w, "waits", term->has_wait ? ~0u : 0, WAIT_COUNT, name_of_wait);
         json_put_key(w, "options");
         transport_option_names_put(w, q->transport);
-        json_member_bool(w, "message_bound", term->message_bound);
+        json_member_bool(w, "message_bound", term->delivery == DELIVERY_WHOLE);
         put_capacity(w, &c);
         json_object_end(w);
         return 0;
@@ -157,7 +157,8 @@ static int put_items(struct json_writer *w, struct hostfs *h, const struct admis
                 const struct capacity_question q = {.transport = (enum transport) t,
                                                     .runtime_dir = host->runtime_dir,
                                                     .queues = host->queues,
-                                                    .space = t == TRANSPORT_FILE ? host->space : NULL};
+                                                    .space = transport_terms[t].carrier == CARRIER_FILE ? host->space
+                                                                                                        : NULL};
                 r = put_transport(w, h, &q, uring);
         }
         json_array_end(w);

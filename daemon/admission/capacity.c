@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row per transport: where its limit stands, and how to raise it. A new transport is a row here.
+ * A reader per limit: where it stands, and how to raise it. Which limit a transport has is in its row
+ * (schema/transport/table.h).
  *
  * Source: pipe(7), unix(7), tcp(7), shm_overview(7), mq_overview(7), msgget(2), shmget(2), tmpfs(5); net/core/sock.c
  * for datagrams.
@@ -276,7 +277,8 @@ static uint64_t slots_of(enum transport t, uint64_t message) {
         const struct transport_options none = {0};
         const struct point p = {.workload = WORKLOAD_STREAM, .transport = t, .threads = 1, .message_size = message};
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
-        return ring_layout_applies(t) ? ring_layout_of(&p, &none, page).area_bytes : file_layout_of(&p, page).bytes;
+        return transport_terms[t].carrier == CARRIER_RING ? ring_layout_of(&p, &none, page).area_bytes
+                                                          : file_layout_of(&p, page).bytes;
 }
 
 /* What of a message has to fit: its slots, the buffers of the ends, each with a thread's own, or both. */
@@ -339,7 +341,8 @@ bool capacity_file_is_in_memory(const struct hostfs *h, const struct capacity_qu
  * pages are in use. Those of a plain file do so in a tmpfs. Memory that is not known ends nothing, there as here. */
 static int end_by_memory(const struct reading *g, struct capacity *c) {
         const enum transport t = g->q->transport;
-        struct share share = {.slots = t != TRANSPORT_FILE || capacity_file_is_in_memory(g->h, g->q),
+        struct share share = {.slots = transport_terms[t].carrier != CARRIER_FILE ||
+                                       capacity_file_is_in_memory(g->h, g->q),
                               .buffers = END_COUNT};
         struct capacity_memory memory;
         int r = capacity_memory(g->h, &memory);
@@ -354,43 +357,34 @@ static int end_by_memory(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
-static const struct {
-        int (*read)(const struct reading *g, struct capacity *c);
-        enum {
-                WHOLE,     /* a message is one transfer */
-                IN_PIECES, /* it may take many */
-                IN_SLOTS,  /* a transfer is all slots, each of which holds a message */
-        } message;
-} rows[TRANSPORT_COUNT] = {
-        [TRANSPORT_PIPE] = {read_pipe, IN_PIECES},
-        [TRANSPORT_FIFO] = {read_pipe, IN_PIECES},
-        [TRANSPORT_UNIX_STREAM] = {read_stream_socket, IN_PIECES},
-        [TRANSPORT_UNIX_DGRAM] = {read_datagram_socket, WHOLE},
-        [TRANSPORT_UNIX_SEQPACKET] = {read_datagram_socket, WHOLE},
-        [TRANSPORT_TCP] = {read_tcp, IN_PIECES},
-        [TRANSPORT_SHM_POSIX] = {read_shm_posix, IN_SLOTS},
-        [TRANSPORT_SHM_SYSV] = {read_shm_sysv, IN_SLOTS},
-        [TRANSPORT_MMAP_FILE] = {read_file, IN_SLOTS},
-        [TRANSPORT_MMAP_ANONYMOUS] = {read_anonymous, IN_SLOTS},
-        [TRANSPORT_FILE] = {read_file, IN_SLOTS},
-        [TRANSPORT_MSGQ_SYSV] = {read_msgq_sysv, WHOLE},
-        [TRANSPORT_MSGQ_POSIX] = {read_msgq_posix, WHOLE},
+static int (*const readers[LIMIT_COUNT])(const struct reading *g, struct capacity *c) = {
+        [LIMIT_PIPE] = read_pipe,
+        [LIMIT_STREAM_SOCKET] = read_stream_socket,
+        [LIMIT_DATAGRAM_SOCKET] = read_datagram_socket,
+        [LIMIT_TCP] = read_tcp,
+        [LIMIT_SHM_POSIX] = read_shm_posix,
+        [LIMIT_SHM_SYSV] = read_shm_sysv,
+        [LIMIT_RUNTIME_DIR] = read_file,
+        [LIMIT_MEMORY] = read_anonymous,
+        [LIMIT_MSGQ_SYSV] = read_msgq_sysv,
+        [LIMIT_MSGQ_POSIX] = read_msgq_posix,
 };
 
 int capacity_read(struct hostfs *h, const struct capacity_question *q, struct capacity *ret) {
         const struct reading g = {h, q};
         struct capacity c = {.known = false};
-        int r = rows[q->transport].read(&g, &c);
+        const struct transport_term *term = &transport_terms[q->transport];
+        int r = readers[term->limit](&g, &c);
         if (r < 0)
                 return r;
         uint64_t most = c.reach ? c.reach : c.largest_transfer;
-        if (c.known && rows[q->transport].message == IN_SLOTS)
+        if (c.known && term->delivery == DELIVERY_SLOTS)
                 c.largest_message = capacity_largest_in_slots(q->transport, most);
-        else if (c.known && rows[q->transport].message == IN_PIECES)
+        else if (c.known && term->delivery == DELIVERY_PIECES)
                 c.largest_message = SPEC_MESSAGE_SIZE_MAX;
-        else if (c.known && rows[q->transport].message == WHOLE)
+        else if (c.known && term->delivery == DELIVERY_WHOLE)
                 c.largest_message = most < SPEC_MESSAGE_SIZE_MAX ? most : SPEC_MESSAGE_SIZE_MAX;
-        if (c.known && rows[q->transport].message == IN_SLOTS)
+        if (c.known && term->delivery == DELIVERY_SLOTS)
                 r = end_by_memory(&g, &c);
         if (r == 0)
                 *ret = c;
@@ -398,7 +392,7 @@ int capacity_read(struct hostfs *h, const struct capacity_question *q, struct ca
 }
 
 const char *capacity_unavailable(const struct capacity_question *q) {
-        bool queue = q->transport == TRANSPORT_MSGQ_SYSV || q->transport == TRANSPORT_MSGQ_POSIX;
+        bool queue = transport_terms[q->transport].carrier == CARRIER_QUEUE;
         return queue && q->queues && q->queues->trouble[0] ? q->queues->trouble : NULL;
 }
 
@@ -409,7 +403,7 @@ static const char *raise_prefix(const char *raise) {
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
                            struct refusal *r) {
         const struct transport_term *term = &transport_terms[q->transport];
-        const char *pieces = term->message_bound ? "; chunk: true sends it in pieces" : "";
+        const char *pieces = term->delivery == DELIVERY_WHOLE ? "; chunk: true sends it in pieces" : "";
         struct capacity c;
         char value[32], limit_value[32];
 

@@ -23,7 +23,7 @@ static uint64_t chunk_bytes(struct asked *a) {
 static int settings_of(struct asked *a, uint64_t chunk, uint64_t ret[QUEUE_SETTINGS]) {
         int r = queues_plan(&a->h, a->queues, a->spec, a->p, chunk, ret);
         for (unsigned s = 0; r == 0 && s < QUEUE_SETTINGS; s++)
-                if (ret[s] == 0 && queue_setting_terms[s].transport == a->p->transport)
+                if (ret[s] == 0 && queue_setting_terms[s].limit == transport_terms[a->p->transport].limit)
                         r = queues_as_they_come(&a->h, a->queues, (enum queue_setting) s, &ret[s]);
         return r;
 }
@@ -106,7 +106,8 @@ static uint64_t least_depth(struct hostfs *h, const struct queue_host *host, con
 
 uint64_t asked_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
                           const struct point *p) {
-        if (!queues_are_used(p) || p->transport != TRANSPORT_MSGQ_POSIX || !host || host->rlimit_msgqueue == UINT64_MAX)
+        if (!queues_are_used(p) || transport_terms[p->transport].limit != LIMIT_MSGQ_POSIX || !host ||
+            host->rlimit_msgqueue == UINT64_MAX)
                 return ASKED_UNLIMITED;
         uint64_t messages = (uint64_t) p->threads * point_directions(p) * least_depth(h, host, spec),
                  each = host->rlimit_msgqueue / messages;

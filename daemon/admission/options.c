@@ -63,7 +63,7 @@ int check_socket_options(struct asked *a) {
 int check_connections(struct asked *a) {
         char line[64], *end = NULL;
 
-        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_TCP ||
+        if (!workload_has_transport(a->p->workload) || !transport_terms[a->p->transport].has_listener ||
             hostfs_line(&a->h, line, sizeof(line), "/proc/sys/net/ipv4/ip_local_port_range") < 0)
                 return 0;
         unsigned long first = strtoul(line, &end, 10), last = strtoul(end, NULL, 10);
@@ -87,7 +87,7 @@ static uint64_t direct_alignment(int fd) {
 /* A file system in memory may take O_DIRECT, and takes every fsync(), and means nothing by them. */
 static bool in_memory(const struct asked *a) {
         const struct capacity_question q = {
-                .transport = TRANSPORT_FILE, .runtime_dir = a->runtime_dir, .space = a->space};
+                .transport = a->p->transport, .runtime_dir = a->runtime_dir, .space = a->space};
         return capacity_file_is_in_memory(&a->h, &q);
 }
 
@@ -159,7 +159,8 @@ static bool read_space(const struct asked *a, uint64_t *ret) {
 /* The files of all threads, which the agents claim before the run. */
 int check_file_space(struct asked *a) {
         uint64_t have = 0;
-        if (!workload_has_transport(a->p->workload) || a->p->transport != TRANSPORT_FILE || !read_space(a, &have))
+        if (!workload_has_transport(a->p->workload) || transport_terms[a->p->transport].carrier != CARRIER_FILE ||
+            !read_space(a, &have))
                 return 0;
         uint64_t need = a->p->threads * file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE)).bytes;
         if (need <= have)
@@ -171,7 +172,7 @@ int check_file_space(struct asked *a) {
 
 /* Each end makes those that it writes, under its own policy: claim() of agent/transport/file/slots.c. */
 uint64_t asked_slot_bytes(const struct asked *a, unsigned e) {
-        if (a->p->transport != TRANSPORT_FILE || e >= point_directions(a->p) || !in_memory(a))
+        if (transport_terms[a->p->transport].carrier != CARRIER_FILE || e >= point_directions(a->p) || !in_memory(a))
                 return 0;
         const struct file_layout l = file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE));
         return a->p->threads * l.slots * l.stride;

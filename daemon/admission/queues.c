@@ -20,18 +20,17 @@
 
 /* msgmax could be INT_MAX: messages lie in the kernel's memory, and no queue shall hold longer ones than the other. */
 const struct queue_setting_term queue_setting_terms[QUEUE_SETTINGS] = {
-        [QUEUE_MSGMAX] = {"kernel.msgmax", "kernel/msgmax", TRANSPORT_MSGQ_SYSV, 16 * MIB},
-        [QUEUE_MSGMNB] = {"kernel.msgmnb", "kernel/msgmnb", TRANSPORT_MSGQ_SYSV, INT32_MAX},
-        [QUEUE_MSGMNI] = {"kernel.msgmni", "kernel/msgmni", TRANSPORT_MSGQ_SYSV, 32768},
-        [QUEUE_MSG_DEFAULT] = {"fs.mqueue.msg_default", "fs/mqueue/msg_default", TRANSPORT_MSGQ_POSIX, 65536},
-        [QUEUE_MSG_MAX] = {"fs.mqueue.msg_max", "fs/mqueue/msg_max", TRANSPORT_MSGQ_POSIX, 65536},
-        [QUEUE_MSGSIZE_MAX] = {"fs.mqueue.msgsize_max", "fs/mqueue/msgsize_max", TRANSPORT_MSGQ_POSIX, 16 * MIB},
-        [QUEUE_QUEUES_MAX] = {"fs.mqueue.queues_max", "fs/mqueue/queues_max", TRANSPORT_MSGQ_POSIX, INT32_MAX},
+        [QUEUE_MSGMAX] = {"kernel.msgmax", "kernel/msgmax", LIMIT_MSGQ_SYSV, 16 * MIB},
+        [QUEUE_MSGMNB] = {"kernel.msgmnb", "kernel/msgmnb", LIMIT_MSGQ_SYSV, INT32_MAX},
+        [QUEUE_MSGMNI] = {"kernel.msgmni", "kernel/msgmni", LIMIT_MSGQ_SYSV, 32768},
+        [QUEUE_MSG_DEFAULT] = {"fs.mqueue.msg_default", "fs/mqueue/msg_default", LIMIT_MSGQ_POSIX, 65536},
+        [QUEUE_MSG_MAX] = {"fs.mqueue.msg_max", "fs/mqueue/msg_max", LIMIT_MSGQ_POSIX, 65536},
+        [QUEUE_MSGSIZE_MAX] = {"fs.mqueue.msgsize_max", "fs/mqueue/msgsize_max", LIMIT_MSGQ_POSIX, 16 * MIB},
+        [QUEUE_QUEUES_MAX] = {"fs.mqueue.queues_max", "fs/mqueue/queues_max", LIMIT_MSGQ_POSIX, INT32_MAX},
 };
 
 bool queues_are_used(const struct point *p) {
-        return workload_has_transport(p->workload) &&
-               (p->transport == TRANSPORT_MSGQ_SYSV || p->transport == TRANSPORT_MSGQ_POSIX);
+        return workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_QUEUE;
 }
 
 static bool settable(const struct queue_host *host) {
@@ -74,7 +73,7 @@ void queues_need(const struct spec *spec, const struct point *p, uint64_t chunk_
         memset(ret, 0, sizeof(*ret) * QUEUE_SETTINGS);
         if (!queues_are_used(p))
                 return;
-        if (p->transport == TRANSPORT_MSGQ_SYSV) {
+        if (transport_terms[p->transport].limit == LIMIT_MSGQ_SYSV) {
                 ret[QUEUE_MSGMAX] = packet;
                 ret[QUEUE_MSGMNB] = depth ? depth * packet : packet;
                 ret[QUEUE_MSGMNI] = count_of(p);
@@ -101,7 +100,7 @@ int queues_plan(struct hostfs *h, const struct queue_host *host, const struct sp
         if (need[QUEUE_MSGMNB] && !spec->options.msgq_depth)
                 need[QUEUE_MSGMNB] *= SYSV_MESSAGES;
         for (unsigned s = 0; settable(host) && queues_are_used(p) && s < QUEUE_SETTINGS; s++) {
-                if (queue_setting_terms[s].transport != p->transport)
+                if (queue_setting_terms[s].limit != transport_terms[p->transport].limit)
                         continue;
                 int r = queues_as_they_come(h, host, (enum queue_setting) s, &plan[s]);
                 if (r < 0)
@@ -128,14 +127,14 @@ uint64_t queues_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec
         uint64_t packet = packet_of(p, chunk_bytes), depth = spec->options.msgq_depth;
         if (!queues_are_used(p))
                 return 0;
-        if (p->transport == TRANSPORT_MSGQ_SYSV)
+        if (transport_terms[p->transport].limit == LIMIT_MSGQ_SYSV)
                 return count_of(p) * (depth ? depth * packet : settings[QUEUE_MSGMNB]);
         return count_of(p) * posix_depth(settings, spec) * packet;
 }
 
 uint64_t queues_rlimit_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec, const struct point *p,
                              uint64_t chunk_bytes) {
-        if (!queues_are_used(p) || p->transport != TRANSPORT_MSGQ_POSIX)
+        if (!queues_are_used(p) || transport_terms[p->transport].limit != LIMIT_MSGQ_POSIX)
                 return 0;
         return queues_bytes(settings, spec, p, chunk_bytes) +
                count_of(p) * posix_depth(settings, spec) * QUEUES_POSIX_OVERHEAD;

@@ -32,10 +32,10 @@ enum queue_setting {
 };
 
 struct queue_setting_term {
-        const char *name; /* as sysctl has it */
-        const char *path; /* below /proc/sys */
-        enum transport transport;
-        uint64_t most; /* that a run gets */
+        const char *name;           /* as sysctl has it */
+        const char *path;           /* below /proc/sys */
+        enum transport_limit limit; /* LIMIT_MSGQ_SYSV or LIMIT_MSGQ_POSIX */
+        uint64_t most;              /* that a run gets */
 };
 
 extern const struct queue_setting_term queue_setting_terms[QUEUE_SETTINGS];

@@ -29,7 +29,7 @@ static uint64_t meminfo(struct asked *a, const char *key) {
 
 uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
-        if (!workload_has_transport(a->p->workload) || !ring_layout_applies(a->p->transport))
+        if (!workload_has_transport(a->p->workload) || transport_terms[a->p->transport].carrier != CARRIER_RING)
                 return 0;
         if (wants_huge(a))
                 page = meminfo(a, "Hugepagesize") * 1024;
@@ -60,7 +60,7 @@ static int check_huge_pages(struct asked *a, const struct ring_layout *l) {
 /* Huge pages of System V segments are for one group, and for CAP_IPC_LOCK, which agents have not. */
 static int check_huge_group(struct asked *a) {
         uint64_t group = asked_setting(a, "/proc/sys/vm/hugetlb_shm_group");
-        if (a->p->transport != TRANSPORT_SHM_SYSV || !a->agents || group == ASKED_UNLIMITED ||
+        if (transport_terms[a->p->transport].limit != LIMIT_SHM_SYSV || !a->agents || group == ASKED_UNLIMITED ||
             agent_identity_is_in(a->agents, (gid_t) group))
                 return 0;
         return asked_refuse(a, "/transport_options/huge_pages", "vm.hugetlb_shm_group", group, a->agents->gid,
@@ -114,5 +114,7 @@ int check_rings(struct asked *a) {
         if (x == 0 && wants_huge(a))
                 x = check_huge_group(a);
         /* huge pages lie in no file system, and are no part of the memory that is available; shmmax counts them */
-        return x < 0 || (wants_huge(a) && a->p->transport != TRANSPORT_SHM_SYSV) ? x : check_carrier(a, &l);
+        return x < 0 || (wants_huge(a) && transport_terms[a->p->transport].limit != LIMIT_SHM_SYSV)
+                       ? x
+                       : check_carrier(a, &l);
 }

@@ -195,7 +195,7 @@ static int resolve_end(const struct end_context *c) {
 }
 
 static bool is_pinned(const struct point *p) {
-        return workload_has_transport(p->workload) && p->transport == TRANSPORT_TCP;
+        return workload_has_transport(p->workload) && transport_terms[p->transport].cpu_per_thread;
 }
 
 /* The node whose CPUs an end's threads are to be pinned to; NULL: none, or that is done. */

@@ -206,7 +206,8 @@ static int check_range(struct memory *m, const struct json *json) {
 
 /* A ring is its reader's; a stream's is the second end's, a round trip has one for each. */
 static bool owns_rings(const struct verdict *v) {
-        return ring_layout_applies(v->point->transport) && workload_has_transport(v->point->workload) &&
+        return transport_terms[v->point->transport].carrier == CARRIER_RING &&
+               workload_has_transport(v->point->workload) &&
                (v->end == END_SECOND || v->point->workload == WORKLOAD_PINGPONG);
 }
 

@@ -177,7 +177,7 @@ static int resolve_same_node(const struct topology *t, const struct point *p, st
         const struct topology_node *node = pick_node(t, 2, 2);
         if (!node)
                 node = pick_node(t, 2, 1);
-        if (!node && p->transport == TRANSPORT_TCP) /* a server has threads on whatever CPUs there are */
+        if (!node && transport_terms[p->transport].cpu_per_thread) /* a server has threads on whatever CPUs there are */
                 node = pick_node(t, 1, 1);
         if (!node)
                 return refuse_limit(r, "/placement", "CPUs per node", "1", "2",

@@ -137,7 +137,7 @@ static const char *latency_kind(enum workload w) {
 static const char *no_latency(const struct point *p) {
         static const char too_short[] =
                 "a message shorter than " UTIL_TEXT(SPEC_STAMPED_MIN) " bytes does not carry the time of its sending";
-        if (p->transport != TRANSPORT_TCP || p->workload != WORKLOAD_STREAM)
+        if (!transport_terms[p->transport].stamps || p->workload != WORKLOAD_STREAM)
                 return "a closed-loop stream has no latency of its own; pingpong measures it";
         return p->message_size < SPEC_STAMPED_MIN ? too_short : "no stamped message arrived in the window";
 }

@@ -609,7 +609,7 @@ static void start_agents(struct runner *r) {
                 fail(r, "cannot connect the agents: %s", strerrordesc_np(errno));
                 return;
         }
-        if (r->n_agents > 1 && r->order->point->transport == TRANSPORT_MMAP_ANONYMOUS)
+        if (r->n_agents > 1 && transport_terms[r->order->point->transport].by_descent)
                 start_twins(r, peers);
         else
                 for (unsigned i = 0; i < r->n_agents; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * transport_options: each has one row, which says its type, its range, and the transports that it means something for.
- * Parser, writer and the daemon-agent protocol read the same table.
+ * transport_options: each has one row, which has its type and its range; which transports have it is in their
+ * own rows (schema/transport/table.h). Parser, writer and the daemon-agent protocol read the same table.
  */
 
 #include "schema/spec/parser.h"
@@ -12,12 +12,6 @@
 
 #include <string.h>
 
-#define BIT(t) (1u << TRANSPORT_##t)
-#define PIPES (BIT(PIPE) | BIT(FIFO))
-#define UNIX_SOCKETS (BIT(UNIX_STREAM) | BIT(UNIX_DGRAM) | BIT(UNIX_SEQPACKET))
-#define QUEUES (BIT(MSGQ_SYSV) | BIT(MSGQ_POSIX))
-#define RINGS (BIT(SHM_POSIX) | BIT(SHM_SYSV) | BIT(MMAP_FILE) | BIT(MMAP_ANONYMOUS))
-
 enum kind { NUMBER, POWER_OF_TWO, TOGGLE, SYNC_WORD, NAME };
 
 static const struct option {
@@ -25,20 +19,20 @@ static const struct option {
         enum kind kind;
         size_t offset; /* in struct transport_options */
         uint64_t least, most;
-        unsigned transports;
         const char *are_for;
-} options[] = {
+} options[OPTION_COUNT] = {
 #define AT(member) offsetof(struct transport_options, member)
-        {"pipe_size", NUMBER, AT(pipe_size), 4096, 1u << 30, PIPES, "pipe and fifo"},
-        {"msgq_depth", NUMBER, AT(msgq_depth), 1, 65536, QUEUES, "message queues"},
-        {"ring_bytes", POWER_OF_TWO, AT(ring_bytes), RING_BYTES_MIN, RING_BYTES_MAX, RINGS, "shared memory"},
-        {"huge_pages", TOGGLE, AT(huge_pages), 0, 0, RINGS & ~BIT(MMAP_FILE), "shm-posix, shm-sysv and mmap-anonymous"},
-        {"file_sync", SYNC_WORD, AT(file_sync), 0, 0, BIT(FILE), "file"},
-        {"sndbuf", NUMBER, AT(sndbuf), 4096, (1u << 30) - 1, UNIX_SOCKETS | BIT(TCP), "sockets"},
-        {"rcvbuf", NUMBER, AT(rcvbuf), 4096, (1u << 30) - 1, BIT(TCP), "tcp"}, /* unix(7): no effect there */
-        {"nodelay", TOGGLE, AT(nodelay), 0, 0, BIT(TCP), "tcp"},
-        {"busy_poll", NUMBER, AT(busy_poll), 1, 1000000, BIT(TCP), "tcp"},
-        {"congestion", NAME, AT(congestion), 1, SPEC_CONGESTION_MAX, BIT(TCP), "tcp"},
+        [OPTION_PIPE_SIZE] = {"pipe_size", NUMBER, AT(pipe_size), 4096, 1u << 30, "pipe and fifo"},
+        [OPTION_MSGQ_DEPTH] = {"msgq_depth", NUMBER, AT(msgq_depth), 1, 65536, "message queues"},
+        [OPTION_RING_BYTES] = {"ring_bytes", POWER_OF_TWO, AT(ring_bytes), RING_BYTES_MIN, RING_BYTES_MAX,
+                               "shared memory"},
+        [OPTION_HUGE_PAGES] = {"huge_pages", TOGGLE, AT(huge_pages), 0, 0, "shm-posix, shm-sysv and mmap-anonymous"},
+        [OPTION_FILE_SYNC] = {"file_sync", SYNC_WORD, AT(file_sync), 0, 0, "file"},
+        [OPTION_SNDBUF] = {"sndbuf", NUMBER, AT(sndbuf), 4096, (1u << 30) - 1, "sockets"},
+        [OPTION_RCVBUF] = {"rcvbuf", NUMBER, AT(rcvbuf), 4096, (1u << 30) - 1, "tcp"},
+        [OPTION_NODELAY] = {"nodelay", TOGGLE, AT(nodelay), 0, 0, "tcp"},
+        [OPTION_BUSY_POLL] = {"busy_poll", NUMBER, AT(busy_poll), 1, 1000000, "tcp"},
+        [OPTION_CONGESTION] = {"congestion", NAME, AT(congestion), 1, SPEC_CONGESTION_MAX, "tcp"},
 #undef AT
 };
 
@@ -204,14 +198,14 @@ static void drop(struct transport_options *t, const struct option *o) {
 
 /* Of those that the spec names: whether a transport of it has a use for each. */
 int options_check(struct parser *p, const struct json *v) {
-        unsigned transports = 0;
+        unsigned meant = 0;
         for (size_t w = 0; w < p->spec->n_workloads; w++)
                 for (size_t t = 0; workload_has_transport(p->spec->workloads[w]) && t < p->spec->n_transports; t++)
-                        transports |= 1u << p->spec->transports[t];
+                        meant |= transport_terms[p->spec->transports[t]].options;
         for (const struct json *m = json_first(v); m; m = json_next(m)) {
                 const struct option *o = find(json_key(m));
                 char pointer[JSON_POINTER_MAX];
-                if (!o || o->transports & transports) /* options_take() has refused what has no row */
+                if (!o || meant & 1u << (o - options)) /* options_take() has refused what has no row */
                         continue;
                 pointer_key(pointer, "/transport_options", json_key(m));
                 if (parser_is_posted(p, "transport_options"))
@@ -225,7 +219,7 @@ int options_check(struct parser *p, const struct json *v) {
 struct transport_options options_for_point(const struct transport_options *t, const struct point *p) {
         struct transport_options ret = *t;
         for (size_t i = 0; i < ELEMENTS(options); i++)
-                if (!workload_has_transport(p->workload) || !(options[i].transports & 1u << p->transport))
+                if (!workload_has_transport(p->workload) || !(transport_terms[p->transport].options & 1u << i))
                         drop(&ret, &options[i]);
         return ret;
 }
@@ -233,7 +227,7 @@ struct transport_options options_for_point(const struct transport_options *t, co
 void transport_option_names_put(struct json_writer *w, enum transport t) {
         json_array_begin(w);
         for (size_t i = 0; i < ELEMENTS(options); i++)
-                if (options[i].transports & 1u << t)
+                if (transport_terms[t].options & 1u << i)
                         json_put_string(w, options[i].name);
         json_array_end(w);
 }

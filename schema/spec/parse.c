@@ -155,7 +155,7 @@ static bool any_transport(const struct spec *s, bool (*wanted)(const struct tran
 }
 
 static bool is_bound(const struct transport_term *t) {
-        return t->message_bound;
+        return t->delivery == DELIVERY_WHOLE;
 }
 
 static bool is_any(const struct transport_term *t) {

@@ -18,7 +18,7 @@ static int check_transport(const struct point *p, struct refusal *r) {
         if (t->copy_modes != 0 && !(t->copy_modes & 1u << p->copy_mode))
                 return refuse(r, 422, "impossible-combination", "/copy_mode",
                               "copy_mode %s is not possible with transport %s", copy_mode_name(p->copy_mode), t->name);
-        if (p->engine == ENGINE_IO_URING && p->copy_mode == COPY_ZERO && p->transport != TRANSPORT_TCP)
+        if (p->engine == ENGINE_IO_URING && p->copy_mode == COPY_ZERO && t->zero_copy == ZERO_COPY_SPLICE)
                 return refuse(
                         r, 422, "impossible-combination", "/copy_mode",
                         "copy_mode zero-copy is not possible with engine io_uring over transport %s: io_uring has "
@@ -240,20 +240,15 @@ void point_list_deinit(struct point_list *list) {
 
 /* A thread's, of those that lie between the ends. */
 static uint64_t channel_descriptors(const struct point *p) {
-        switch (p->transport) {
-        case TRANSPORT_PIPE:
-        case TRANSPORT_FIFO:
-        case TRANSPORT_MSGQ_POSIX:
-                return point_directions(p);
-        case TRANSPORT_UNIX_STREAM:
-        case TRANSPORT_UNIX_DGRAM:
-        case TRANSPORT_UNIX_SEQPACKET:
-        case TRANSPORT_TCP:
-        case TRANSPORT_FILE:
-                return 1;
-        default:
+        switch (transport_terms[p->transport].descriptors) {
+        case DESCRIPTORS_NONE:
                 return 0;
+        case DESCRIPTORS_ONE:
+                return 1;
+        case DESCRIPTORS_PER_DIRECTION:
+                return point_directions(p);
         }
+        return 0;
 }
 
 /* Sends without copying have a ring of their own, beside that of who receives, too. */
@@ -265,10 +260,11 @@ static uint64_t ring_descriptors(const struct point *p) {
 }
 
 uint64_t point_descriptors(const struct point *p) {
-        uint64_t door = p->transport == TRANSPORT_TCP ? POINT_CALLERS_MAX + 1 : 0; /* and the listener */
-        if (workload_has_processes(p->workload))                                   /* which have a pipe each */
+        uint64_t pending =
+                transport_terms[p->transport].has_listener ? POINT_PENDING_MAX + 1 : 0; /* and the listener */
+        if (workload_has_processes(p->workload))                                        /* which have a pipe each */
                 return UINT64_C(2) * p->processes + AGENT_DESCRIPTORS;
         if (!workload_has_transport(p->workload))
                 return AGENT_DESCRIPTORS;
-        return p->threads * (channel_descriptors(p) + ring_descriptors(p)) + door + AGENT_DESCRIPTORS;
+        return p->threads * (channel_descriptors(p) + ring_descriptors(p)) + pending + AGENT_DESCRIPTORS;
 }

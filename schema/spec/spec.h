@@ -222,6 +222,11 @@ static inline uint32_t point_pool_messages(uint64_t message_size) {
         return n < 2 ? 2 : n > SPEC_POOL_MESSAGES_MAX ? SPEC_POOL_MESSAGES_MAX : (uint32_t) n;
 }
 
+/* How the messages of a point go without being copied; ZERO_COPY_NONE: they are copied. */
+static inline enum zero_copy point_zero_copy(const struct point *p) {
+        return p->copy_mode == COPY_ZERO ? transport_terms[p->transport].zero_copy : ZERO_COPY_NONE;
+}
+
 /* From the start of one field of a message to that of the next (agent/loop/fields.h): whole cache lines, or pages for a
  * field of half a one at least, with a line between them. At most as many as bytes. */
 #define SPEC_LINE 64u
@@ -257,13 +262,13 @@ static inline uint64_t point_sent_bytes(const struct point *p, uint64_t page) {
 /* What a thread that receives so holds beside its buffer; 0: it receives each message into that. */
 static inline uint64_t point_multishot_bytes(const struct point *p) {
         bool one_way = p->workload == WORKLOAD_STREAM && p->direction != DIRECTION_BOTH;
-        if (p->transport != TRANSPORT_TCP || p->engine != ENGINE_IO_URING || !one_way ||
+        if (!transport_terms[p->transport].has_multishot || p->engine != ENGINE_IO_URING || !one_way ||
             p->message_size > SPEC_MULTISHOT_MESSAGE_MAX)
                 return 0;
         return (uint64_t) SPEC_MULTISHOT_BUFFERS * SPEC_MULTISHOT_BUFFER_BYTES;
 }
 
-/* Bytes of a message of a stream over tcp that is long enough to carry the time of its sending. Without a suffix: it
+/* Bytes of a message of a stream that is long enough to carry the time of its sending. Without a suffix: it
  * stands in sentences. */
 #define SPEC_STAMPED_MIN 16
 
@@ -271,7 +276,7 @@ static inline uint64_t point_multishot_bytes(const struct point *p) {
  * (agent/transport/uring/zerocopy.h) or buffers (agent/transport/tcp/multishot.h). Whether the kernel counts them
  * against RLIMIT_MEMLOCK depends on its version. 0: there are none. */
 static inline uint32_t point_ring_pages(const struct point *p) {
-        bool zerocopy = p->transport == TRANSPORT_TCP && p->copy_mode == COPY_ZERO;
+        bool zerocopy = point_zero_copy(p) == ZERO_COPY_NOTIFY;
         bool both_receive = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
         if (p->engine != ENGINE_IO_URING)
                 return 0;
@@ -280,8 +285,8 @@ static inline uint32_t point_ring_pages(const struct point *p) {
         return (point_multishot_bytes(p) > 0 ? 3 : 2) + (zerocopy ? 3 : 2);
 }
 
-/* Connections that a server over tcp lets in before they have said whose they are. */
-#define POINT_CALLERS_MAX 128u
+/* Connections that a server accepts before they have identified themselves. */
+#define POINT_PENDING_MAX 128u
 
 /* Descriptors that one agent holds at once, at the end that holds more: its threads' channels and rings, what it takes
  * to make them, and what an agent has open whatever it measures. The hard limit RLIMIT_NOFILE must allow them: the

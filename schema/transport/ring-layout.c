@@ -12,11 +12,6 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit) {
         return (bytes + unit - 1) / unit * unit;
 }
 
-bool ring_layout_applies(enum transport t) {
-        return t == TRANSPORT_SHM_POSIX || t == TRANSPORT_SHM_SYSV || t == TRANSPORT_MMAP_FILE ||
-               t == TRANSPORT_MMAP_ANONYMOUS;
-}
-
 /* A stream's slots are many enough to even out who is ahead, and more than a CPU's own cache holds: its writer's lines
  * have left that for the cache that both ends share by the time they are read, where they are to be had sooner than
  * from another CPU's own (rings of 4 MiB moved messages of 4 KiB six to ten times as fast as of 256 KiB, on CPUs with

@@ -38,7 +38,4 @@ struct ring_layout {
 /* page_bytes: of the pages that the area is made of (a huge page's size where those are asked for). */
 struct ring_layout ring_layout_of(const struct point *p, const struct transport_options *o, uint64_t page_bytes);
 
-/* Whether this transport's messages go through rings. */
-bool ring_layout_applies(enum transport t);
-
 #endif

@@ -37,6 +37,7 @@ static const struct transport_loops *file_loops_of(const struct agent *a) {
 const struct transport_ops transport_file = {
         .transport = TRANSPORT_FILE,
         .engine = ENGINE_SYSCALL,
+        .uring = &transport_uring_file,
         .open = file_open,
         .detach = file_detach,
         .close = file_close,

@@ -134,6 +134,7 @@ static void fifo_close(struct agent *a) {
 const struct transport_ops transport_fifo = {
         .transport = TRANSPORT_FIFO,
         .engine = ENGINE_SYSCALL,
+        .uring = &transport_uring_fifo,
         .open = fifo_open,
         .attach = pipes_attach,
         .detach = pipes_detach,

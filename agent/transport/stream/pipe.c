@@ -63,6 +63,7 @@ static int pipe_open(struct agent *a) {
 const struct transport_ops transport_pipe = {
         .transport = TRANSPORT_PIPE,
         .engine = ENGINE_SYSCALL,
+        .uring = &transport_uring_pipe,
         .open = pipe_open,
         .attach = pipes_attach,
         .detach = pipes_detach,

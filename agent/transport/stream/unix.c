@@ -113,11 +113,13 @@ static void unix_effective(const struct agent *a, struct json_writer *w) {
                 transport_put_chunks(a, w);
 }
 
-#define UNIX_OPS(t)                                                                                                    \
+#define UNIX_OPS(t, uring_ops)                                                                                         \
         {                                                                                                              \
-                .transport = t, .engine = ENGINE_SYSCALL, .open = unix_open, .attach = unix_attach,                    \
-                .detach = unix_detach, .loops = unix_loops, .effective = unix_effective, .pages = unix_pages           \
+                .transport = t, .engine = ENGINE_SYSCALL, .uring = &uring_ops, .open = unix_open,                      \
+                .attach = unix_attach, .detach = unix_detach, .loops = unix_loops, .effective = unix_effective,        \
+                .pages = unix_pages                                                                                    \
         }
-const struct transport_ops transport_unix_stream = UNIX_OPS(TRANSPORT_UNIX_STREAM);
-const struct transport_ops transport_unix_dgram = UNIX_OPS(TRANSPORT_UNIX_DGRAM);
-const struct transport_ops transport_unix_seqpacket = UNIX_OPS(TRANSPORT_UNIX_SEQPACKET);
+const struct transport_ops transport_unix_stream = UNIX_OPS(TRANSPORT_UNIX_STREAM, transport_uring_unix_stream);
+const struct transport_ops transport_unix_dgram = UNIX_OPS(TRANSPORT_UNIX_DGRAM, transport_uring_unix_dgram);
+const struct transport_ops transport_unix_seqpacket =
+        UNIX_OPS(TRANSPORT_UNIX_SEQPACKET, transport_uring_unix_seqpacket);

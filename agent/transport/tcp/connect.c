@@ -51,7 +51,7 @@ struct caller {
 struct door {
         struct agent *agent;
         struct tcp *tcp;
-        struct caller callers[POINT_CALLERS_MAX];
+        struct caller callers[POINT_PENDING_MAX];
         uint32_t n_callers, n_bound;
         uint64_t n_came;
 };
@@ -204,7 +204,7 @@ static int listen_to(struct door *d, uint32_t i) {
 /* Room for one more: who has been silent for longest goes, unless he has spoken at last. 0; negative errno. */
 static int make_room(struct door *d) {
         uint32_t oldest = 0;
-        if (d->n_callers < POINT_CALLERS_MAX)
+        if (d->n_callers < POINT_PENDING_MAX)
                 return 0;
         for (uint32_t i = 1; i < d->n_callers; i++)
                 if (d->callers[i].number < d->callers[oldest].number)
@@ -237,7 +237,7 @@ static int let_in(struct door *d) {
 /* One round at the door. How much happened; negative errno. */
 static int attend(struct door *d) {
         int happened = 0, r = 0;
-        while (happened < (int) POINT_CALLERS_MAX && (r = let_in(d)) > 0)
+        while (happened < (int) POINT_PENDING_MAX && (r = let_in(d)) > 0)
                 happened++;
         for (uint32_t i = 0; r >= 0 && i < d->n_callers;) {
                 r = listen_to(d, i);

@@ -218,6 +218,7 @@ void tcp_effective(const struct agent *a, struct json_writer *w) {
 const struct transport_ops transport_tcp = {
         .transport = TRANSPORT_TCP,
         .engine = ENGINE_SYSCALL,
+        .uring = &transport_uring_tcp,
         .open = tcp_open,
         .attach = tcp_attach,
         .detach = tcp_detach,

@@ -10,6 +10,7 @@
  */
 
 #include "agent/transport/uring/uring.h"
+#include "agent/script/phases.h"
 #include "agent/transport/tcp/modes.h"
 #include "agent/transport/tcp/multishot.h"
 #include "agent/transport/uring/zerocopy.h"
@@ -120,6 +121,12 @@ static int pages(const struct agent *a, struct page_list *list) {
         return r;
 }
 
+/* until_whole(). What comes by a multishot receive is put together here, and counted. */
+static bool parts_unseen(const struct worker *w) {
+        const struct tcp_channel *c = w->channel;
+        return !phases_duplex(w->agent) && (!c || !c->multishot);
+}
+
 const struct transport_ops transport_uring_tcp = {
         .transport = TRANSPORT_TCP,
         .engine = ENGINE_IO_URING,
@@ -129,5 +136,6 @@ const struct transport_ops transport_uring_tcp = {
         .close = tcp_close,
         .loops = modes_loops,
         .effective = effective,
+        .parts_unseen = parts_unseen,
         .pages = pages,
 };

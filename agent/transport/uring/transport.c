@@ -212,12 +212,11 @@ static int engine_open(struct agent *a) {
 static const char *no_buffer(const struct worker *w, unsigned *ret_buffers) {
         const struct point *p = &w->agent->setup.point;
         bool writes = p->copy_mode == COPY_TWO || p->workload == WORKLOAD_PINGPONG;
-        switch (p->transport) {
-        case TRANSPORT_FILE:
+        switch (transport_terms[p->transport].carrier) {
+        case CARRIER_FILE:
                 *ret_buffers = END_COUNT;
                 return NULL;
-        case TRANSPORT_PIPE:
-        case TRANSPORT_FIFO:
+        case CARRIER_PIPE:
                 *ret_buffers = writes ? END_COUNT : 1;
                 return w->receive_fd >= 0 || writes ? NULL : "writev takes no registered buffer";
         default:
