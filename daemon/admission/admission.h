@@ -13,20 +13,26 @@
 #include "schema/refusal.h"
 #include "schema/spec/spec.h"
 
-/* What costs something to ask, kept from one point of a submission to the next. All zero: nothing is asked yet. */
-struct admission_answers {
-        struct admission_answer {
-                bool asked, refused;
+/* What is read and tried once for all points of a submission: the host's settings, and rings that are set up to see
+ * whether they can be. */
+struct admission_session {
+        struct hostfs h; /* keeps its readings */
+        struct admission_probe {
+                bool done, refused;
                 char reason[200]; /* why it is refused */
         } uring, uring_zerocopy;
         struct {
-                bool asked, locked; /* the kernel counts them as locked memory */
+                bool done, locked; /* the kernel counts them as locked memory */
         } rings;
 };
 
+/* root: "" or a captured tree. 0; -errno. */
+int admission_session_init(struct admission_session *ret, const char *root);
+void admission_session_deinit(struct admission_session *s);
+
 struct capacity_space;
 
-/* Where to look. */
+/* Whom and what a point is held against. */
 struct admission_host {
         const char *root;                   /* "" or a captured tree */
         const char *runtime_dir;            /* where runs have their files; NULL: not told, and then no limit */
@@ -36,7 +42,7 @@ struct admission_host {
         const struct queue_host *queues;     /* what runs can have of queues; NULL: what the host has */
         const struct agent_identity *agents; /* whom they run as; NULL: not told */
         uint64_t memlock_bytes;              /* that their sends and rings may lock; 0: not told, and then no limit */
-        struct admission_answers *answers;   /* NULL: ask anew for each point */
+        struct admission_session *session;   /* of the same root; NULL: each point has one of its own */
 };
 
 /* 0; -EINVAL with *r naming the limit and its value. */

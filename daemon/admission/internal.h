@@ -9,16 +9,17 @@
 #include "daemon/placement/placement.h"
 #include "schema/transport/ring-layout.h"
 
-#define ASKED_UNLIMITED UINT64_MAX
+#define ADMISSION_UNLIMITED UINT64_MAX
 
-struct asked {
-        struct hostfs h;
+/* One point under examination: the admission context. */
+struct admission {
+        struct hostfs *h;
         const char *runtime_dir;
         const struct capacity_space *space;
         const struct queue_host *queues;
         const struct agent_identity *agents;
         uint64_t memlock_bytes;
-        struct admission_answers *answers;
+        struct admission_session *session;
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;
@@ -27,35 +28,40 @@ struct asked {
 };
 
 /* "WHY: VALUE needed, LIMIT is LIMIT_VALUE". */
-int asked_refuse(const struct asked *a, const char *pointer, const char *limit, uint64_t limit_value, uint64_t value,
-                 const char *why);
+int admission_refuse(const struct admission *a, const char *pointer, const char *limit, uint64_t limit_value,
+                     uint64_t value, const char *why);
 /* admission_chunk_bytes() with the host's tree open. */
-int asked_chunk_bytes(struct hostfs *h, const struct capacity_question *q, const struct spec *spec,
-                      const struct point *p, uint64_t *ret);
-/* A number of /proc/sys; ASKED_UNLIMITED where there is none. */
-uint64_t asked_setting(struct asked *a, const char *path);
+int chunk_bytes_on(struct hostfs *h, const struct capacity_question *q, const struct spec *spec, const struct point *p,
+                   uint64_t *ret);
+/* limits.c: the table of what a point needs against what the host has, as numbers. */
+int check_limits(struct admission *a);
+/* Threads and processes of all agents. */
+uint64_t admission_tasks(const struct point *p);
+/* What the kernel makes of a pipe's size. */
+uint64_t admission_pipe_bytes(uint64_t bytes);
+/* A number of /proc/sys; ADMISSION_UNLIMITED where there is none. */
+uint64_t admission_setting(struct admission *a, const char *path);
 
-/* admission-options.c: transport_options against the host's settings. */
-int check_socket_options(struct asked *a);
-int check_connections(struct asked *a);
-int check_file_sync(struct asked *a);
-int check_file_space(struct asked *a);
+/* options.c: transport_options against the host's settings. */
+int check_congestion(struct admission *a);
+int check_file_sync(struct admission *a);
+int check_file_space(struct admission *a);
 /* Of the slots of transport file, what this end makes in memory, in bytes. */
-uint64_t asked_slot_bytes(const struct asked *a, unsigned e);
+uint64_t admission_slot_bytes(const struct admission *a, unsigned e);
 
-/* admission-rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */
-uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret);
-int check_rings(struct asked *a);
+/* rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */
+uint64_t admission_ring_bytes(struct admission *a, struct ring_layout *ret);
+int check_rings(struct admission *a);
 
-/* admission-queues.c: message queues against what a run can have in its IPC namespace. */
-int check_queues(struct asked *a);
-uint64_t asked_queue_bytes(struct asked *a); /* of all queues when they are full */
+/* message-queues.c: message queues against what a run can have in its IPC namespace. */
+int check_queues(struct admission *a);
+uint64_t admission_queue_bytes(struct admission *a); /* of all queues when they are full */
 /* Bytes of the longest messages that all queues of the point together may have by RLIMIT_MSGQUEUE, each as few of them
  * as it can be made for; 0: there is room for none. */
-uint64_t asked_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
-                          const struct point *p);
+uint64_t admission_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
+                              const struct point *p);
 
-/* admission-spin.c: whether an end that spins has a CPU that its peer has not. */
-int check_spin(struct asked *a, const struct run_placement *placement);
+/* spin.c: whether an end that spins has a CPU that its peer has not. */
+int check_spin(struct admission *a, const struct run_placement *placement);
 
 #endif

@@ -13,23 +13,23 @@
 #include <inttypes.h>
 
 /* The pieces that messages go in; 0 where they go whole, and where nobody can tell. */
-static uint64_t chunk_bytes(struct asked *a) {
+static uint64_t chunk_bytes(struct admission *a) {
         const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
         uint64_t bytes = 0;
-        return asked_chunk_bytes(&a->h, &q, a->spec, a->p, &bytes) == 0 ? bytes : 0;
+        return chunk_bytes_on(a->h, &q, a->spec, a->p, &bytes) == 0 ? bytes : 0;
 }
 
 /* The settings that the run would have. 0; negative errno where they cannot be read. */
-static int settings_of(struct asked *a, uint64_t chunk, uint64_t ret[QUEUE_SETTINGS]) {
-        int r = queues_plan(&a->h, a->queues, a->spec, a->p, chunk, ret);
+static int settings_of(struct admission *a, uint64_t chunk, uint64_t ret[QUEUE_SETTINGS]) {
+        int r = queues_plan(a->h, a->queues, a->spec, a->p, chunk, ret);
         for (unsigned s = 0; r == 0 && s < QUEUE_SETTINGS; s++)
                 if (ret[s] == 0 && queue_setting_terms[s].limit == transport_terms[a->p->transport].limit)
-                        r = queues_as_they_come(&a->h, a->queues, (enum queue_setting) s, &ret[s]);
+                        r = queues_as_they_come(a->h, a->queues, (enum queue_setting) s, &ret[s]);
         return r;
 }
 
 /* Every setting that the point needs more of than a run can have. */
-static int check_settings(struct asked *a, uint64_t chunk) {
+static int check_settings(struct admission *a, uint64_t chunk) {
         static const struct {
                 enum queue_setting setting;
                 const char *pointer, *why;
@@ -44,28 +44,29 @@ static int check_settings(struct asked *a, uint64_t chunk) {
         queues_need(a->spec, a->p, chunk, need);
         for (size_t i = 0; i < ELEMENTS(all); i++) {
                 enum queue_setting s = all[i].setting;
-                if (need[s] && queues_reach(&a->h, a->queues, s, &most) == 0 && need[s] > most)
-                        return asked_refuse(a, all[i].pointer, queue_setting_terms[s].name, most, need[s], all[i].why);
+                if (need[s] && queues_reach(a->h, a->queues, s, &most) == 0 && need[s] > most)
+                        return admission_refuse(a, all[i].pointer, queue_setting_terms[s].name, most, need[s],
+                                                all[i].why);
         }
         return 0;
 }
 
-static uint64_t rlimit_needed(struct asked *a, uint64_t chunk) {
+static uint64_t rlimit_needed(struct admission *a, uint64_t chunk) {
         uint64_t settings[QUEUE_SETTINGS];
         return settings_of(a, chunk, settings) < 0 ? 0 : queues_rlimit_bytes(settings, a->spec, a->p, chunk);
 }
 
 /* Whether a message that is whole would fit in pieces. */
-static bool chunks_would_fit(struct asked *a) {
+static bool chunks_would_fit(struct admission *a) {
         const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
         struct spec with = *a->spec;
         uint64_t chunk = 0;
         with.chunk = true;
-        return !a->spec->chunk && asked_chunk_bytes(&a->h, &q, &with, a->p, &chunk) == 0 && chunk > 0 &&
+        return !a->spec->chunk && chunk_bytes_on(a->h, &q, &with, a->p, &chunk) == 0 && chunk > 0 &&
                rlimit_needed(a, chunk) <= a->queues->rlimit_msgqueue;
 }
 
-static int check_rlimit(struct asked *a, uint64_t chunk) {
+static int check_rlimit(struct admission *a, uint64_t chunk) {
         char why[200];
         uint64_t need = a->queues ? rlimit_needed(a, chunk) : 0, most = a->queues ? a->queues->rlimit_msgqueue : 0;
         if (need <= most)
@@ -74,11 +75,11 @@ static int check_rlimit(struct asked *a, uint64_t chunk) {
                         "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, "
                         "or ulimit -q%s)",
                         chunks_would_fit(a) ? "; chunk: true sends messages in pieces" : "");
-        return asked_refuse(a, a->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
-                            "RLIMIT_MSGQUEUE", most, need, why);
+        return admission_refuse(a, a->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
+                                "RLIMIT_MSGQUEUE", most, need, why);
 }
 
-int check_queues(struct asked *a) {
+int check_queues(struct admission *a) {
         const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
         const char *trouble = capacity_unavailable(&q);
 
@@ -104,17 +105,17 @@ static uint64_t least_depth(struct hostfs *h, const struct queue_host *host, con
         return depth ? depth : 1;
 }
 
-uint64_t asked_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
-                          const struct point *p) {
+uint64_t admission_queue_room(struct hostfs *h, const struct queue_host *host, const struct spec *spec,
+                              const struct point *p) {
         if (!queues_are_used(p) || transport_terms[p->transport].limit != LIMIT_MSGQ_POSIX || !host ||
             host->rlimit_msgqueue == UINT64_MAX)
-                return ASKED_UNLIMITED;
+                return ADMISSION_UNLIMITED;
         uint64_t messages = (uint64_t) p->threads * point_directions(p) * least_depth(h, host, spec),
                  each = host->rlimit_msgqueue / messages;
         return each > QUEUES_POSIX_OVERHEAD ? each - QUEUES_POSIX_OVERHEAD : 0;
 }
 
-uint64_t asked_queue_bytes(struct asked *a) {
+uint64_t admission_queue_bytes(struct admission *a) {
         uint64_t settings[QUEUE_SETTINGS], chunk = 0;
         if (!queues_are_used(a->p))
                 return 0;

@@ -19,11 +19,11 @@
 #include <sys/statvfs.h>
 
 /* tcp_allowed_congestion_control: what programs without CAP_NET_ADMIN may choose from, names between blanks. */
-static int check_congestion(struct asked *a) {
+int check_congestion(struct admission *a) {
         const char *name = a->options.congestion;
         char line[400], copy[400], *rest = copy;
 
-        if (!name[0] || hostfs_line(&a->h, line, sizeof(line), "/proc/sys/net/ipv4/tcp_allowed_congestion_control") < 0)
+        if (!name[0] || hostfs_line(a->h, line, sizeof(line), "/proc/sys/net/ipv4/tcp_allowed_congestion_control") < 0)
                 return 0;
         (void) snprintf(copy, sizeof(copy), "%s", line);
         for (const char *word; (word = strsep(&rest, " \t"));)
@@ -36,45 +36,6 @@ static int check_congestion(struct asked *a) {
                             name, line);
 }
 
-int check_socket_options(struct asked *a) {
-        const struct transport_options *o = &a->options;
-        const struct {
-                uint64_t value;
-                const char *pointer, *limit, *path, *why;
-        } all[] = {
-                {o->sndbuf, "/transport_options/sndbuf", "net.core.wmem_max", "/proc/sys/net/core/wmem_max",
-                 "the kernel would cut SO_SNDBUF down (to raise it: sysctl net.core.wmem_max=BYTES)"},
-                {o->rcvbuf, "/transport_options/rcvbuf", "net.core.rmem_max", "/proc/sys/net/core/rmem_max",
-                 "the kernel would cut SO_RCVBUF down (to raise it: sysctl net.core.rmem_max=BYTES)"},
-                {o->busy_poll, "/transport_options/busy_poll", "net.core.busy_read", "/proc/sys/net/core/busy_read",
-                 "more SO_BUSY_POLL than every socket has is for the privileged (to raise it: sysctl "
-                 "net.core.busy_read=MICROSECONDS)"},
-        };
-
-        for (size_t i = 0; i < ELEMENTS(all); i++) {
-                uint64_t most = all[i].value ? asked_setting(a, all[i].path) : ASKED_UNLIMITED;
-                if (all[i].value > most)
-                        return asked_refuse(a, all[i].pointer, all[i].limit, most, all[i].value, all[i].why);
-        }
-        return check_congestion(a);
-}
-
-/* "32768 60999". Each connection to the one port of the server needs a port of its own. */
-int check_connections(struct asked *a) {
-        char line[64], *end = NULL;
-
-        if (!workload_has_transport(a->p->workload) || !transport_terms[a->p->transport].has_listener ||
-            hostfs_line(&a->h, line, sizeof(line), "/proc/sys/net/ipv4/ip_local_port_range") < 0)
-                return 0;
-        unsigned long first = strtoul(line, &end, 10), last = strtoul(end, NULL, 10);
-        uint64_t ports = last >= first ? last - first + 1 : 0;
-        if (a->p->threads + 1ul <= ports)
-                return 0;
-        return asked_refuse(a, "/threads", "ports of net.ipv4.ip_local_port_range", ports, a->p->threads + 1ul,
-                            "too many connections for this host's ports (to raise it: sysctl "
-                            "net.ipv4.ip_local_port_range='FIRST LAST')");
-}
-
 /* What offset and length of an O_DIRECT transfer must be multiples of, on the file system of a file that is open so. */
 static uint64_t direct_alignment(int fd) {
         struct statx x;
@@ -85,10 +46,10 @@ static uint64_t direct_alignment(int fd) {
 }
 
 /* A file system in memory may take O_DIRECT, and takes every fsync(), and means nothing by them. */
-static bool in_memory(const struct asked *a) {
+static bool in_memory(const struct admission *a) {
         const struct capacity_question q = {
                 .transport = a->p->transport, .runtime_dir = a->runtime_dir, .space = a->space};
-        return capacity_file_is_in_memory(&a->h, &q);
+        return capacity_file_is_in_memory(a->h, &q);
 }
 
 /* As the agents make theirs, for file systems that know no file without a name. It may have been made even where it
@@ -110,14 +71,14 @@ static int open_direct(const char *dir) {
         return errno == EOPNOTSUPP || errno == EISDIR ? open_named(dir) : -errno;
 }
 
-static int refuse_sync(const struct asked *a, const char *why) {
+static int refuse_sync(const struct admission *a, const char *why) {
         return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
                       "file_sync %s is not available: %s %s (to change it: --runtime-dir on another file system)",
                       file_sync_name(a->options.file_sync), a->runtime_dir, why);
 }
 
 /* Found by trying, as file systems tell it in no other way. */
-static int check_direct(struct asked *a) {
+static int check_direct(struct admission *a) {
         _cleanup_close_ int fd = open_direct(a->runtime_dir);
         if (fd == -EINVAL || fd == -EOPNOTSUPP)
                 return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
@@ -130,13 +91,13 @@ static int check_direct(struct asked *a) {
                 return refuse_sync(a, "is on a file system without O_DIRECT");
         if (a->p->message_size % unit == 0)
                 return 0;
-        return asked_refuse(a, "/message_size", "alignment of O_DIRECT", unit, a->p->message_size,
-                            "a message that is written past the page cache is a multiple of it");
+        return admission_refuse(a, "/message_size", "alignment of O_DIRECT", unit, a->p->message_size,
+                                "a message that is written past the page cache is a multiple of it");
 }
 
-int check_file_sync(struct asked *a) {
+int check_file_sync(struct admission *a) {
         enum file_sync sync = a->options.file_sync;
-        if (sync == FILE_SYNC_PAGE_CACHE || !a->runtime_dir || a->h.root_fd >= 0)
+        if (sync == FILE_SYNC_PAGE_CACHE || !a->runtime_dir || a->h->root_fd >= 0)
                 return 0;
         if (in_memory(a))
                 return refuse_sync(a, "is in memory, where the page cache is all there is");
@@ -144,20 +105,20 @@ int check_file_sync(struct asked *a) {
 }
 
 /* What the runtime directory has left. false: nobody tells. */
-static bool read_space(const struct asked *a, uint64_t *ret) {
+static bool read_space(const struct admission *a, uint64_t *ret) {
         struct statvfs fs;
         if (a->space) {
                 *ret = a->space->free_bytes;
                 return true;
         }
-        if (!a->runtime_dir || a->h.root_fd >= 0 || statvfs(a->runtime_dir, &fs) < 0)
+        if (!a->runtime_dir || a->h->root_fd >= 0 || statvfs(a->runtime_dir, &fs) < 0)
                 return false;
         *ret = (uint64_t) fs.f_bavail * fs.f_frsize;
         return true;
 }
 
 /* The files of all threads, which the agents claim before the run. */
-int check_file_space(struct asked *a) {
+int check_file_space(struct admission *a) {
         uint64_t have = 0;
         if (!workload_has_transport(a->p->workload) || transport_terms[a->p->transport].carrier != CARRIER_FILE ||
             !read_space(a, &have))
@@ -165,13 +126,13 @@ int check_file_space(struct asked *a) {
         uint64_t need = a->p->threads * file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE)).bytes;
         if (need <= have)
                 return 0;
-        return asked_refuse(a, "/message_size", "free space of the runtime directory", have, need,
-                            "the files of all threads do not fit (to raise it: remove files, or --runtime-dir on "
-                            "another file system)");
+        return admission_refuse(a, "/message_size", "free space of the runtime directory", have, need,
+                                "the files of all threads do not fit (to raise it: remove files, or --runtime-dir on "
+                                "another file system)");
 }
 
 /* Each end makes those that it writes, under its own policy: claim() of agent/transport/file/slots.c. */
-uint64_t asked_slot_bytes(const struct asked *a, unsigned e) {
+uint64_t admission_slot_bytes(const struct admission *a, unsigned e) {
         if (transport_terms[a->p->transport].carrier != CARRIER_FILE || e >= point_directions(a->p) || !in_memory(a))
                 return 0;
         const struct file_layout l = file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE));

@@ -14,20 +14,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool wants_huge(const struct asked *a) {
+static bool wants_huge(const struct admission *a) {
         return a->options.huge_pages == TOGGLE_ON;
 }
 
 /* "HugePages_Free:     12", "Hugepagesize:    2048 kB": the number; 0 where there is none. */
-static uint64_t meminfo(struct asked *a, const char *key) {
+static uint64_t meminfo(struct admission *a, const char *key) {
         _cleanup_free_ char *text = NULL;
         char line[64];
-        if (hostfs_text(&a->h, &text, "/proc/meminfo") < 0 || hostfs_field(text, key, line, sizeof(line)) < 0)
+        if (hostfs_text(a->h, &text, "/proc/meminfo") < 0 || hostfs_field(text, key, line, sizeof(line)) < 0)
                 return 0;
         return strtoull(line, NULL, 10);
 }
 
-uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret) {
+uint64_t admission_ring_bytes(struct admission *a, struct ring_layout *ret) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
         if (!workload_has_transport(a->p->workload) || transport_terms[a->p->transport].carrier != CARRIER_RING)
                 return 0;
@@ -39,38 +39,39 @@ uint64_t asked_ring_bytes(struct asked *a, struct ring_layout *ret) {
         return ret->area_bytes;
 }
 
-static int check_huge_pages(struct asked *a, const struct ring_layout *l) {
+static int check_huge_pages(struct admission *a, const struct ring_layout *l) {
         uint64_t page = meminfo(a, "Hugepagesize") * 1024, free_pages = meminfo(a, "HugePages_Free");
-        uint64_t more = asked_setting(a, "/proc/sys/vm/nr_overcommit_hugepages"),
+        uint64_t more = admission_setting(a, "/proc/sys/vm/nr_overcommit_hugepages"),
                  surplus = meminfo(a, "HugePages_Surp");
 
         if (page == 0)
                 return refuse(a->r, 422, "not-available", "/transport_options/huge_pages",
                               "huge_pages is not available: this kernel has none (built without CONFIG_HUGETLBFS)");
-        if (more != ASKED_UNLIMITED && more > surplus)
+        if (more != ADMISSION_UNLIMITED && more > surplus)
                 free_pages += more - surplus;
         if (l->area_bytes / page > free_pages)
-                return asked_refuse(a, "/transport_options/huge_pages", "huge pages free", free_pages,
-                                    l->area_bytes / page,
-                                    "the rings do not fit into the free huge pages (to have more: sysctl "
-                                    "vm.nr_hugepages=PAGES)");
+                return admission_refuse(a, "/transport_options/huge_pages", "huge pages free", free_pages,
+                                        l->area_bytes / page,
+                                        "the rings do not fit into the free huge pages (to have more: sysctl "
+                                        "vm.nr_hugepages=PAGES)");
         return 0;
 }
 
 /* Huge pages of System V segments are for one group, and for CAP_IPC_LOCK, which agents have not. */
-static int check_huge_group(struct asked *a) {
-        uint64_t group = asked_setting(a, "/proc/sys/vm/hugetlb_shm_group");
-        if (transport_terms[a->p->transport].limit != LIMIT_SHM_SYSV || !a->agents || group == ASKED_UNLIMITED ||
+static int check_huge_group(struct admission *a) {
+        uint64_t group = admission_setting(a, "/proc/sys/vm/hugetlb_shm_group");
+        if (transport_terms[a->p->transport].limit != LIMIT_SHM_SYSV || !a->agents || group == ADMISSION_UNLIMITED ||
             agent_identity_is_in(a->agents, (gid_t) group))
                 return 0;
-        return asked_refuse(a, "/transport_options/huge_pages", "vm.hugetlb_shm_group", group, a->agents->gid,
-                            "huge pages of System V shared memory are for one group, which is not the agents' (to let "
-                            "them: sysctl vm.hugetlb_shm_group=GID)");
+        return admission_refuse(
+                a, "/transport_options/huge_pages", "vm.hugetlb_shm_group", group, a->agents->gid,
+                "huge pages of System V shared memory are for one group, which is not the agents' (to let "
+                "them: sysctl vm.hugetlb_shm_group=GID)");
 }
 
 /* The ring that has no more than one message at a time; 0: the options can ask for none that small, or it is too large,
  * too. */
-static uint64_t least_ring_that_fits(struct asked *a, const struct ring_layout *l, uint64_t have) {
+static uint64_t least_ring_that_fits(struct admission *a, const struct ring_layout *l, uint64_t have) {
         struct transport_options o = a->options;
         if (o.ring_bytes)
                 return 0;
@@ -82,13 +83,13 @@ static uint64_t least_ring_that_fits(struct asked *a, const struct ring_layout *
 }
 
 /* What they lie in: free space of a file system, kernel.shmmax, memory. */
-static int check_carrier(struct asked *a, const struct ring_layout *l) {
+static int check_carrier(struct admission *a, const struct ring_layout *l) {
         const struct capacity_question q = {
                 .transport = a->p->transport, .runtime_dir = a->runtime_dir, .queues = a->queues};
         struct capacity c;
         char why[300], smaller[100] = "";
 
-        int x = capacity_read(&a->h, &q, &c);
+        int x = capacity_read(a->h, &q, &c);
         if (x < 0 || !c.known || l->area_bytes <= c.largest_transfer)
                 return x;
         uint64_t ring_bytes = least_ring_that_fits(a, l, c.largest_transfer);
@@ -98,18 +99,18 @@ static int check_carrier(struct asked *a, const struct ring_layout *l) {
                                 ring_bytes);
         (void) snprintf(why, sizeof(why), "the rings of all threads, in bytes, do not fit (to have more: %.120s%s)",
                         c.raise, smaller);
-        return asked_refuse(a, a->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
-                            c.largest_transfer, l->area_bytes, why);
+        return admission_refuse(a, a->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
+                                c.largest_transfer, l->area_bytes, why);
 }
 
-int check_rings(struct asked *a) {
+int check_rings(struct admission *a) {
         struct ring_layout l;
 
-        if (asked_ring_bytes(a, &l) == 0)
+        if (admission_ring_bytes(a, &l) == 0)
                 return 0;
         if (l.slots == 0)
-                return asked_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->options.ring_bytes,
-                                    l.slot_bytes, "a ring holds at least one message with its state, in bytes");
+                return admission_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->options.ring_bytes,
+                                        l.slot_bytes, "a ring holds at least one message with its state, in bytes");
         int x = wants_huge(a) ? check_huge_pages(a, &l) : 0;
         if (x == 0 && wants_huge(a))
                 x = check_huge_group(a);

@@ -14,7 +14,7 @@ static bool may_choose(const struct topology_cpu *cpu) {
         return cpu->online && cpu->allowed;
 }
 
-static size_t cpus_to_choose_from(const struct asked *a) {
+static size_t cpus_to_choose_from(const struct admission *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->t->n_cpus; i++)
                 n += may_choose(&a->t->cpus[i]);
@@ -29,7 +29,7 @@ static int bound_to(const struct agent_placement *p, uint32_t i) {
 }
 
 /* Whether a thread of this end is bound to the CPU, or may go there. */
-static bool may_use(const struct asked *a, const struct agent_placement *p, const struct topology_cpu *cpu) {
+static bool may_use(const struct admission *a, const struct agent_placement *p, const struct topology_cpu *cpu) {
         size_t n = p->roam || p->n_cpus < a->p->threads ? p->n_cpus : a->p->threads;
         if (p->n_cpus == 0)
                 return may_choose(cpu);
@@ -40,7 +40,7 @@ static bool may_use(const struct asked *a, const struct agent_placement *p, cons
 }
 
 /* Of the ends from `first` on, so many. */
-static int check_room(struct asked *a, const struct agent_placement *first, unsigned n) {
+static int check_room(struct admission *a, const struct agent_placement *first, unsigned n) {
         uint64_t cpus = 0, spinning = (uint64_t) n * a->p->threads;
         for (size_t c = 0; c < a->t->n_cpus; c++) {
                 bool used = false;
@@ -48,17 +48,17 @@ static int check_room(struct asked *a, const struct agent_placement *first, unsi
                         used |= may_use(a, &first[e], &a->t->cpus[c]);
                 cpus += used;
         }
-        return spinning > cpus ? asked_refuse(a, "/threads", "CPUs of the placement", cpus, spinning,
-                                              "wait spin needs each end of each thread on a CPU of its own")
+        return spinning > cpus ? admission_refuse(a, "/threads", "CPUs of the placement", cpus, spinning,
+                                                  "wait spin needs each end of each thread on a CPU of its own")
                                : 0;
 }
 
-int check_spin(struct asked *a, const struct run_placement *placement) {
+int check_spin(struct admission *a, const struct run_placement *placement) {
         if (!point_has_wait(a->p->workload, a->p->transport) || a->p->wait != WAIT_SPIN)
                 return 0;
         if (cpus_to_choose_from(a) < 2)
-                return asked_refuse(a, "/wait", "CPUs allowed", cpus_to_choose_from(a), 2,
-                                    "wait spin needs each end on a CPU of its own");
+                return admission_refuse(a, "/wait", "CPUs allowed", cpus_to_choose_from(a), 2,
+                                        "wait spin needs each end on a CPU of its own");
         for (uint32_t i = 0; i < a->p->threads; i++) {
                 int cpu = bound_to(&placement->ends[END_FIRST], i);
                 if (cpu >= 0 && cpu == bound_to(&placement->ends[END_SECOND], i))

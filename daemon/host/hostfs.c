@@ -25,9 +25,32 @@ int hostfs_init(struct hostfs *h, const char *root) {
         return h->root_fd < 0 ? -errno : 0;
 }
 
+struct hostfs_reading {
+        struct hostfs_reading *next;
+        char *path, *text; /* text NULL: reading failed with `error` */
+        int error;
+};
+
+static void reading_free(struct hostfs_reading *k) {
+        if (!k)
+                return;
+        free(k->path);
+        free(k->text);
+        free(k);
+}
+
 void hostfs_deinit(struct hostfs *h) {
-        if (h)
-                h->root_fd = util_close(h->root_fd);
+        if (!h)
+                return;
+        h->root_fd = util_close(h->root_fd);
+        for (struct hostfs_reading *next; h->readings; h->readings = next) {
+                next = h->readings->next;
+                reading_free(h->readings);
+        }
+}
+
+void hostfs_keep(struct hostfs *h) {
+        h->keeps = true;
 }
 
 /* Opens component by component, so that no link anywhere on the way is followed. */
@@ -56,19 +79,20 @@ static int open_below(int root_fd, const char *path, int flags) {
         }
 }
 
-__attribute__((format(printf, 3, 0))) static int open_path(struct hostfs *h, int flags, const char *format,
-                                                           va_list ap) {
+__attribute__((format(printf, 2, 0))) static int set_path(struct hostfs *h, const char *format, va_list ap) {
         int n = vsnprintf(h->path, sizeof(h->path), format, ap);
-        if (n < 0 || (size_t) n >= sizeof(h->path) || h->path[0] != '/')
-                return -EINVAL;
+        return n < 0 || (size_t) n >= sizeof(h->path) || h->path[0] != '/' ? -EINVAL : 0;
+}
+
+static int open_path(struct hostfs *h, int flags) {
         if (h->root_fd >= 0)
                 return open_below(h->root_fd, h->path, flags);
         int fd = open(h->path, flags | O_NOFOLLOW | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
 
-__attribute__((format(printf, 2, 0))) static int open_file(struct hostfs *h, const char *format, va_list ap) {
-        _cleanup_close_ int fd = open_path(h, O_RDONLY | O_NONBLOCK | O_NOCTTY, format, ap);
+static int open_file(struct hostfs *h) {
+        _cleanup_close_ int fd = open_path(h, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return fd;
 
@@ -110,8 +134,8 @@ static int read_all(int fd, char **ret, size_t *ret_length) {
         return 0;
 }
 
-__attribute__((format(printf, 3, 0))) static int text_v(struct hostfs *h, char **ret, const char *format, va_list ap) {
-        _cleanup_close_ int fd = open_file(h, format, ap);
+static int read_text(struct hostfs *h, char **ret) {
+        _cleanup_close_ int fd = open_file(h);
         if (fd < 0)
                 return fd;
 
@@ -124,6 +148,39 @@ __attribute__((format(printf, 3, 0))) static int text_v(struct hostfs *h, char *
                 return -EBADMSG;
         *ret = util_steal(&text);
         return 0;
+}
+
+static int copy_reading(const struct hostfs_reading *k, char **ret) {
+        if (!k->text)
+                return k->error;
+        *ret = strdup(k->text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int read_once(struct hostfs *h, char **ret) {
+        for (const struct hostfs_reading *k = h->readings; k; k = k->next)
+                if (strcmp(k->path, h->path) == 0)
+                        return copy_reading(k, ret);
+        struct hostfs_reading *k = calloc(1, sizeof(*k));
+        if (!k || !(k->path = strdup(h->path))) {
+                reading_free(k);
+                return -ENOMEM;
+        }
+        k->error = read_text(h, &k->text);
+        if (k->error == -ENOMEM) { /* of this moment, and not of the file */
+                reading_free(k);
+                return -ENOMEM;
+        }
+        k->next = h->readings;
+        h->readings = k;
+        return copy_reading(k, ret);
+}
+
+__attribute__((format(printf, 3, 0))) static int text_v(struct hostfs *h, char **ret, const char *format, va_list ap) {
+        int r = set_path(h, format, ap);
+        if (r < 0)
+                return r;
+        return h->keeps ? read_once(h, ret) : read_text(h, ret);
 }
 
 int hostfs_text(struct hostfs *h, char **ret, const char *format, ...) {
@@ -238,17 +295,18 @@ static int collect_names(DIR *dir, char ***ret, size_t *ret_n) {
 int hostfs_names(struct hostfs *h, char ***ret, size_t *ret_n, const char *format, ...) {
         va_list ap;
         va_start(ap, format);
-        int fd = open_path(h, O_RDONLY | O_DIRECTORY, format, ap);
+        int r = set_path(h, format, ap);
         va_end(ap);
+        int fd = r < 0 ? r : open_path(h, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd;
         DIR *dir = fdopendir(fd);
         if (!dir) {
-                int r = -errno;
+                r = -errno;
                 util_close(fd);
                 return r;
         }
-        int r = collect_names(dir, ret, ret_n);
+        r = collect_names(dir, ret, ret_n);
         (void) closedir(dir);
         return r;
 }

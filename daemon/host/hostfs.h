@@ -11,6 +11,7 @@
  */
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,14 +19,21 @@
 #define HOSTFS_NAMES_MAX 4096u
 #define HOSTFS_LIST_MAX 65536 /* highest CPU or node id + 1 that a list may hold */
 
+struct hostfs_reading;
+
 struct hostfs {
         int root_fd; /* -1: this machine */
         char path[512];
+        bool keeps;
+        struct hostfs_reading *readings; /* while it keeps: every file that was read, with its text or error */
 };
 
 /* root: "" or a folder. 0; -errno. */
 int hostfs_init(struct hostfs *h, const char *root);
 void hostfs_deinit(struct hostfs *h);
+/* From here on each file is read once, until hostfs_deinit(): many questions are then answered from one state of the
+ * host, and each file is opened once for all of them. */
+void hostfs_keep(struct hostfs *h);
 
 /* Each reads the file that the format names ("/sys/…"). 0; -ENOENT and other errno; -EFBIG above a limit; -EBADMSG when
  * the content is not of the kind asked for; -EINVAL for a path that is not absolute, too long or holds "..". */

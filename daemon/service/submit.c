@@ -30,7 +30,6 @@ struct submission {
         size_t length; /* of body */
         struct spec *spec;
         struct point_list points;
-        struct admission_answers answers; /* of the host, for all points */
         uint32_t *order;
         uint64_t seed;
         int64_t id; /* results */
@@ -118,16 +117,14 @@ static void keep_point(struct point_list *list, size_t i, size_t *kept) {
 }
 
 /* Of the points to be tried first, or else of those for otherwise. */
-static int admit_some(struct service *s, struct submission *sub, bool otherwise, size_t *kept, struct refusal *reason,
-                      struct json_writer *w, struct refusal *r) {
+static int admit_some(struct service *s, struct submission *sub, const struct admission_host *host, bool otherwise,
+                      size_t *kept, struct refusal *reason, struct json_writer *w, struct refusal *r) {
         struct point_list *list = &sub->points;
-        struct admission_host host = service_admission_host(s);
-        host.answers = &sub->answers;
         for (size_t i = *kept; i < list->n_points; i++) {
                 struct refusal *why = sub->spec->skip_impossible ? reason : r;
                 if (list->points[i].placement.otherwise != otherwise)
                         continue;
-                int error = admission_check(&host, sub->spec, &list->points[i], why);
+                int error = admission_check(host, sub->spec, &list->points[i], why);
                 if (error == 0)
                         keep_point(list, i, kept);
                 else if (error != -EINVAL)
@@ -143,11 +140,18 @@ static int admit_some(struct service *s, struct submission *sub, bool otherwise,
 /* Keeps the points that this host can do; the others go to the list of the skipped, or refuse the whole. */
 static int admit_points(struct service *s, struct submission *sub, struct json_writer *w, struct refusal *r) {
         struct point_list *list = &sub->points;
+        struct admission_host host = service_admission_host(s);
+        struct admission_session session;
         struct refusal reason = {0};
         size_t kept = 0;
-        int error = admit_some(s, sub, false, &kept, &reason, w, r);
+        int error = admission_session_init(&session, host.root);
+        if (error < 0)
+                return service_fail(s, r, error, "looking at this host's limits", 0);
+        host.session = &session;
+        error = admit_some(s, sub, &host, false, &kept, &reason, w, r);
         if (error == 0 && kept == 0)
-                error = admit_some(s, sub, true, &kept, &reason, w, r);
+                error = admit_some(s, sub, &host, true, &kept, &reason, w, r);
+        admission_session_deinit(&session);
         if (error < 0)
                 return error;
         if (kept == 0) {

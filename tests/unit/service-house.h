@@ -28,16 +28,26 @@ static atomic_uint points_told; /* by what another of the same submission has as
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         (void) spec;
-        if (!host->answers)
-                return refuse(r, 500, "no-answers", "", "what one point is told must be kept for the next");
-        if (host->answers->uring.asked) /* by a point before this one */
+        if (!host->session)
+                return refuse(r, 500, "no-session", "", "what one point is told must be kept for the next");
+        if (host->session->uring.done) /* by a point before this one */
                 points_told++;
-        host->answers->uring.asked = true;
+        host->session->uring.done = true;
         if (p->placement.kind == PLACEMENT_CROSS_NODE)
                 return refuse_limit(r, "/placement", "nodes", "1", "2", "there is one node here");
         if (p->message_size != 13)
                 return 0;
         return refuse_limit(r, "/message_size", "unlucky", "12", "13", "13 bytes are impossible here");
+}
+
+int admission_session_init(struct admission_session *ret, const char *root) {
+        (void) root;
+        *ret = (struct admission_session){.uring.done = false};
+        return 0;
+}
+
+void admission_session_deinit(struct admission_session *s) {
+        (void) s;
 }
 
 int capacity_to_json(const struct admission_host *host, char **ret) {

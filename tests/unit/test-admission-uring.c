@@ -73,19 +73,21 @@ static int check_often(const struct admission_host *host, const struct point *p,
 }
 
 static void a_ring_is_tried_once(void) {
-        struct admission_answers answers = {.uring.asked = false};
+        struct admission_session session;
+        CHECK_INT(admission_session_init(&session, ""), 0);
         struct topology *t = NULL;
         struct refusal r;
         if (!allowed())
                 SKIP("a setting forbids io_uring here, and then no ring is tried");
         CHECK_INT(topology_read("", &t), 0);
-        const struct admission_host host = {.root = "", .topology = t, .answers = &answers};
+        const struct admission_host host = {.root = "", .topology = t, .session = &session};
         rings = probes = rings_open = 0;
         ring_error = 0;
         int plain = check_often(&host, &copies, &r);
         unsigned after_plain = rings;
         int zero = check_often(&host, &shares, &r);
         topology_free(t);
+        admission_session_deinit(&session);
         CHECK_INT(plain, 0);
         CHECK_UINT(after_plain, 1);
         CHECK_INT(zero, -EINVAL);
@@ -98,17 +100,19 @@ static void a_ring_is_tried_once(void) {
 }
 
 static void a_refusal_is_kept_with_its_words(void) {
-        struct admission_answers answers = {.uring.asked = false};
+        struct admission_session session;
+        CHECK_INT(admission_session_init(&session, ""), 0);
         struct topology *t = NULL;
         struct refusal r;
         if (!allowed())
                 SKIP("a setting forbids io_uring here, and then no ring is tried");
         CHECK_INT(topology_read("", &t), 0);
-        const struct admission_host host = {.root = "", .topology = t, .answers = &answers};
+        const struct admission_host host = {.root = "", .topology = t, .session = &session};
         rings = 0;
         ring_error = -EPERM;
         int x = check_often(&host, &copies, &r);
         topology_free(t);
+        admission_session_deinit(&session);
         CHECK_INT(x, -EINVAL);
         CHECK_UINT(rings, 1);
         CHECK_STRING(r.pointer, "/engine");
@@ -152,11 +156,12 @@ static void rings_may_be_locked_memory(void) {
         CHECK_INT(topology_read("", &t), 0);
         CHECK_INT(getrlimit(RLIMIT_MEMLOCK, &before), 0);
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
-                struct admission_answers answers = {.rings.asked = false};
+                struct admission_session session;
+                CHECK_INT(admission_session_init(&session, ""), 0);
                 uint64_t pages = rows[i].memlock_pages;
                 const struct admission_host host = {.root = "",
                                                     .topology = t,
-                                                    .answers = &answers,
+                                                    .session = &session,
                                                     .memlock_bytes = pages == UINT64_MAX ? pages : pages * page};
                 struct point p = copies;
                 struct refusal r;
@@ -167,6 +172,7 @@ static void rings_may_be_locked_memory(void) {
                 rings = rings_open = 0;
                 rings_are_locked = rows[i].locked;
                 int x = check_often(&host, &p, &r);
+                admission_session_deinit(&session);
                 if (x != (rows[i].refused ? -EINVAL : 0))
                         CHECK_FAIL("case %zu: %d, %s", i, x, r.detail);
                 CHECK(rings <= 2); /* whether there are any, and whether they count */

@@ -97,6 +97,28 @@ static void values_are_read_and_their_path_is_kept(void) {
         host_tree_remove(tree);
 }
 
+static void a_file_is_read_once_while_readings_are_kept(void) {
+        char tree[64], line[16];
+        struct hostfs h;
+        int64_t v = 0;
+        CHECK_INT(host_tree_unpack("one-node", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/number", "1\n"), 0);
+        CHECK_INT(hostfs_init(&h, tree), 0);
+        CHECK_INT(hostfs_i64(&h, &v, "/proc/number"), 0);
+        hostfs_keep(&h);
+        CHECK_INT(host_tree_write(tree, "/proc/number", "2\n"), 0);
+        CHECK_INT(hostfs_i64(&h, &v, "/proc/number"), 0);
+        CHECK_INT(v, 2); /* what was read before is not kept */
+        CHECK_INT(hostfs_line(&h, line, sizeof(line), "/proc/absent"), -ENOENT);
+        CHECK_INT(host_tree_write(tree, "/proc/number", "3\n"), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/absent", "here\n"), 0);
+        CHECK_INT(hostfs_i64(&h, &v, "/proc/%s", "number"), 0);
+        CHECK_INT(v, 2);
+        CHECK_INT(hostfs_line(&h, line, sizeof(line), "/proc/absent"), -ENOENT);
+        hostfs_deinit(&h);
+        host_tree_remove(tree);
+}
+
 static void a_captured_tree_cannot_lead_out(void) {
         char tree[64], link_path[128], *text = NULL;
         struct hostfs h;
@@ -136,6 +158,7 @@ int main(void) {
         RUN(lists_are_written_as_the_kernel_does);
         RUN(status_fields_are_found_by_their_whole_name);
         RUN(values_are_read_and_their_path_is_kept);
+        RUN(a_file_is_read_once_while_readings_are_kept);
         RUN(a_captured_tree_cannot_lead_out);
         RUN(this_machine_is_read_through_the_kernels_links);
         return check_end();

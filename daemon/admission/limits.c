@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a point needs against what the host has: a row for each limit that is one number. Called by admission.c. Limits
+ * that take more than a number (placement, memory by node, file systems, message queues) have files of their own.
+ *
+ * Source: pipe(7), socket(7), tcp(7), ip(7), getrlimit(2), the kernel's round_pipe_size() and
+ * mm_account_pinned_pages().
+ */
+
+#include "daemon/admission/internal.h"
+#include "schema/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Leaders and main threads of both agents. */
+#define EXTRA_THREADS 4u
+
+int admission_refuse(const struct admission *a, const char *pointer, const char *limit, uint64_t limit_value,
+                     uint64_t value, const char *why) {
+        char limit_text[32], value_text[32];
+        (void) snprintf(limit_text, sizeof(limit_text), "%" PRIu64, limit_value);
+        (void) snprintf(value_text, sizeof(value_text), "%" PRIu64, value);
+        return refuse_limit(a->r, pointer, limit, limit_text, value_text, "%s: %s needed, %s is %s", why, value_text,
+                            limit, limit_text);
+}
+
+/* A setting that is not there does not limit. */
+uint64_t admission_setting(struct admission *a, const char *path) {
+        int64_t v = 0;
+        return hostfs_i64(a->h, &v, "%s", path) == 0 && v >= 0 ? (uint64_t) v : ADMISSION_UNLIMITED;
+}
+
+/* A power of two, at least a page. */
+uint64_t admission_pipe_bytes(uint64_t bytes) {
+        uint64_t size = (uint64_t) sysconf(_SC_PAGESIZE);
+        while (size < bytes && size < UINT64_C(1) << 62)
+                size *= 2;
+        return size;
+}
+
+uint64_t admission_tasks(const struct point *p) {
+        return workload_has_processes(p->workload) ? p->processes
+                                                   : (uint64_t) p->threads * workload_agents(p->workload);
+}
+
+struct limit {
+        const char *name;                                          /* as sysctl(8) or getrlimit(2) has it */
+        uint64_t (*have)(struct admission *a, const char *source); /* ADMISSION_UNLIMITED: it does not limit */
+        const char *source;                                        /* a path, or a line of /proc/self/limits */
+        uint64_t (*need)(struct admission *a);                     /* 0: nothing */
+        const char *pointer; /* of the spec's field; NULL: whichever says how many threads or processes there are */
+        const char *why, *raise;
+        uint64_t (*posted)(
+                struct admission *a); /* what a refusal names where the kernel rounds it up; NULL: the need */
+};
+
+/* "Max open files   1024   1048576   files": the hard limit, as agents raise the soft one themselves. */
+static uint64_t hard_limit(struct admission *a, const char *line) {
+        _cleanup_free_ char *limits = NULL;
+        const char *at = hostfs_text(a->h, &limits, "/proc/self/limits") == 0 ? strstr(limits, line) : NULL;
+        if (!at)
+                return ADMISSION_UNLIMITED;
+        at += strlen(line);
+        at += strspn(at, " ");
+        at += strcspn(at, " \n"); /* soft */
+        at += strspn(at, " ");
+        char *end = NULL;
+        uint64_t v = strtoull(at, &end, 10);
+        return end == at ? ADMISSION_UNLIMITED : v; /* "unlimited" */
+}
+
+/* The least of the daemon's own group and those above it. */
+static uint64_t cgroup_pids_max(struct admission *a, const char *file) {
+        char group[CAPACITY_CGROUP_MAX];
+        uint64_t least = ADMISSION_UNLIMITED;
+        for (bool more = capacity_cgroup(a->h, group); more; more = capacity_cgroup_above(group)) {
+                int64_t v = 0;
+                if (hostfs_i64(a->h, &v, "/sys/fs/cgroup%s/%s", group, file) == 0 && v >= 0 && (uint64_t) v < least)
+                        least = (uint64_t) v;
+        }
+        return least;
+}
+
+/* 0 is no limit. */
+static uint64_t setting_or_none(struct admission *a, const char *path) {
+        uint64_t v = admission_setting(a, path);
+        return v ? v : ADMISSION_UNLIMITED;
+}
+
+/* "32768 60999", from the first to the last. */
+static uint64_t ports(struct admission *a, const char *path) {
+        char line[64], *end = NULL;
+        if (hostfs_line(a->h, line, sizeof(line), "%s", path) < 0)
+                return ADMISSION_UNLIMITED;
+        unsigned long first = strtoul(line, &end, 10), last = strtoul(end, NULL, 10);
+        return last >= first ? last - first + 1 : 0;
+}
+
+static uint64_t memlock(struct admission *a, const char *source) {
+        (void) source;
+        return a->memlock_bytes ? a->memlock_bytes : ADMISSION_UNLIMITED; /* 0: not known */
+}
+
+static uint64_t pipe_size(struct admission *a) {
+        return a->options.pipe_size;
+}
+
+static uint64_t need_pipe(struct admission *a) {
+        return a->options.pipe_size ? admission_pipe_bytes(a->options.pipe_size) : 0;
+}
+
+static uint64_t need_pipe_pages(struct admission *a) {
+        uint64_t pages = admission_pipe_bytes(a->options.pipe_size) / (uint64_t) sysconf(_SC_PAGESIZE);
+        return a->options.pipe_size ? pages * a->p->threads * point_directions(a->p) : 0;
+}
+
+static uint64_t need_sndbuf(struct admission *a) {
+        return a->options.sndbuf;
+}
+
+static uint64_t need_rcvbuf(struct admission *a) {
+        return a->options.rcvbuf;
+}
+
+static uint64_t need_busy_poll(struct admission *a) {
+        return a->options.busy_poll;
+}
+
+static uint64_t need_tasks(struct admission *a) {
+        return admission_tasks(a->p) + EXTRA_THREADS;
+}
+
+static uint64_t need_descriptors(struct admission *a) {
+        return point_descriptors(a->p);
+}
+
+/* Each connection to the one port of the server needs a port of its own. */
+static uint64_t need_ports(struct admission *a) {
+        bool connects = workload_has_transport(a->p->workload) && transport_terms[a->p->transport].has_listener;
+        return connects ? a->p->threads + UINT64_C(1) : 0;
+}
+
+/* Rings of all threads, where the kernel counts them. */
+static uint64_t need_locked_rings(struct admission *a) {
+        if (workload_agents(a->p->workload) < END_COUNT || a->p->engine != ENGINE_IO_URING ||
+            memlock(a, NULL) == ADMISSION_UNLIMITED)
+                return 0;
+        if (!a->session->rings.done)
+                a->session->rings.locked = capacity_rings_are_locked(a->h);
+        a->session->rings.done = true;
+        return a->session->rings.locked ? point_ring_pages(a->p) * (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads : 0;
+}
+
+/* The pages of one send, wherever it begins in the first of them, are pinned at once. Those of other threads' messages
+ * are waited for. What is registered is so only where there is room for it, too. */
+static uint64_t need_pinned(struct admission *a) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        if (workload_agents(a->p->workload) < END_COUNT || point_zero_copy(a->p) != ZERO_COPY_NOTIFY)
+                return 0;
+        return (a->p->message_size / page + 2) * page + need_locked_rings(a);
+}
+
+#define RAISE_MEMLOCK "LimitMEMLOCK= in the unit, or ulimit -l"
+#define TOO_MANY_TASKS "too many threads for this host"
+
+static const struct limit limits[] = {
+        {"fs.pipe-max-size", admission_setting, "/proc/sys/fs/pipe-max-size", need_pipe, "/transport_options/pipe_size",
+         "a pipe of this size is for the privileged only", "sysctl fs.pipe-max-size=BYTES", pipe_size},
+        {"fs.pipe-user-pages-soft", setting_or_none, "/proc/sys/fs/pipe-user-pages-soft", need_pipe_pages,
+         "/transport_options/pipe_size", "the pipes of all threads together hold more pages than one user may",
+         "sysctl fs.pipe-user-pages-soft=PAGES", NULL},
+        {"net.core.wmem_max", admission_setting, "/proc/sys/net/core/wmem_max", need_sndbuf,
+         "/transport_options/sndbuf", "the kernel would reduce SO_SNDBUF", "sysctl net.core.wmem_max=BYTES", NULL},
+        {"net.core.rmem_max", admission_setting, "/proc/sys/net/core/rmem_max", need_rcvbuf,
+         "/transport_options/rcvbuf", "the kernel would reduce SO_RCVBUF", "sysctl net.core.rmem_max=BYTES", NULL},
+        {"net.core.busy_read", admission_setting, "/proc/sys/net/core/busy_read", need_busy_poll,
+         "/transport_options/busy_poll", "a longer SO_BUSY_POLL than every socket has is for the privileged only",
+         "sysctl net.core.busy_read=MICROSECONDS", NULL},
+        {"RLIMIT_NPROC", hard_limit, "Max processes", need_tasks, NULL, TOO_MANY_TASKS,
+         "LimitNPROC= in the unit, or ulimit -u", NULL},
+        {"kernel.pid_max", admission_setting, "/proc/sys/kernel/pid_max", need_tasks, NULL, TOO_MANY_TASKS,
+         "sysctl kernel.pid_max=NUMBER", NULL},
+        {"kernel.threads-max", admission_setting, "/proc/sys/kernel/threads-max", need_tasks, NULL, TOO_MANY_TASKS,
+         "sysctl kernel.threads-max=NUMBER", NULL},
+        {"pids.max of the cgroup", cgroup_pids_max, "pids.max", need_tasks, NULL, TOO_MANY_TASKS,
+         "TasksMax= in the unit", NULL},
+        {"RLIMIT_NOFILE", hard_limit, "Max open files", need_descriptors, NULL, "too many descriptors for one agent",
+         "LimitNOFILE= in the unit, or ulimit -n", NULL},
+        {"ports of net.ipv4.ip_local_port_range", ports, "/proc/sys/net/ipv4/ip_local_port_range", need_ports,
+         "/threads", "too many connections for this host's ports", "sysctl net.ipv4.ip_local_port_range='FIRST LAST'",
+         NULL},
+        {"RLIMIT_MEMLOCK", memlock, NULL, need_locked_rings, "/threads",
+         "the rings of all threads are locked memory, in bytes", RAISE_MEMLOCK, NULL},
+        {"RLIMIT_MEMLOCK", memlock, NULL, need_pinned, "/message_size",
+         "a zero-copy send pins the pages of its whole message, beside the rings of all threads where they count, in "
+         "bytes",
+         RAISE_MEMLOCK, NULL},
+};
+
+int check_limits(struct admission *a) {
+        for (size_t i = 0; i < ELEMENTS(limits); i++) {
+                const struct limit *l = &limits[i];
+                const char *pointer = l->pointer                               ? l->pointer
+                                      : workload_has_processes(a->p->workload) ? "/processes"
+                                                                               : "/threads";
+                uint64_t need = l->need(a), have = need ? l->have(a, l->source) : ADMISSION_UNLIMITED;
+                char why[300];
+                if (need <= have)
+                        continue;
+                (void) snprintf(why, sizeof(why), "%s (to raise it: %s)", l->why, l->raise);
+                return admission_refuse(a, pointer, l->name, have, l->posted ? l->posted(a) : need, why);
+        }
+        return 0;
+}
