@@ -25,6 +25,11 @@ int failure_set(struct failure *f, int error, const char *format, ...) {
         return returned(error);
 }
 
+int failure_limit(struct failure *f, int error, enum host_limit limit, uint64_t have, uint64_t need, const char *why) {
+        char sentence[LIMIT_SENTENCE_MAX];
+        return failure_set(f, error, "%s", limit_sentence(sentence, limit, have, need, why));
+}
+
 int failure_blame(struct failure *f, const char *peer_role, int error, const char *format, ...) {
         va_list ap;
         va_start(ap, format);

@@ -5,6 +5,7 @@
 /* Why the agent gives up: whose fault it is, one errno and one sentence for a person. The first failure is the cause
  * and stays. */
 
+#include "schema/limits.h"
 #include "schema/protocol/protocol.h"
 
 struct failure {
@@ -16,6 +17,8 @@ struct failure {
 /* Fills *f unless it is filled already. Returns -error, or -EIO when error is 0, so that `return failure_set(…)` reads
  * well. */
 int failure_set(struct failure *f, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same with the sentence of limit_sentence(). */
+int failure_limit(struct failure *f, int error, enum host_limit limit, uint64_t have, uint64_t need, const char *why);
 /* The same of what the other agent did or did not do. The sentence begins with "peer ROLE ", and format goes on. */
 int failure_blame(struct failure *f, const char *peer_role, int error, const char *format, ...)
         __attribute__((format(printf, 4, 5)));

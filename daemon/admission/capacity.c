@@ -9,6 +9,7 @@
 
 #include "daemon/admission/capacity.h"
 
+#include "schema/limits.h"
 #include "schema/spec/spec.h"
 #include "schema/transport/file-layout.h"
 #include "schema/transport/ring-layout.h"
@@ -70,12 +71,16 @@ static void decide(struct capacity *c, uint64_t transfer, const char *limit, uin
         c->raise = raise;
 }
 
+static void decide_limit(struct capacity *c, uint64_t transfer, enum host_limit limit, uint64_t value) {
+        decide(c, transfer, host_limits[limit].name, value, host_limits[limit].raise);
+}
+
 static int read_pipe(const struct reading *g, struct capacity *c) {
         uint64_t v = 0;
         int r = read_u64(g->h, &v, "/proc/sys/fs/pipe-max-size");
         if (r < 0)
                 return unknown(c, g->h, r);
-        decide(c, v, "fs.pipe-max-size", v, "sysctl fs.pipe-max-size=BYTES");
+        decide_limit(c, v, HOST_PIPE_MAX_SIZE, v);
         return 0;
 }
 
@@ -85,7 +90,8 @@ static int read_stream_socket(const struct reading *g, struct capacity *c) {
         int r = read_u64(g->h, &v, "/proc/sys/net/core/wmem_max");
         if (r < 0)
                 return unknown(c, g->h, r);
-        decide(c, 2 * v, "net.core.wmem_max", v, "sysctl net.core.wmem_max=BYTES (SO_SNDBUF is twice what is asked)");
+        decide(c, 2 * v, host_limits[HOST_WMEM_MAX].name, v,
+               "sysctl net.core.wmem_max=BYTES (SO_SNDBUF is twice what is asked)");
         return 0;
 }
 
@@ -109,7 +115,7 @@ static int read_datagram_socket(const struct reading *g, struct capacity *c) {
         else if (asked)
                 decide(c, message, "transport_options.sndbuf", asked, "a larger sndbuf (half of the message and 16)");
         else
-                decide(c, message, "net.core.wmem_max", most,
+                decide(c, message, host_limits[HOST_WMEM_MAX].name, most,
                        "sysctl net.core.wmem_max=BYTES (half of the message and 16)");
         return 0;
 }
@@ -127,7 +133,7 @@ static int read_tcp(const struct reading *g, struct capacity *c) {
         }
         if (r < 0)
                 return unknown(c, g->h, r);
-        decide(c, v, "net.ipv4.tcp_wmem", v, "sysctl net.ipv4.tcp_wmem='LEAST DEFAULT BYTES'");
+        decide_limit(c, v, HOST_TCP_WMEM, v);
         return 0;
 }
 
@@ -143,9 +149,11 @@ static int read_shm_sysv(const struct reading *g, struct capacity *c) {
                 return unknown(c, g->h, r);
         uint64_t all = pages > UINT64_MAX / page ? UINT64_MAX : pages * page;
         if (all < most)
-                decide(c, all, "kernel.shmall", pages, own ? SHM_AS_IT_COMES : "sysctl kernel.shmall=PAGES");
+                decide(c, all, host_limits[HOST_SHMALL].name, pages,
+                       own ? SHM_AS_IT_COMES : host_limits[HOST_SHMALL].raise);
         else
-                decide(c, most, "kernel.shmmax", most, own ? SHM_AS_IT_COMES : "sysctl kernel.shmmax=BYTES");
+                decide(c, most, host_limits[HOST_SHMMAX].name, most,
+                       own ? SHM_AS_IT_COMES : host_limits[HOST_SHMMAX].raise);
         return 0;
 }
 
@@ -163,9 +171,9 @@ static const char *raise_queues(const struct reading *g, const char *on_the_host
                            : "run ipclabd as root: then a run has it raised in its own IPC namespace";
 }
 
-static void decide_queue(const struct reading *g, struct capacity *c, enum queue_setting s, uint64_t value,
-                         const char *on_the_host) {
-        decide(c, value, queue_setting_terms[s].name, value, raise_queues(g, on_the_host));
+static void decide_queue(const struct reading *g, struct capacity *c, enum queue_setting s, uint64_t value) {
+        const struct host_limit_term *term = &host_limits[queue_setting_terms[s].id];
+        decide(c, value, term->name, value, raise_queues(g, term->raise));
 }
 
 /* A run can have more: as far as `limit`, which is at limit_value, lets it. */
@@ -179,7 +187,6 @@ static void extend(struct capacity *c, uint64_t reach, const char *limit, uint64
 }
 
 #define RAISED_ALREADY "cannot be raised: no run is given more"
-#define RAISE_RLIMIT "LimitMSGQUEUE=BYTES in the unit, or ulimit -q"
 
 static int read_msgq_sysv(const struct reading *g, struct capacity *c) {
         uint64_t message = 0, queue = 0, message_reach = 0, queue_reach = 0;
@@ -189,13 +196,13 @@ static int read_msgq_sysv(const struct reading *g, struct capacity *c) {
         if (r < 0)
                 return unknown(c, g->h, r);
         if (queue < message)
-                decide_queue(g, c, QUEUE_MSGMNB, queue, "sysctl kernel.msgmnb=BYTES");
+                decide_queue(g, c, QUEUE_MSGMNB, queue);
         else
-                decide_queue(g, c, QUEUE_MSGMAX, message, "sysctl kernel.msgmax=BYTES kernel.msgmnb=BYTES");
+                decide_queue(g, c, QUEUE_MSGMAX, message);
         if (message_reach <= queue_reach)
-                extend(c, message_reach, "kernel.msgmax", message_reach, RAISED_ALREADY);
+                extend(c, message_reach, host_limits[HOST_MSGMAX].name, message_reach, RAISED_ALREADY);
         else
-                extend(c, queue_reach, "kernel.msgmnb", queue_reach, RAISED_ALREADY);
+                extend(c, queue_reach, host_limits[HOST_MSGMNB].name, queue_reach, RAISED_ALREADY);
         return 0;
 }
 
@@ -207,14 +214,14 @@ static int read_msgq_posix(const struct reading *g, struct capacity *c) {
                 return unknown(c, g->h, r);
         uint64_t fits = bytes > QUEUES_POSIX_OVERHEAD ? bytes - QUEUES_POSIX_OVERHEAD : 0;
         if (fits < v) {
-                decide(c, fits, "RLIMIT_MSGQUEUE", bytes, RAISE_RLIMIT);
+                decide_limit(c, fits, HOST_MSGQUEUE, bytes);
                 return 0;
         }
-        decide_queue(g, c, QUEUE_MSGSIZE_MAX, v, "sysctl fs.mqueue.msgsize_max=BYTES (16777216 at most)");
+        decide_queue(g, c, QUEUE_MSGSIZE_MAX, v);
         if (fits < reach)
-                extend(c, fits, "RLIMIT_MSGQUEUE", bytes, RAISE_RLIMIT);
+                extend(c, fits, host_limits[HOST_MSGQUEUE].name, bytes, host_limits[HOST_MSGQUEUE].raise);
         else
-                extend(c, reach, "fs.mqueue.msgsize_max", reach, RAISED_ALREADY);
+                extend(c, reach, host_limits[HOST_MQ_MSGSIZE_MAX].name, reach, RAISED_ALREADY);
         return 0;
 }
 
@@ -325,7 +332,7 @@ static int read_anonymous(const struct reading *g, struct capacity *c) {
                 return unknown(c, g->h, r);
         decide(c, memory.bytes, memory.limit, memory.bytes, memory.raise);
         if (read_address_space(g->h, &address_space) == 0 && address_space < memory.bytes)
-                decide(c, address_space, "RLIMIT_AS", address_space, "LimitAS= in the unit, or ulimit -v");
+                decide_limit(c, address_space, HOST_ADDRESS_SPACE, address_space);
         return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/admission/admission.h"
 #include "daemon/admission/capacity.h"
 #include "daemon/placement/placement.h"
+#include "schema/limits.h"
 #include "schema/transport/ring-layout.h"
 
 #define ADMISSION_UNLIMITED UINT64_MAX
@@ -30,6 +31,9 @@ struct admission {
 /* "WHY: VALUE needed, LIMIT is LIMIT_VALUE". */
 int admission_refuse(const struct admission *a, const char *pointer, const char *limit, uint64_t limit_value,
                      uint64_t value, const char *why);
+/* The same of a limit that has a row, with how it is raised. */
+int admission_refuse_limit(const struct admission *a, const char *pointer, enum host_limit limit, uint64_t have,
+                           uint64_t need, const char *why);
 /* admission_chunk_bytes() with the host's tree open. */
 int chunk_bytes_on(struct hostfs *h, const struct capacity_question *q, const struct spec *spec, const struct point *p,
                    uint64_t *ret);

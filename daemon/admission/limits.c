@@ -25,6 +25,15 @@ int admission_refuse(const struct admission *a, const char *pointer, const char 
                             limit, limit_text);
 }
 
+int admission_refuse_limit(const struct admission *a, const char *pointer, enum host_limit limit, uint64_t have,
+                           uint64_t need, const char *why) {
+        char have_text[32], need_text[32], sentence[LIMIT_SENTENCE_MAX];
+        (void) snprintf(have_text, sizeof(have_text), "%" PRIu64, have);
+        (void) snprintf(need_text, sizeof(need_text), "%" PRIu64, need);
+        return refuse_limit(a->r, pointer, host_limits[limit].name, have_text, need_text, "%s",
+                            limit_sentence(sentence, limit, have, need, why));
+}
+
 /* A setting that is not there does not limit. */
 uint64_t admission_setting(struct admission *a, const char *path) {
         int64_t v = 0;
@@ -45,14 +54,13 @@ uint64_t admission_tasks(const struct point *p) {
 }
 
 struct limit {
-        const char *name;                                          /* as sysctl(8) or getrlimit(2) has it */
+        enum host_limit id;
         uint64_t (*have)(struct admission *a, const char *source); /* ADMISSION_UNLIMITED: it does not limit */
         const char *source;                                        /* a path, or a line of /proc/self/limits */
         uint64_t (*need)(struct admission *a);                     /* 0: nothing */
         const char *pointer; /* of the spec's field; NULL: whichever says how many threads or processes there are */
-        const char *why, *raise;
-        uint64_t (*posted)(
-                struct admission *a); /* what a refusal names where the kernel rounds it up; NULL: the need */
+        const char *why;
+        uint64_t (*posted)(struct admission *a); /* what a refusal names, where `need` is rounded up; NULL: `need` */
 };
 
 /* "Max open files   1024   1048576   files": the hard limit, as agents raise the soft one themselves. */
@@ -161,41 +169,33 @@ static uint64_t need_pinned(struct admission *a) {
         return (a->p->message_size / page + 2) * page + need_locked_rings(a);
 }
 
-#define RAISE_MEMLOCK "LimitMEMLOCK= in the unit, or ulimit -l"
 #define TOO_MANY_TASKS "too many threads for this host"
 
 static const struct limit limits[] = {
-        {"fs.pipe-max-size", admission_setting, "/proc/sys/fs/pipe-max-size", need_pipe, "/transport_options/pipe_size",
-         "a pipe of this size is for the privileged only", "sysctl fs.pipe-max-size=BYTES", pipe_size},
-        {"fs.pipe-user-pages-soft", setting_or_none, "/proc/sys/fs/pipe-user-pages-soft", need_pipe_pages,
-         "/transport_options/pipe_size", "the pipes of all threads together hold more pages than one user may",
-         "sysctl fs.pipe-user-pages-soft=PAGES", NULL},
-        {"net.core.wmem_max", admission_setting, "/proc/sys/net/core/wmem_max", need_sndbuf,
-         "/transport_options/sndbuf", "the kernel would reduce SO_SNDBUF", "sysctl net.core.wmem_max=BYTES", NULL},
-        {"net.core.rmem_max", admission_setting, "/proc/sys/net/core/rmem_max", need_rcvbuf,
-         "/transport_options/rcvbuf", "the kernel would reduce SO_RCVBUF", "sysctl net.core.rmem_max=BYTES", NULL},
-        {"net.core.busy_read", admission_setting, "/proc/sys/net/core/busy_read", need_busy_poll,
+        {HOST_PIPE_MAX_SIZE, admission_setting, "/proc/sys/fs/pipe-max-size", need_pipe, "/transport_options/pipe_size",
+         "a pipe of this size is for the privileged only", pipe_size},
+        {HOST_PIPE_USER_PAGES, setting_or_none, "/proc/sys/fs/pipe-user-pages-soft", need_pipe_pages,
+         "/transport_options/pipe_size", "the pipes of all threads together hold more pages than one user may", NULL},
+        {HOST_WMEM_MAX, admission_setting, "/proc/sys/net/core/wmem_max", need_sndbuf, "/transport_options/sndbuf",
+         "the kernel would reduce SO_SNDBUF", NULL},
+        {HOST_RMEM_MAX, admission_setting, "/proc/sys/net/core/rmem_max", need_rcvbuf, "/transport_options/rcvbuf",
+         "the kernel would reduce SO_RCVBUF", NULL},
+        {HOST_BUSY_READ, admission_setting, "/proc/sys/net/core/busy_read", need_busy_poll,
          "/transport_options/busy_poll", "a longer SO_BUSY_POLL than every socket has is for the privileged only",
-         "sysctl net.core.busy_read=MICROSECONDS", NULL},
-        {"RLIMIT_NPROC", hard_limit, "Max processes", need_tasks, NULL, TOO_MANY_TASKS,
-         "LimitNPROC= in the unit, or ulimit -u", NULL},
-        {"kernel.pid_max", admission_setting, "/proc/sys/kernel/pid_max", need_tasks, NULL, TOO_MANY_TASKS,
-         "sysctl kernel.pid_max=NUMBER", NULL},
-        {"kernel.threads-max", admission_setting, "/proc/sys/kernel/threads-max", need_tasks, NULL, TOO_MANY_TASKS,
-         "sysctl kernel.threads-max=NUMBER", NULL},
-        {"pids.max of the cgroup", cgroup_pids_max, "pids.max", need_tasks, NULL, TOO_MANY_TASKS,
-         "TasksMax= in the unit", NULL},
-        {"RLIMIT_NOFILE", hard_limit, "Max open files", need_descriptors, NULL, "too many descriptors for one agent",
-         "LimitNOFILE= in the unit, or ulimit -n", NULL},
-        {"ports of net.ipv4.ip_local_port_range", ports, "/proc/sys/net/ipv4/ip_local_port_range", need_ports,
-         "/threads", "too many connections for this host's ports", "sysctl net.ipv4.ip_local_port_range='FIRST LAST'",
          NULL},
-        {"RLIMIT_MEMLOCK", memlock, NULL, need_locked_rings, "/threads",
-         "the rings of all threads are locked memory, in bytes", RAISE_MEMLOCK, NULL},
-        {"RLIMIT_MEMLOCK", memlock, NULL, need_pinned, "/message_size",
+        {HOST_NPROC, hard_limit, "Max processes", need_tasks, NULL, TOO_MANY_TASKS, NULL},
+        {HOST_PID_MAX, admission_setting, "/proc/sys/kernel/pid_max", need_tasks, NULL, TOO_MANY_TASKS, NULL},
+        {HOST_THREADS_MAX, admission_setting, "/proc/sys/kernel/threads-max", need_tasks, NULL, TOO_MANY_TASKS, NULL},
+        {HOST_CGROUP_PIDS, cgroup_pids_max, "pids.max", need_tasks, NULL, TOO_MANY_TASKS, NULL},
+        {HOST_NOFILE, hard_limit, "Max open files", need_descriptors, NULL, "too many descriptors for one agent", NULL},
+        {HOST_PORTS, ports, "/proc/sys/net/ipv4/ip_local_port_range", need_ports, "/threads",
+         "too many connections for this host's ports", NULL},
+        {HOST_MEMLOCK, memlock, NULL, need_locked_rings, "/threads",
+         "the rings of all threads are locked memory, in bytes", NULL},
+        {HOST_MEMLOCK, memlock, NULL, need_pinned, "/message_size",
          "a zero-copy send pins the pages of its whole message, beside the rings of all threads where they count, in "
          "bytes",
-         RAISE_MEMLOCK, NULL},
+         NULL},
 };
 
 int check_limits(struct admission *a) {
@@ -205,11 +205,8 @@ int check_limits(struct admission *a) {
                                       : workload_has_processes(a->p->workload) ? "/processes"
                                                                                : "/threads";
                 uint64_t need = l->need(a), have = need ? l->have(a, l->source) : ADMISSION_UNLIMITED;
-                char why[300];
-                if (need <= have)
-                        continue;
-                (void) snprintf(why, sizeof(why), "%s (to raise it: %s)", l->why, l->raise);
-                return admission_refuse(a, pointer, l->name, have, l->posted ? l->posted(a) : need, why);
+                if (need > have)
+                        return admission_refuse_limit(a, pointer, l->id, have, l->posted ? l->posted(a) : need, l->why);
         }
         return 0;
 }

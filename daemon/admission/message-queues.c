@@ -45,8 +45,8 @@ static int check_settings(struct admission *a, uint64_t chunk) {
         for (size_t i = 0; i < ELEMENTS(all); i++) {
                 enum queue_setting s = all[i].setting;
                 if (need[s] && queues_reach(a->h, a->queues, s, &most) == 0 && need[s] > most)
-                        return admission_refuse(a, all[i].pointer, queue_setting_terms[s].name, most, need[s],
-                                                all[i].why);
+                        return admission_refuse(a, all[i].pointer, host_limits[queue_setting_terms[s].id].name, most,
+                                                need[s], all[i].why);
         }
         return 0;
 }
@@ -71,12 +71,10 @@ static int check_rlimit(struct admission *a, uint64_t chunk) {
         uint64_t need = a->queues ? rlimit_needed(a, chunk) : 0, most = a->queues ? a->queues->rlimit_msgqueue : 0;
         if (need <= most)
                 return 0;
-        (void) snprintf(why, sizeof(why),
-                        "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, "
-                        "or ulimit -q%s)",
-                        chunks_would_fit(a) ? "; chunk: true sends messages in pieces" : "");
-        return admission_refuse(a, a->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
-                                "RLIMIT_MSGQUEUE", most, need, why);
+        (void) snprintf(why, sizeof(why), "the queues of all threads are too large, in bytes%s",
+                        chunks_would_fit(a) ? " (chunk: true sends messages in pieces)" : "");
+        return admission_refuse_limit(a, a->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
+                                      HOST_MSGQUEUE, most, need, why);
 }
 
 int check_queues(struct admission *a) {

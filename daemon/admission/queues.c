@@ -20,13 +20,13 @@
 
 /* msgmax could be INT_MAX: messages lie in the kernel's memory, and no queue shall hold longer ones than the other. */
 const struct queue_setting_term queue_setting_terms[QUEUE_SETTINGS] = {
-        [QUEUE_MSGMAX] = {"kernel.msgmax", "kernel/msgmax", LIMIT_MSGQ_SYSV, 16 * MIB},
-        [QUEUE_MSGMNB] = {"kernel.msgmnb", "kernel/msgmnb", LIMIT_MSGQ_SYSV, INT32_MAX},
-        [QUEUE_MSGMNI] = {"kernel.msgmni", "kernel/msgmni", LIMIT_MSGQ_SYSV, 32768},
-        [QUEUE_MSG_DEFAULT] = {"fs.mqueue.msg_default", "fs/mqueue/msg_default", LIMIT_MSGQ_POSIX, 65536},
-        [QUEUE_MSG_MAX] = {"fs.mqueue.msg_max", "fs/mqueue/msg_max", LIMIT_MSGQ_POSIX, 65536},
-        [QUEUE_MSGSIZE_MAX] = {"fs.mqueue.msgsize_max", "fs/mqueue/msgsize_max", LIMIT_MSGQ_POSIX, 16 * MIB},
-        [QUEUE_QUEUES_MAX] = {"fs.mqueue.queues_max", "fs/mqueue/queues_max", LIMIT_MSGQ_POSIX, INT32_MAX},
+        [QUEUE_MSGMAX] = {HOST_MSGMAX, "kernel/msgmax", LIMIT_MSGQ_SYSV, 16 * MIB},
+        [QUEUE_MSGMNB] = {HOST_MSGMNB, "kernel/msgmnb", LIMIT_MSGQ_SYSV, INT32_MAX},
+        [QUEUE_MSGMNI] = {HOST_MSGMNI, "kernel/msgmni", LIMIT_MSGQ_SYSV, 32768},
+        [QUEUE_MSG_DEFAULT] = {HOST_MQ_MSG_DEFAULT, "fs/mqueue/msg_default", LIMIT_MSGQ_POSIX, 65536},
+        [QUEUE_MSG_MAX] = {HOST_MQ_MSG_MAX, "fs/mqueue/msg_max", LIMIT_MSGQ_POSIX, 65536},
+        [QUEUE_MSGSIZE_MAX] = {HOST_MQ_MSGSIZE_MAX, "fs/mqueue/msgsize_max", LIMIT_MSGQ_POSIX, 16 * MIB},
+        [QUEUE_QUEUES_MAX] = {HOST_MQ_QUEUES_MAX, "fs/mqueue/queues_max", LIMIT_MSGQ_POSIX, INT32_MAX},
 };
 
 bool queues_are_used(const struct point *p) {

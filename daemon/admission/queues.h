@@ -11,6 +11,7 @@
  */
 
 #include "daemon/host/hostfs.h"
+#include "schema/limits.h"
 #include "schema/spec/spec.h"
 
 #include <stdbool.h>
@@ -32,7 +33,7 @@ enum queue_setting {
 };
 
 struct queue_setting_term {
-        const char *name;           /* as sysctl has it */
+        enum host_limit id;
         const char *path;           /* below /proc/sys */
         enum transport_limit limit; /* LIMIT_MSGQ_SYSV or LIMIT_MSGQ_POSIX */
         uint64_t most;              /* that a run gets */

@@ -60,13 +60,16 @@ static int check_huge_pages(struct admission *a, const struct ring_layout *l) {
 /* Huge pages of System V segments are for one group, and for CAP_IPC_LOCK, which agents have not. */
 static int check_huge_group(struct admission *a) {
         uint64_t group = admission_setting(a, "/proc/sys/vm/hugetlb_shm_group");
+        char have[32], agents[32];
         if (transport_terms[a->p->transport].limit != LIMIT_SHM_SYSV || !a->agents || group == ADMISSION_UNLIMITED ||
             agent_identity_is_in(a->agents, (gid_t) group))
                 return 0;
-        return admission_refuse(
-                a, "/transport_options/huge_pages", "vm.hugetlb_shm_group", group, a->agents->gid,
-                "huge pages of System V shared memory are for one group, which is not the agents' (to let "
-                "them: sysctl vm.hugetlb_shm_group=GID)");
+        (void) snprintf(have, sizeof(have), "%" PRIu64, group);
+        (void) snprintf(agents, sizeof(agents), "%u", a->agents->gid);
+        return refuse_limit(a->r, "/transport_options/huge_pages", host_limits[HOST_HUGETLB_GROUP].name, have, agents,
+                            "huge pages of System V shared memory are for group %s, which is not the agents' (to admit "
+                            "theirs: %s)",
+                            have, host_limits[HOST_HUGETLB_GROUP].raise);
 }
 
 /* The ring that has no more than one message at a time; 0: the options can ask for none that small, or it is too large,

@@ -225,7 +225,7 @@ static int make_somehow(const uint64_t *settings, struct answer *answer, struct 
 
 static int say_unset(const struct answer *a, char *ret_detail) {
         (void) snprintf(ret_detail, DETAIL_MAX, "cannot set %s in an IPC namespace: %s",
-                        queue_setting_terms[a->failed].name, strerrordesc_np(a->error));
+                        host_limits[queue_setting_terms[a->failed].id].name, strerrordesc_np(a->error));
         return -a->error;
 }
 

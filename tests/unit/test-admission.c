@@ -466,16 +466,17 @@ static void queues_that_are_too_large_may_take_pieces(void) {
                 const char *detail; /* NULL: admitted */
         } rows[] = {
                 {819200, 1, false,
-                 "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, or "
-                 "ulimit -q; chunk: true sends messages in pieces): 1638400 needed, RLIMIT_MSGQUEUE is 819200"},
+                 "the queues of all threads are too large, in bytes (chunk: true sends messages in pieces): 1638400 "
+                 "needed, RLIMIT_MSGQUEUE is 819200 (to raise it: LimitMSGQUEUE=BYTES in the unit, or ulimit -q)"},
                 {819200, 1, true, NULL},
                 {819200, 60, false,
-                 "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, or "
-                 "ulimit -q; chunk: true sends messages in pieces): 98304000 needed, RLIMIT_MSGQUEUE is 819200"},
+                 "the queues of all threads are too large, in bytes (chunk: true sends messages in pieces): 98304000 "
+                 "needed, RLIMIT_MSGQUEUE is 819200 (to raise it: LimitMSGQUEUE=BYTES in the unit, or ulimit -q)"},
                 {819200, 60, true, NULL},
                 {10000, 60, false,
-                 "the queues of all threads are too large, in bytes (to raise it: LimitMSGQUEUE= in the unit, or "
-                 "ulimit -q): 1200000 needed, RLIMIT_MSGQUEUE is 10000"},
+                 "the queues of all threads are too large, in bytes: 1200000 needed, RLIMIT_MSGQUEUE is 10000 (to "
+                 "raise "
+                 "it: LimitMSGQUEUE=BYTES in the unit, or ulimit -q)"},
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 struct queue_host queues = {.settable = true, .rlimit_msgqueue = rows[i].rlimit};

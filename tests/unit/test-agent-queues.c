@@ -211,7 +211,7 @@ static void test_limits_are_named(void) {
         char words[80];
         s.messages = 1;
         s.point.message_size = (uint64_t) read_number("/proc/sys/kernel/msgmax") + 1;
-        (void) snprintf(words, sizeof words, "kernel.msgmax allows here: %" PRIu64, s.point.message_size - 1);
+        (void) snprintf(words, sizeof words, "kernel.msgmax is %" PRIu64, s.point.message_size - 1);
         expect_refusal(&s, words);
         s.point.message_size = 4096;
         s.options.msgq_depth = (uint64_t) read_number("/proc/sys/kernel/msgmnb") / 4096 + 1;

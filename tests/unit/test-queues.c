@@ -74,7 +74,7 @@ static void plans(void) {
                 host_tree_remove(tree);
                 if (r != 0 || plan[cases[i].setting] != cases[i].expected)
                         CHECK_FAIL("case %zu: %d, %s is %" PRIu64 ", expected %" PRIu64, i, r,
-                                   queue_setting_terms[cases[i].setting].name, plan[cases[i].setting],
+                                   host_limits[queue_setting_terms[cases[i].setting].id].name, plan[cases[i].setting],
                                    cases[i].expected);
         }
 }

@@ -98,8 +98,9 @@ static int explain(struct agent *a, int error, const struct mq_attr *attr) {
                                    a->n_workers, attr->mq_maxmsg, attr->mq_msgsize);
         case ENOSPC:
                 return failure_set(&a->failure, error,
-                                   "the queues of %" PRIu32 " threads are more than fs.mqueue.queues_max allows: %ld",
-                                   a->n_workers, setting("queues_max"));
+                                   "the queues of %" PRIu32 " threads exceed %s, which is %ld (to raise it: %s)",
+                                   a->n_workers, host_limits[HOST_MQ_QUEUES_MAX].name, setting("queues_max"),
+                                   host_limits[HOST_MQ_QUEUES_MAX].raise);
         default:
                 return failure_set(&a->failure, error, "mq_open: %s", strerrordesc_np(error));
         }

@@ -98,8 +98,8 @@ static int check_limits(struct agent *a) {
         if (packet <= (size_t) info.msgmax && packet <= (size_t) info.msgmnb)
                 return 0;
         bool message = packet > (size_t) info.msgmax;
-        return failure_set(&a->failure, EMSGSIZE, "a message of %zu bytes is longer than %s allows here: %d", packet,
-                           message ? "kernel.msgmax" : "kernel.msgmnb", message ? info.msgmax : info.msgmnb);
+        return failure_limit(&a->failure, EMSGSIZE, message ? HOST_MSGMAX : HOST_MSGMNB,
+                             (uint64_t) (message ? info.msgmax : info.msgmnb), packet, "the message is too long");
 }
 
 /* As long as so many messages are, where the set-up says how many. */

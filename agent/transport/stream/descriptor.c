@@ -29,9 +29,8 @@ int descriptor_reserve(struct agent *a) {
         if (limit.rlim_cur >= wish)
                 return 0;
         if (limit.rlim_max < need)
-                return failure_set(&a->failure, EMFILE,
-                                   "%" PRIu32 " threads need %ju descriptors; the hard limit RLIMIT_NOFILE is %ju",
-                                   a->n_workers, (uintmax_t) need, (uintmax_t) limit.rlim_max);
+                return failure_limit(&a->failure, EMFILE, HOST_NOFILE, limit.rlim_max, need,
+                                     "too many descriptors for one agent");
         limit.rlim_cur = wish < limit.rlim_max ? wish : limit.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s",

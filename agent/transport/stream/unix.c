@@ -45,9 +45,7 @@ static int set_send_buffer(struct agent *a, int fd, const char *name, uint64_t b
             getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &length) < 0)
                 return failure_set(&a->failure, errno, "%s %" PRIu64 ": %s", name, bytes, strerrordesc_np(errno));
         if ((uint64_t) got < 2 * bytes)
-                return failure_set(&a->failure, EPERM,
-                                   "%s %" PRIu64 " is above net.core.wmem_max: the kernel would give %d", name, bytes,
-                                   got / 2);
+                return failure_limit(&a->failure, EPERM, HOST_WMEM_MAX, (uint64_t) got / 2, bytes, name);
         return 0;
 }
 
@@ -66,8 +64,8 @@ static int set_buffers(struct agent *a, int fd) {
                 return failure_set(&a->failure, errno, "SO_SNDBUF: %s", strerrordesc_np(errno));
         if (packet + PACKET_RESERVE <= (uint64_t) have)
                 return 0;
-        return set_send_buffer(
-                a, fd, "a send buffer for this packet, half of it and 16 bytes:", (packet + PACKET_RESERVE + 1) / 2);
+        return set_send_buffer(a, fd, "a send buffer for this packet, half of it and 16 bytes",
+                               (packet + PACKET_RESERVE + 1) / 2);
 }
 
 static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {

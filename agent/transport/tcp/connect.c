@@ -62,7 +62,7 @@ static int set_number(struct agent *a, int fd, int level, int option, const char
         return 0;
 }
 
-static int set_buffer(struct agent *a, int fd, int option, const char *name, const char *limit, uint64_t bytes) {
+static int set_buffer(struct agent *a, int fd, int option, const char *name, enum host_limit limit, uint64_t bytes) {
         int got = 0;
         socklen_t length = sizeof got;
         if (bytes == 0)
@@ -76,8 +76,7 @@ static int set_buffer(struct agent *a, int fd, int option, const char *name, con
         if (getsockopt(fd, SOL_SOCKET, option, &got, &length) < 0)
                 return failure_set(&a->failure, errno, "%s: %s", name, strerrordesc_np(errno));
         if ((uint64_t) got < 2 * bytes)
-                return failure_set(&a->failure, EPERM, "%s %" PRIu64 " is above %s: the kernel would give %d", name,
-                                   bytes, limit, got / 2);
+                return failure_limit(&a->failure, EPERM, limit, (uint64_t) got / 2, bytes, name);
         return 0;
 }
 
@@ -94,9 +93,9 @@ static int set_options(struct agent *a, int fd) {
         const struct transport_options *o = &a->setup.options;
         int r = set_number(a, fd, IPPROTO_TCP, TCP_NODELAY, "nodelay", o->nodelay != TOGGLE_OFF);
         if (r == 0)
-                r = set_buffer(a, fd, SO_SNDBUF, "sndbuf", "net.core.wmem_max", o->sndbuf);
+                r = set_buffer(a, fd, SO_SNDBUF, "sndbuf", HOST_WMEM_MAX, o->sndbuf);
         if (r == 0)
-                r = set_buffer(a, fd, SO_RCVBUF, "rcvbuf", "net.core.rmem_max", o->rcvbuf);
+                r = set_buffer(a, fd, SO_RCVBUF, "rcvbuf", HOST_RMEM_MAX, o->rcvbuf);
         if (r == 0 && o->busy_poll)
                 r = set_number(a, fd, SOL_SOCKET, SO_BUSY_POLL, "busy_poll (above net.core.busy_read?)",
                                (int) o->busy_poll);

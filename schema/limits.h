@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_LIMITS_H
+#define IPCLAB_SCHEMA_LIMITS_H
+
+/*
+ * The host's limits by name: how a person raises each, and the one sentence that says what was needed of which. The
+ * daemon refuses with it beforehand; an agent fails with it where a limit was lowered in the meantime.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum host_limit {
+        HOST_PIPE_MAX_SIZE,
+        HOST_PIPE_USER_PAGES,
+        HOST_WMEM_MAX,
+        HOST_RMEM_MAX,
+        HOST_BUSY_READ,
+        HOST_TCP_WMEM,
+        HOST_PORTS,
+        HOST_NPROC,
+        HOST_PID_MAX,
+        HOST_THREADS_MAX,
+        HOST_CGROUP_PIDS,
+        HOST_NOFILE,
+        HOST_MEMLOCK,
+        HOST_ADDRESS_SPACE,
+        HOST_SHMMAX,
+        HOST_SHMALL,
+        HOST_SHMMNI,
+        HOST_HUGETLB_GROUP,
+        HOST_MSGMAX,
+        HOST_MSGMNB,
+        HOST_MSGMNI,
+        HOST_MQ_MSG_DEFAULT,
+        HOST_MQ_MSG_MAX,
+        HOST_MQ_MSGSIZE_MAX,
+        HOST_MQ_QUEUES_MAX,
+        HOST_MSGQUEUE,
+        HOST_LIMIT_COUNT,
+};
+
+/* name: as sysctl(8), getrlimit(2) or cgroups(7) have it. raise: what a person does. Units are in `raise`. */
+extern const struct host_limit_term { const char *name, *raise; } host_limits[HOST_LIMIT_COUNT];
+
+#define LIMIT_SENTENCE_MAX 400u
+
+/* "WHY: NEED needed, NAME is HAVE (to raise it: …)", into ret[LIMIT_SENTENCE_MAX], which it returns. */
+const char *limit_sentence(char *ret, enum host_limit limit, uint64_t have, uint64_t need, const char *why);
+
+#endif
