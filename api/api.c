@@ -17,8 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define STOP_NS (5 * NSEC_PER_SEC)
-
 /* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. A unix peer is a
  * user. A TCP peer is an address, and on loopback that is 127.0.0.1 for nearly everybody: there the limit per peer is
  * theirs together, and what is above it is for those who come from another of its addresses. */
@@ -120,12 +118,14 @@ static int start_listeners(struct api *a) {
         return k;
 }
 
-static void api_free(struct api *a) {
-        uint64_t deadline = util_now_ns() + STOP_NS;
+unsigned api_stop(struct api *a, uint64_t deadline_ns) {
+        unsigned cut_off = 0;
+        if (!a)
+                return 0;
         for (size_t i = 0; i < LISTENER_COUNT; i++)
                 http_quiesce(a->listeners[i]);
         for (size_t i = 0; i < LISTENER_COUNT; i++) {
-                http_stop(a->listeners[i], deadline);
+                cut_off += http_stop(a->listeners[i], deadline_ns);
                 util_close(a->fds[i]);
         }
         for (size_t i = 0; i < a->n_hosts; i++)
@@ -134,6 +134,7 @@ static void api_free(struct api *a) {
         free(a->openapi);
         free(a->token);
         free(a);
+        return cut_off;
 }
 
 int api_start(const struct api_options *o, struct api **ret) {
@@ -157,14 +158,9 @@ int api_start(const struct api_options *o, struct api **ret) {
         if (k >= 0)
                 k = start_listeners(a);
         if (k < 0) {
-                api_free(a);
+                (void) api_stop(a, 0);
                 return k;
         }
         *ret = a;
         return 0;
-}
-
-void api_stop(struct api *a) {
-        if (a)
-                api_free(a);
 }

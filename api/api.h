@@ -23,8 +23,9 @@ struct api_options {
 
 /* Serves until api_stop(). 0 or negative errno; the sockets are the api's either way. */
 int api_start(const struct api_options *o, struct api **ret);
-/* Ends event streams, finishes what is under way (5 s at most), joins the threads. NULL-safe. A handler may be waiting
- * for the daemon's main thread: when that is the caller, service_stop() comes first. */
-void api_stop(struct api *a);
+/* Ends event streams, finishes what is under way until the deadline (CLOCK_MONOTONIC), joins the threads. Returns how
+ * many connections were cut off because they were not finished by then. NULL-safe. A handler may be waiting for the
+ * daemon's main thread: when that is the caller, service_stop() comes first. */
+unsigned api_stop(struct api *a, uint64_t deadline_ns);
 
 #endif

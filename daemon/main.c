@@ -30,6 +30,7 @@
 #include <systemd/sd-daemon.h>
 
 #define STOP_WITHIN_US (4 * UINT64_C(1000000))
+#define REQUESTS_STOP_NS (5 * NSEC_PER_SEC) /* for what HTTP clients wait for, then */
 #define EXIT_USAGE 2 /* bad options or settings alone: the unit does not start the service again after it */
 
 struct daemon {
@@ -343,7 +344,10 @@ static int start(struct daemon *d) {
 static void stop(struct daemon *d) {
         if (d->service)
                 service_stop(d->service);
-        api_stop(d->api);
+        unsigned cut_off = api_stop(d->api, util_now_ns() + REQUESTS_STOP_NS);
+        if (cut_off > 0)
+                log_warning("%u connections were cut off: they were not finished after %u s", cut_off,
+                            (unsigned) (REQUESTS_STOP_NS / NSEC_PER_SEC));
         if (d->scheduler)
                 scheduler_set_service(d->scheduler, NULL);
         service_free(d->service);

@@ -118,10 +118,13 @@ need_python() {
         cp "$1" "$stamp"
 }
 
-# configure DIRECTORY [MESON OPTION…]: once; later changes ninja sees itself. CC is honoured.
+# configure DIRECTORY [MESON OPTION…]: once; later changes ninja sees itself. CC is honoured. Whoever sources this file
+# may set meson_options, for all of its builds.
+meson_options=()
 configure() {
         local directory=$1
         shift
+        set -- "${meson_options[@]}" "$@"
         [[ -f $directory/build.ninja ]] || quietly "${directory##*/}-setup" meson setup "$directory" "$root" "$@"
 }
 

@@ -91,25 +91,26 @@ void page_list_deinit(struct page_list *list) {
         *list = (struct page_list){};
 }
 
+#define HUGE_PAGE_SETTINGS "/sys/kernel/mm/transparent_hugepage"
+
 /* Whether a setting of transparent huge pages, "always [madvise] never", stands at one of these words. */
-static bool setting_is(const char *name, const char *word, const char *other) {
-        char path[96], line[128];
-        (void) snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/%s", name);
+static bool setting_is(const char *path, const char *word, const char *other) {
+        char line[128];
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         return f && fgets(line, sizeof line, f) && (strstr(line, word) || (other && strstr(line, other)));
 }
 
 /* Nobody here asks for huge pages with madvise(2): what counts is what the kernel does of its own accord. */
 static bool has_transparent_huge_pages(void) {
-        bool always = setting_is("enabled", "[always]", NULL);
+        bool always = setting_is(HUGE_PAGE_SETTINGS "/enabled", "[always]", NULL);
         for (uint64_t kib = 8; kib < 2 * procfs_huge_page_bytes() / 1024; kib *= 2) {
-                char name[64];
-                (void) snprintf(name, sizeof name, "hugepages-%" PRIu64 "kB/enabled", kib);
-                if (setting_is(name, "[always]", always ? "[inherit]" : NULL))
+                char path[96];
+                (void) snprintf(path, sizeof path, HUGE_PAGE_SETTINGS "/hugepages-%" PRIu64 "kB/enabled", kib);
+                if (setting_is(path, "[always]", always ? "[inherit]" : NULL))
                         return true;
         }
-        return always || setting_is("shmem_enabled", "[always]", "[within_size]") ||
-               setting_is("shmem_enabled", "[force]", NULL);
+        return always || setting_is(HUGE_PAGE_SETTINGS "/shmem_enabled", "[always]", "[within_size]") ||
+               setting_is(HUGE_PAGE_SETTINGS "/shmem_enabled", "[force]", NULL);
 }
 
 uint64_t pages_placed_together(bool huge) {

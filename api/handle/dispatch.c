@@ -71,19 +71,18 @@ static int check_parameters(const struct route *route, const struct request *q, 
         return 0;
 }
 
-static int find_route(struct request *q, const struct route **ret, struct refusal *r) {
+/* NULL: there is none, and *r says why. */
+static const struct route *find_route(struct request *q, struct refusal *r) {
         unsigned allowed;
         const struct route *route = route_match(q, &allowed);
         if (!route && allowed == 0)
-                return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
-        if (!route)
-                return refuse(r, 405, "method-not-allowed", "", "The resource at %.200s has no such method.", q->path);
-        *ret = route;
-        return 0;
+                (void) refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
+        else if (!route)
+                (void) refuse(r, 405, "method-not-allowed", "", "The resource at %.200s has no such method.", q->path);
+        return route;
 }
 
 static int check_head(const struct api *a, struct request *q, struct refusal *r) {
-        const struct route *route = NULL;
         int k = guard_framing(q, r);
         if (k >= 0)
                 k = guard_host(a, q, r);
@@ -91,9 +90,12 @@ static int check_head(const struct api *a, struct request *q, struct refusal *r)
                 k = guard_origin(q, r);
         if (k >= 0 && q->method == METHOD_OPTIONS)
                 return guard_body(q, BODY_NONE, r);
-        if (k >= 0)
-                k = find_route(q, &route, r);
-        if (k >= 0 && route->writes)
+        if (k < 0)
+                return k;
+        const struct route *route = find_route(q, r);
+        if (!route)
+                return -EINVAL;
+        if (route->writes)
                 k = guard_token(a, q, r);
         if (k >= 0)
                 k = guard_body(q, route->body, r);
@@ -125,11 +127,10 @@ static int options(struct request *q, struct response *p, struct refusal *r) {
 }
 
 static int handle(struct api *a, struct request *q, struct response *p, struct refusal *r) {
-        const struct route *route = NULL;
         if (q->method == METHOD_OPTIONS)
                 return options(q, p, r);
-        int k = find_route(q, &route, r);
-        return k < 0 ? k : route->handle(a, q, p, r);
+        const struct route *route = find_route(q, r);
+        return route ? route->handle(a, q, p, r) : -EINVAL;
 }
 
 void dispatch_handle(void *userdata, struct request *q, struct response *p) {

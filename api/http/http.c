@@ -550,16 +550,18 @@ void http_quiesce(struct http *h) {
         connections_shutdown(h->connections, false);
 }
 
-void http_stop(struct http *h, uint64_t deadline_ns) {
+unsigned http_stop(struct http *h, uint64_t deadline_ns) {
         if (!h)
-                return;
+                return 0;
         http_quiesce(h);
         while (connections_count(h->connections) > 0 && util_now_ns() < deadline_ns) {
                 connections_shutdown(h->connections, false); /* those that have just been answered */
                 nanosleep(&(struct timespec){.tv_nsec = 5 * 1000 * 1000}, NULL);
         }
+        unsigned cut_off = connections_count(h->connections);
         connections_shutdown(h->connections, true);
         http_free(h);
+        return cut_off;
 }
 
 unsigned http_connections(struct http *h) {

@@ -36,8 +36,9 @@ struct http_options {
 int http_start(struct http **ret, const struct http_options *o);
 /* Takes no more connections and requests, and ends event streams. NULL-safe, like the next. */
 void http_quiesce(struct http *h);
-/* Finishes what is under way until the deadline (CLOCK_MONOTONIC), then cuts it off. */
-void http_stop(struct http *h, uint64_t deadline_ns);
+/* Finishes what is under way until the deadline (CLOCK_MONOTONIC), then cuts it off. Returns how many connections were.
+ */
+unsigned http_stop(struct http *h, uint64_t deadline_ns);
 
 unsigned http_connections(struct http *h);
 

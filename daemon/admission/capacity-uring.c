@@ -20,21 +20,21 @@
 #define PROBE_ENTRIES 2u
 
 /* 1: for one group, which agents may be in, and for the privileged, which they are not; 2: for nobody. */
-static const char *disabled_by_setting(struct hostfs *h, const struct agent_identity *agents, char *ret_reason) {
+static bool disabled_by_setting(struct hostfs *h, const struct agent_identity *agents, char *ret_reason) {
         int64_t v = 0, group = -1;
         char gid[24] = "GID";
         if (hostfs_i64(h, &v, "/proc/sys/kernel/io_uring_disabled") < 0 || v == 0) /* before 6.6 there is none */
-                return NULL;
+                return false;
         if (v != 1) {
                 (void) snprintf(ret_reason, REASON_MAX,
                                 "kernel.io_uring_disabled is %" PRId64
                                 " (for nobody); to allow it: sysctl kernel.io_uring_disabled=0",
                                 v);
-                return ret_reason;
+                return true;
         }
         bool named = hostfs_i64(h, &group, "/proc/sys/kernel/io_uring_group") == 0 && group >= 0; /* -1: no group */
         if (named && agents && agent_identity_is_in(agents, (gid_t) group))
-                return NULL;
+                return false;
         if (agents)
                 (void) snprintf(gid, sizeof(gid), "%u", (unsigned) agents->gid);
         (void) snprintf(ret_reason, REASON_MAX,
@@ -42,7 +42,7 @@ static const char *disabled_by_setting(struct hostfs *h, const struct agent_iden
                         ", not the agents'; to allow it: sysctl kernel.io_uring_group=%s, or "
                         "kernel.io_uring_disabled=0",
                         group, gid);
-        return ret_reason;
+        return true;
 }
 
 /* A ring of our own to ask. NULL: it is there. */

@@ -38,11 +38,15 @@ static void add_reason(struct environment *e, const char *key, const char *reaso
         (void) snprintf(add_fact(e, key)->reason, sizeof(e->facts[0].reason), "%s", reason);
 }
 
+static void add_unread(const struct hostfs *h, struct environment *e, const char *key, int error) {
+        struct fact *f = add_fact(e, key);
+        environment_reason(h, error, f->reason);
+}
+
 static int add_read(const struct hostfs *h, struct environment *e, const char *key, int r, const char *text) {
         if (r == 0)
                 return add_text(e, key, text);
-        struct fact *f = add_fact(e, key);
-        environment_reason(h, r, f->reason);
+        add_unread(h, e, key, r);
         return 0;
 }
 
@@ -182,7 +186,7 @@ static int take_cpuinfo(struct hostfs *h, struct environment *e) {
         int r = hostfs_text(h, &text, "/proc/cpuinfo");
         if (r < 0) {
                 for (size_t i = 0; i < ELEMENTS(keys); i++)
-                        (void) add_read(h, e, keys[i], r, NULL);
+                        add_unread(h, e, keys[i], r);
                 return 0;
         }
         r = take_cpu_model(text, e);

@@ -211,13 +211,14 @@ static size_t pick_pair(const struct topology *t, const struct topology_node *re
         return n;
 }
 
+/* shared: the node that holds the memory of both, if there are two; NULL: there are not. */
 static int refuse_pair(const struct topology *t, const struct topology_node *nodes[END_COUNT], size_t n,
-                       struct refusal *r) {
-        if (n == END_COUNT)
+                       const struct topology_node *shared, struct refusal *r) {
+        if (shared)
                 return refuse_limit(r, "/placement", "memory nodes next to CPUs", "1", "2",
                                     "cross-node needs the memory of two nodes; that of the CPUs of node %d and of node "
                                     "%d would be on node %d",
-                                    nodes[END_FIRST]->id, nodes[END_SECOND]->id, memory_for(t, nodes[END_FIRST])->id);
+                                    nodes[END_FIRST]->id, nodes[END_SECOND]->id, shared->id);
         if (t->n_nodes == 1)
                 return refuse_limit(r, "/placement", "nodes", "1", "2",
                                     "cross-node needs two nodes; this machine has one node");
@@ -232,8 +233,9 @@ static int resolve_cross_node(const struct topology *t, uint32_t threads, struct
         const struct topology_node *nodes[END_COUNT] = {NULL, NULL};
         size_t n = pick_pair(t, nodes);
         const struct topology_node *memory = n == END_COUNT ? memory_for(t, nodes[END_FIRST]) : NULL;
-        if (n < END_COUNT || (memory && memory == memory_for(t, nodes[END_SECOND])))
-                return refuse_pair(t, nodes, n, r);
+        const struct topology_node *shared = memory && memory == memory_for(t, nodes[END_SECOND]) ? memory : NULL;
+        if (n < END_COUNT || shared)
+                return refuse_pair(t, nodes, n, shared, r);
         for (unsigned e = 0; e < END_COUNT; e++) {
                 int x = placement_set_cpus(&ret->ends[e], nodes[e]->cpus, smaller(threads, nodes[e]->n_cpus));
                 if (x < 0)

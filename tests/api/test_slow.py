@@ -7,11 +7,11 @@ import threading
 import time
 
 import pytest
-from client import PATIENCE_SECONDS, parse_raw
+from client import PATIENCE_SECONDS, Events, parse_raw
 from conftest import Daemon
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS = 10, 20, 30
-EARLY, LATE = 5, 15  # by how much the clocks of both sides may differ; and short of the next longer limit
+BEAT_SECONDS = 15  # of an event stream that has nothing to send
 BODY_HEAD = b"POST /experiments HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
 
 
@@ -22,7 +22,7 @@ class Drip(threading.Thread):
         super().__init__(daemon=True)
         self.client, self.count, self.first, self.more, self.every = client, count, first, more, every
         self.open = {}
-        self.lived, self.received = [], []
+        self.ended, self.received = [], []  # when, and what was answered before
         self.stopping = False
         self.start()
 
@@ -32,11 +32,11 @@ class Drip(threading.Thread):
                 sock = self.client.raw_socket()
                 sock.sendall(self.first)
                 sock.setblocking(False)
-                self.open[sock] = (time.monotonic(), [])
+                self.open[sock] = []
         while self.open and not self.stopping:
-            for sock, (since, heard) in list(self.open.items()):
+            for sock, heard in list(self.open.items()):
                 if not self.look(sock, heard):
-                    self.lived.append(time.monotonic() - since)
+                    self.ended.append(time.monotonic())
                     self.received.append(b"".join(heard))
                     sock.close()
                     del self.open[sock]
@@ -65,8 +65,33 @@ def slow_daemon():
     d.remove()
 
 
+class QuietStream(threading.Thread):
+    """Notes when each beat of an event stream comes that has nothing else to send."""
+
+    def __init__(self, client):
+        super().__init__(daemon=True)
+        self.opened, self.beats = time.monotonic(), []
+        self.events = Events(client, "/events")
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError, ValueError):  # closed meanwhile
+            for line in self.events.response:
+                if line.startswith(b":"):
+                    self.beats.append(time.monotonic())
+
+
 @pytest.fixture(scope="module")
-def drips(slow_daemon):
+def quiet_stream(slow_daemon):
+    stream = QuietStream(slow_daemon.unix)
+    yield stream
+    stream.events.connection.sock.shutdown(socket.SHUT_RDWR)
+    stream.join(10)
+    stream.events.connection.close()
+
+
+@pytest.fixture(scope="module")
+def drips(slow_daemon, quiet_stream):
     """All at once, since each takes its time."""
     tcp, unix = slow_daemon.tcp, slow_daemon.unix
     asked = f"GET /health HTTP/1.1\r\nHost: {tcp.host}\r\n\r\n".encode()
@@ -89,17 +114,16 @@ def quick(client):
 
 
 def finish(drip, seconds, count):
-    drip.join(seconds + 60)
+    drip.join(seconds + PATIENCE_SECONDS)
     assert not drip.is_alive()
-    assert len(drip.lived) == count
-    assert max(drip.lived) < seconds + LATE
+    assert len(drip.ended) == count
 
 
 def test_dripped_heads_are_ended_and_stop_nobody(slow_daemon, drips):
     quick(slow_daemon.tcp)
     quick(slow_daemon.unix)
-    assert not drips["heads"].lived, "the answers came only after they had been ended"
-    deadline = time.monotonic() + HEAD_SECONDS + LATE
+    assert not drips["heads"].ended, "the answers came only after they had been ended"
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while drips["heads"].is_alive() and time.monotonic() < deadline:
         quick(slow_daemon.tcp)
         quick(slow_daemon.unix)
@@ -115,15 +139,25 @@ def test_a_request_line_that_never_comes_is_not_waited_for(drips):
 
 def test_dripped_bodies_are_ended(drips):
     finish(drips["bodies"], BODY_SECONDS, 20)
-    assert min(drips["bodies"].lived) > BODY_SECONDS - EARLY
+    assert min(drips["bodies"].ended) > max(drips["heads"].ended)  # a body is given longer
     assert all(parse_raw(received)[0] == 408 for received in drips["bodies"].received)
 
 
 def test_an_idle_connection_is_closed_in_time(drips):
     finish(drips["idle"], IDLE_SECONDS, 5)
-    assert min(drips["idle"].lived) > IDLE_SECONDS - EARLY
+    assert min(drips["idle"].ended) > max(drips["bodies"].ended)  # and who asks for nothing, longest
     # and no 408 for what was never begun
     assert all(received.count(b"HTTP/1.1 ") == 1 for received in drips["idle"].received)
+
+
+def test_a_quiet_stream_beats(quiet_stream):
+    """Now and then, and not again and again."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(quiet_stream.beats) < 2:
+        assert quiet_stream.is_alive() and time.monotonic() < deadline, quiet_stream.beats
+        time.sleep(0.1)
+    beats = quiet_stream.beats[:]
+    assert len(beats) <= (beats[-1] - quiet_stream.opened) / BEAT_SECONDS
 
 
 def count_closed(socks):

@@ -208,21 +208,14 @@ def test_a_killed_agent_fails_its_run_at_once(daemon, role, transport):
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
-def test_a_stopped_agent_fails_its_run_within_two_seconds_of_its_deadline(daemon, role):
-    """A machine that stands still makes it longer: of three times it is so once at least."""
-    seconds = 5
-    took = []
-    while not took or (took[-1] > seconds - 1 + 2 and len(took) < 3):
-        identity = daemon.post(SHORT | {"duration_seconds": seconds, "repetitions": 1})["id"]
-        wait_for(lambda at=identity: daemon.items(f"/experiments/{at}/samples"), PATIENCE_SECONDS, "a first sample")
-        stopped = time.monotonic()
-        os.kill(daemon.agents()[role], signal.SIGSTOP)
-        experiment = daemon.wait_final(identity)
-        took.append(time.monotonic() - stopped)
-        assert experiment["state"] == "failed"
-        assert role in experiment["error"]
-        wait_for(lambda: not daemon.agents(), PATIENCE_SECONDS, "the stopped agent to be gone")
-    assert took[-1] <= seconds - 1 + 2, took
+def test_a_stopped_agent_does_not_cost_the_whole_window(daemon, role):
+    identity = daemon.post(SHORT | {"duration_seconds": 600, "repetitions": 1})["id"]
+    wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), PATIENCE_SECONDS, "a first sample")
+    os.kill(daemon.agents()[role], signal.SIGSTOP)
+    experiment = daemon.wait_final(identity)
+    assert experiment["state"] == "failed"
+    assert re.search(rf"{role} .*stopped", experiment["error"]), experiment["error"]
+    wait_for(lambda: not daemon.agents(), PATIENCE_SECONDS, "the stopped agent to be gone")
     check_next(daemon)
 
 
