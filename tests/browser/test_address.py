@@ -61,6 +61,25 @@ def test_the_way_to_the_content_leaves_the_address_alone(page):
     assert page.driver.current_url.endswith("#/new") and page.all("#field-name")
 
 
+def test_a_view_that_was_left_does_not_come_back(page, daemon):
+    """The answer that a view waited for comes when another one is shown."""
+    page.run(
+        """const real = window.fetch;
+        window.fetch = async (path, options) => {
+            const answer = await real(path, options);
+            if (path === '/presets') await new Promise((resolve) => (window.release = resolve));
+            return answer;
+        }"""
+    )
+    page.go("#/new")
+    page.wait(lambda: page.run("return Boolean(window.release)"), "the presets")
+    page.go("#/")
+    page.wait(lambda: page.all("main table"), "the machine")
+    page.run("release()")
+    page.call("await new Promise((resolve) => setTimeout(resolve, 100))")
+    assert page.text("main h1") == "This machine"
+
+
 def test_cancelling_is_asked_for_by_the_keyboard_too(page, daemon):
     page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
     experiment = daemon.submit(name="Not by accident", duration_seconds=600)

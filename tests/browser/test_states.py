@@ -94,7 +94,7 @@ def test_a_refused_token_is_not_set(page, daemon):
     experiment = daemon.submit(name="Not to be deleted", duration_seconds=0.1, warmup_seconds=0)
     daemon.wait(experiment)
     open_experiment(page, experiment)
-    page.find("#delete").click()
+    page.find("main .buttons .danger").click()
     page.find("#confirm-ok").click()
     page.wait(lambda: "refused" in page.text("#token-error"), "the refusal")
     assert page.text("#token-button") == "Token refused"

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The page as a whole: which view the address asks for, the bar at the top, and what keeps them together.
 
-import { connection, get, onUnauthorized, token } from './api.js';
+import { connection, get, getWithText, onUnauthorized, token } from './api.js';
 import { Detail } from './detail.js';
 import { askToken } from './dialogs.js';
 import { $, setText } from './dom.js';
 import { Form } from './form.js';
 import { once, showHost, topologyWords } from './host.js';
 import { List } from './list.js';
+import { memberText } from './spec.js';
 import { showFailure, showMissing } from './views.js';
 
 const CONNECTION_WORDS = {
@@ -19,10 +20,11 @@ const CONNECTION_WORDS = {
 const TOKEN_WORDS = { none: 'Token', set: 'Token set', refused: 'Token refused' };
 
 const list = new List();
-const form = new Form((experiment) => {
+const opened = (experiment) => {
     list.put(experiment);
     location.hash = `#/experiments/${experiment.id}`;
-});
+};
+const form = new Form(opened);
 let detail = null;
 let views = 0;
 
@@ -33,13 +35,15 @@ function showExperiment({ id }) {
             list.drop(which);
             location.hash = '#/';
         },
+        opened,
     });
 }
 
 async function showForm({ left, query }) {
     const from = new URLSearchParams(query).get('from');
-    const spec = from === null ? null : (await get(`/experiments/${encodeURIComponent(from)}`)).spec;
-    if (!left()) await form.show($('main'), spec);
+    if (from === null) return form.show($('main'), left);
+    const { text } = await getWithText(`/experiments/${encodeURIComponent(from)}`);
+    if (!left()) await form.show($('main'), left, memberText(text, 'spec'));
 }
 
 const NOWHERE = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One experiment: its state and progress, charts, results, runs and spec, kept up to date until it has ended.
 
-import { Problem, connection, follow, get, post, remove } from './api.js';
+import { Problem, connection, follow, get, getWithText, post, remove, submission } from './api.js';
 import { confirm } from './dialogs.js';
 import { $, fill, h, patch, setText } from './dom.js';
 import { duration, splitFields, time } from './format.js';
@@ -10,6 +10,7 @@ import { Live } from './live.js';
 import { Results } from './results.js';
 import { block } from './run.js';
 import { Runs, lasted, skippedPanel } from './runs.js';
+import { memberText } from './spec.js';
 import { status } from './status.js';
 import { showError, showFailure, showMissing } from './views.js';
 
@@ -18,9 +19,13 @@ const RESULTS_EVERY_MS = 1000;
 const SPREAD = 16; /* message sizes this far apart start on a logarithmic axis */
 
 export class Detail {
-    /** `changed(experiment)` is called with every new state, `gone(id)` when it was deleted. */
-    constructor(main, id, { changed, gone }) {
-        Object.assign(this, { main, id, changed, gone, waiting: [], loaded: false });
+    /**
+     * `changed(experiment)` is called with every new state, `gone(id)` when it was deleted, `opened(experiment)` with
+     * one that was started from here.
+     */
+    constructor(main, id, { changed, gone, opened }) {
+        Object.assign(this, { main, id, changed, gone, opened, waiting: [], loaded: false });
+        this.submit = submission();
         this.left = new AbortController();
         fill(main, h('p', { class: 'soft', text: 'Loading…' }));
         this.#open();
@@ -114,6 +119,7 @@ export class Detail {
         this.heading = h('h1', {});
         this.state = h('span', { class: 'state' });
         this.meta = h('p', { class: 'meta' });
+        this.againButton = button('Run again', { id: 'again', on: { click: () => this.#again() } });
         this.cancelButton = button('Cancel', { id: 'cancel', on: { click: () => this.#cancel() } });
         this.deleteButton = button('Delete', { id: 'delete', class: 'danger', on: { click: () => this.#delete() } });
         this.bar = h('progress', { 'aria-label': 'Runs finished' });
@@ -135,7 +141,8 @@ export class Detail {
                 h(
                     'div',
                     { class: 'buttons' },
-                    h('a', { class: 'button', href: `#/new?from=${this.id}`, text: 'Run again…' }),
+                    this.againButton,
+                    h('a', { class: 'button', id: 'change', href: `#/new?from=${this.id}`, text: 'Change…' }),
                     this.cancelButton,
                     this.deleteButton,
                 ),
@@ -245,6 +252,17 @@ export class Detail {
         else if (notice) setText(notice, text);
         this.notices.hidden = !this.notices.hasChildNodes();
         if (notice && error) showError(notice, error);
+    }
+
+    /* The spec as it was written, to the letter. */
+    async #again() {
+        this.againButton.disabled = true;
+        await this.#act(async () => {
+            const { text } = await getWithText(`/experiments/${this.id}`);
+            const experiment = await this.submit(memberText(text, 'spec'));
+            if (!this.closed) this.opened(experiment);
+        });
+        this.againButton.disabled = false;
     }
 
     async #cancel() {
