@@ -91,22 +91,15 @@ PRESET = {
         ({"repetitions": 3}, {"preset": "p", "repetitions": 3}),
         ({"workload": ["stream"]}, {"preset": "p", "workload": "stream"}),
         ({"message_size": [1, 2]}, {"preset": "p", "message_size": [1, 2]}),
-        ({"end_value": 9}, {"preset": "p", "duration_seconds": 9}),
-        (
-            {"end": "messages", "end_value": 1000},
-            {
-                "workload": ["stream", "pingpong"],
-                "transport": "pipe",
-                "message_size": 4096,
-                "messages": 1000,
-                "require": {"numa_balancing": True},
-            },
-        ),
+        ({"end": {"end": "duration_seconds", "value": 9}}, {"preset": "p", "duration_seconds": 9}),
+        ({"end": {"end": "messages", "value": 1000}}, {"preset": "p", "messages": 1000}),
     ],
 )
 def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
     script = """const { toSpec, toValues } = await import('/assets/spec.js');
-        return toSpec({ ...toValues({ ...args[0].spec, preset: 'p' }), ...args[1] }, [args[0]])"""
+        const base = { preset: 'p' };
+        const before = toValues(base, [args[0]]);
+        return toSpec(base, before, { ...before, ...args[1] }, [args[0]])"""
     assert modules.call(script, PRESET, change) == expected
 
 
@@ -118,18 +111,24 @@ TRANSPORTS = [
 ]
 
 
+ALONE = ["call", "processes", "working_set"]  # of workloads that move nothing
+MOVING = ["transport", "message_size", "threads", "copy_mode", "engine", "wait"]
+
+
 @pytest.mark.parametrize(
     ("workload", "transport", "expected"),
     [
-        (["stream"], ["pipe"], ["wait"]),
-        (["pingpong"], ["shm-posix"], ["copy_mode", "engine"]),
-        (["stream"], ["file"], ["copy_mode", "wait"]),
-        (["stream"], ["msgq-sysv"], ["copy_mode", "engine", "wait"]),
-        (["stream", "syscall"], ["pipe", "shm-posix"], []),
-        (["syscall"], ["pipe", "shm-posix"], ["copy_mode", "engine", "wait"]),
+        (["stream"], ["pipe"], [*ALONE, "wait"]),
+        (["pingpong"], ["shm-posix"], [*ALONE, "copy_mode", "engine"]),
+        (["stream"], ["file"], [*ALONE, "copy_mode", "wait"]),
+        (["stream"], ["msgq-sysv"], [*ALONE, "copy_mode", "engine", "wait"]),
+        (["stream", "syscall"], ["pipe", "shm-posix"], ["processes", "working_set"]),
+        (["context-switch", "stream"], ["pipe", "shm-posix"], ["call"]),
+        (["syscall"], ["pipe"], ["processes", "working_set", *MOVING]),
+        (["syscall", "context-switch"], ["pipe"], MOVING),
     ],
 )
-def test_words_without_a_meaning_are_known(modules, workload, transport, expected):
+def test_fields_without_a_meaning_are_known(modules, workload, transport, expected):
     script = "const { meaningless } = await import('/assets/spec.js'); return meaningless(args[0], args[1])"
     assert modules.call(script, {"workload": workload, "transport": transport}, TRANSPORTS) == expected
 

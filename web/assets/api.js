@@ -24,19 +24,69 @@ export class Unreachable extends Error {
     }
 }
 
-export const token = {
-    get: () => sessionStorage.getItem(TOKEN_KEY) ?? '',
-    set: (value) => (value ? sessionStorage.setItem(TOKEN_KEY, value) : sessionStorage.removeItem(TOKEN_KEY)),
-};
+/** The token of this tab. It tells its listeners ("change") when it is another one or was refused. */
+export const token = new (class extends EventTarget {
+    #refused = false;
 
-/** Tells who listens ("change") whether the server answers. */
-export const connection = new (class extends EventTarget {
-    state = 'connecting'; /* connecting, live, polling, gone */
+    get() {
+        return sessionStorage.getItem(TOKEN_KEY) ?? '';
+    }
 
-    report(state) {
-        if (state === this.state) return;
-        this.state = state;
+    /** none, set (and as far as is known good) or refused */
+    get state() {
+        if (this.get()) return 'set';
+        return this.#refused ? 'refused' : 'none';
+    }
+
+    set(value) {
+        this.#store(value, false);
+    }
+
+    /** The server does not know this token: it is given up, unless there is a newer one. */
+    refuse(value) {
+        if (this.get() === value) this.#store('', true);
+    }
+
+    #store(value, refused) {
+        if (value) sessionStorage.setItem(TOKEN_KEY, value);
+        else sessionStorage.removeItem(TOKEN_KEY);
+        this.#refused = refused;
         this.dispatchEvent(new Event('change'));
+    }
+})();
+
+/**
+ * Whether the server answers: one state, which follows from the last request and from the event stream. It tells its
+ * listeners ("change").
+ */
+export const connection = new (class extends EventTarget {
+    #answers = null; /* null: nothing is known yet */
+    #streams = null;
+
+    /** connecting, live, polling (it answers, but there is no stream), gone */
+    get state() {
+        if (this.#answers === false) return 'gone';
+        if (this.#answers === null || this.#streams === null) return 'connecting';
+        return this.#streams ? 'live' : 'polling';
+    }
+
+    /** A request was answered, in whichever way, or it was not. */
+    answered(yes) {
+        this.#change(() => (this.#answers = yes));
+    }
+
+    /** The event stream was opened, which is an answer too, or it was lost, after which there may be one. */
+    streams(yes) {
+        this.#change(() => {
+            this.#streams = yes;
+            if (yes) this.#answers = true;
+        });
+    }
+
+    #change(set) {
+        const before = this.state;
+        set();
+        if (this.state !== before) this.dispatchEvent(new Event('change'));
     }
 })();
 
@@ -46,27 +96,28 @@ export function onUnauthorized(ask) {
     askForToken = ask;
 }
 
-async function send(method, path, { body, headers }) {
-    const writes = method !== 'GET';
+async function send(method, path, { body, headers, token: bearer }) {
     const all = { Accept: 'application/json', ...headers };
-    if (writes && token.get()) all.Authorization = `Bearer ${token.get()}`;
+    if (bearer) all.Authorization = `Bearer ${bearer}`;
     if (body !== undefined) all['Content-Type'] = 'application/json';
     try {
-        return await fetch(path, {
+        const response = await fetch(path, {
             method,
             headers: all,
             body,
             cache: 'no-store',
             signal: AbortSignal.timeout(REQUEST_DEADLINE_MS),
         });
+        const text = await response.text();
+        connection.answered(true);
+        return { response, text };
     } catch {
-        connection.report('gone');
+        connection.answered(false);
         throw new Unreachable();
     }
 }
 
-async function decode(response) {
-    const text = await response.text();
+function decode(response, text) {
     let value = null;
     try {
         value = text ? JSON.parse(text) : null;
@@ -78,18 +129,43 @@ async function decode(response) {
     return value;
 }
 
+/* {text, value}: the answer as it was written, and what it means. */
 async function request(method, path, options = {}) {
     for (;;) {
-        const response = await send(method, path, options);
-        if (connection.state === 'gone' || connection.state === 'connecting') connection.report('polling');
-        if (response.status !== 401 || !askForToken) return decode(response);
-        if (!(await askForToken(token.get() !== ''))) return decode(response);
+        const used = method === 'GET' ? '' : token.get();
+        const { response, text } = await send(method, path, { ...options, token: used });
+        const answer = () => ({ text, value: decode(response, text) });
+        if (response.status !== 401) return answer();
+        if (used) token.refuse(used);
+        if (!askForToken || !(await askForToken(used !== ''))) return answer();
     }
 }
 
-export const get = (path) => request('GET', path);
-export const post = (path, body, headers) => request('POST', path, { body, headers });
-export const remove = (path) => request('DELETE', path);
+const valueOf = async (answer) => (await answer).value;
+
+export const get = (path) => valueOf(request('GET', path));
+export const post = (path, body, headers) => valueOf(request('POST', path, { body, headers }));
+export const remove = (path) => valueOf(request('DELETE', path));
+/** Also the text of the document, for what must be passed on as it was written: {text, value}. */
+export const getWithText = (path) => request('GET', path);
+
+/**
+ * A function that posts an experiment's spec, a text, and gives the experiment. The same text is posted with the same
+ * key until it was answered: a retry after a lost answer starts nothing twice.
+ */
+export function submission() {
+    let sent = null;
+    return async (body) => {
+        if (sent?.body !== body) sent = { body, key: newKey() };
+        const experiment = await post('/experiments', body, { 'Idempotency-Key': sent.key });
+        sent = null;
+        return experiment;
+    };
+}
+
+/* randomUUID needs a secure context, which a host name on a lab network is not. */
+const newKey = () =>
+    [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** Follows `next` until the list ends or `limit` items are there; {items, complete}. */
 export async function getAll(path, limit) {
@@ -116,20 +192,30 @@ export function follow(path, { onEvent, onOpen, poll, reports = false }) {
     let source = null;
     let failures = 0;
     let later = 0;
+    let asking = null;
 
     const stop = () => {
         clearTimeout(later);
         source?.close();
         source = null;
     };
+    const ask = () => {
+        asking ??= Promise.resolve(poll())
+            .catch(() => {})
+            .finally(() => {
+                asking = null;
+            });
+    };
     const fail = () => {
         stop();
-        if (reports && connection.state !== 'gone') connection.report('polling');
         later = setTimeout(open, REOPEN_MS[Math.min(failures++, REOPEN_MS.length - 1)]);
+        if (!reports) return;
+        connection.streams(false);
+        ask(); /* and learns at once whether anybody answers */
     };
     const opened = () => {
         failures = 0;
-        if (reports) connection.report('live');
+        if (reports) connection.streams(true);
         Promise.resolve(onOpen()).catch(() => {});
     };
     const receive = (event) => {
@@ -151,9 +237,9 @@ export function follow(path, { onEvent, onOpen, poll, reports = false }) {
         if (document.hidden) later = setTimeout(stop, HIDDEN_MS);
         else if (source?.readyState !== EventSource.OPEN) open();
     };
-    const polling = setInterval(() => {
-        if (source?.readyState !== EventSource.OPEN && !document.hidden) Promise.resolve(poll()).catch(() => {});
-    }, POLL_MS);
+    /* A stream may be open to a server that is stuck. */
+    const silent = () => source?.readyState !== EventSource.OPEN || (reports && connection.state === 'gone');
+    const polling = setInterval(() => silent() && !document.hidden && ask(), POLL_MS);
 
     const listening = new AbortController();
     document.addEventListener('visibilitychange', seen, { signal: listening.signal });

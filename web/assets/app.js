@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The page as a whole: which view the address asks for, the bar at the top, and what keeps them together.
 
-import { connection, get, onUnauthorized, token } from './api.js';
+import { connection, get, getWithText, onUnauthorized, token } from './api.js';
 import { Detail } from './detail.js';
 import { askToken } from './dialogs.js';
-import { $, fill, h, setText } from './dom.js';
+import { $, setText } from './dom.js';
 import { Form } from './form.js';
 import { once, showHost, topologyWords } from './host.js';
 import { List } from './list.js';
+import { memberText } from './spec.js';
+import { showFailure, showMissing } from './views.js';
 
 const CONNECTION_WORDS = {
     connecting: 'Connecting…',
@@ -15,78 +17,135 @@ const CONNECTION_WORDS = {
     polling: 'Live updates interrupted, polling',
     gone: 'ipclabd does not answer; trying again',
 };
+const TOKEN_WORDS = { none: 'Token', set: 'Token set', refused: 'Token refused' };
 
 const list = new List();
-const form = new Form((experiment) => {
+const opened = (experiment) => {
     list.put(experiment);
     location.hash = `#/experiments/${experiment.id}`;
-});
+};
+const form = new Form(opened);
 let detail = null;
+let views = 0;
 
-function openDetail(id) {
+function showExperiment({ id }) {
     detail = new Detail($('main'), id, {
         changed: (experiment) => list.put(experiment),
         gone: (which) => {
             list.drop(which);
             location.hash = '#/';
         },
+        opened,
     });
 }
 
-async function openForm(query) {
-    const from = Number(new URLSearchParams(query).get('from'));
-    const spec = from ? (await get(`/experiments/${from}`)).spec : null;
-    await form.show($('main'), spec);
+async function showForm({ left, query }) {
+    const from = new URLSearchParams(query).get('from');
+    if (from === null) return form.show($('main'), left);
+    const { text } = await getWithText(`/experiments/${encodeURIComponent(from)}`);
+    if (!left()) await form.show($('main'), left, memberText(text, 'spec'));
 }
 
-/* #/ the machine, #/new a form, #/experiments/12 an experiment. */
+const NOWHERE = {
+    view: 'detail',
+    show: ({ path }) => showMissing($('main'), 'There is no such page', `Nothing has the address #${path}.`),
+};
+/*
+ * Each view: its address after the #, what a narrow screen has of it, and what shows it. `left()` is true once another
+ * view has begun.
+ */
+const VIEWS = [
+    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left) },
+    { path: /^\/new$/, view: 'detail', show: showForm },
+    { path: /^\/experiments\/\d+$/, view: 'detail', show: showExperiment },
+];
+
 async function route() {
-    const [path, query] = location.hash.replace(/^#/, '').split('?');
-    if (path && !path.startsWith('/')) return;
+    takeToken();
+    const [path, query] = location.hash.slice(1).split('?');
+    const { view, show } = VIEWS.find((one) => one.path.test(path)) ?? NOWHERE;
+    const id = Number(/^\/experiments\/(\d+)$/.exec(path)?.[1] ?? 0);
+    const mine = ++views;
+    const left = () => mine !== views;
     detail?.close();
     detail = null;
-    const match = /^\/experiments\/(\d+)$/.exec(path);
-    $('layout').dataset.view = match || path === '/new' ? 'detail' : 'list';
-    list.select(match ? Number(match[1]) : 0);
+    $('layout').dataset.view = view;
+    list.select(id);
     document.title = 'ipclab';
-    if (match) openDetail(Number(match[1]));
-    else
-        await (path === '/new' ? openForm(query) : showHost($('main'))).catch((error) =>
-            fill($('main'), h('p', { class: 'notice', role: 'alert', text: error.message })),
-        );
+    try {
+        await show({ left, path, query, id });
+    } catch (error) {
+        if (left()) return;
+        if (error.status === 404) showMissing($('main'), 'There is no such experiment', 'It may have been deleted.');
+        else showFailure($('main'), error);
+    }
+}
+
+/* #token=… gives the page the token, and leaves neither the address nor the history with it. */
+function takeToken() {
+    const given = /^#token=(.*)$/.exec(location.hash);
+    if (!given) return;
+    history.replaceState(null, '', '#/');
+    token.set(decodeToken(given[1]).trim());
+}
+
+function decodeToken(text) {
+    try {
+        return decodeURIComponent(text);
+    } catch {
+        return text;
+    }
+}
+
+function showConnection() {
+    document.documentElement.dataset.connection = connection.state;
+    $('connection').dataset.state = connection.state;
+    setText($('connection'), CONNECTION_WORDS[connection.state]);
+    if (connection.state === 'gone') return;
+    nameHost();
+    if ($('main').querySelector('[data-unanswered=true]')) route();
 }
 
 function showToken() {
-    setText($('token-button'), token.get() ? 'Token set' : 'Token');
+    $('token-button').dataset.state = token.state;
+    setText($('token-button'), TOKEN_WORDS[token.state]);
 }
 
-function start() {
-    onUnauthorized(async (rejected) => {
-        const given = await askToken(rejected);
-        showToken();
-        return given;
-    });
-    $('token-button').addEventListener('click', () => askToken().then(showToken));
-    connection.addEventListener('change', () => {
-        $('connection').dataset.state = connection.state;
-        setText($('connection'), CONNECTION_WORDS[connection.state]);
-    });
-    addEventListener('hashchange', () => {
-        route();
-        $('main').focus({ preventScroll: true });
-        scrollTo(0, 0);
-    });
-    showToken();
-    list.start();
-    route();
+let named = false;
+
+function nameHost() {
+    if (named) return;
+    named = true;
     Promise.all([once('/topology'), get('/environment')])
         .then(([topology, environment]) => setText($('host-line'), hostWords(topology, environment)))
-        .catch(() => {});
+        .catch(() => {
+            named = false; /* until it answers again */
+        });
 }
 
 function hostWords(topology, environment) {
     const named = [environment.hostname, environment.cpu_model, topologyWords(topology)];
     return named.filter((part) => typeof part === 'string' && part).join(' · ');
+}
+
+function start() {
+    onUnauthorized(askToken);
+    $('token-button').addEventListener('click', () => askToken(token.state === 'refused'));
+    $('skip').addEventListener('click', (event) => {
+        event.preventDefault(); /* the address stays that of the view */
+        $('main').focus();
+    });
+    token.addEventListener('change', showToken);
+    connection.addEventListener('change', showConnection);
+    addEventListener('hashchange', () => {
+        route();
+        $('main').focus({ preventScroll: true });
+        scrollTo(0, 0);
+    });
+    route();
+    showToken();
+    list.start();
+    nameHost();
 }
 
 start();

@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: MIT
 // One experiment: its state and progress, charts, results, runs and spec, kept up to date until it has ended.
 
-import { Problem, follow, get, post, remove } from './api.js';
+import { Problem, connection, follow, get, getWithText, post, remove, submission } from './api.js';
 import { confirm } from './dialogs.js';
-import { $, fill, h, setText } from './dom.js';
+import { $, fill, h, patch, setText } from './dom.js';
 import { duration, splitFields, time } from './format.js';
 import { etaNow, nameOf, progressWords } from './list.js';
 import { Live } from './live.js';
 import { Results } from './results.js';
 import { block } from './run.js';
 import { Runs, lasted, skippedPanel } from './runs.js';
+import { memberText } from './spec.js';
+import { status } from './status.js';
+import { showError, showFailure, showMissing } from './views.js';
 
 const ENDED = new Set(['done', 'failed', 'cancelled']);
 const RESULTS_EVERY_MS = 1000;
 const SPREAD = 16; /* message sizes this far apart start on a logarithmic axis */
 
 export class Detail {
-    /** `changed(experiment)` hears of every new state, `gone(id)` that it was deleted. */
-    constructor(main, id, { changed, gone }) {
-        Object.assign(this, { main, id, changed, gone, waiting: [], loaded: false });
+    /**
+     * `changed(experiment)` is called with every new state, `gone(id)` when it was deleted, `opened(experiment)` with
+     * one that was started from here.
+     */
+    constructor(main, id, { changed, gone, opened }) {
+        Object.assign(this, { main, id, changed, gone, opened, waiting: [], loaded: false });
+        this.submit = submission();
+        this.left = new AbortController();
         fill(main, h('p', { class: 'soft', text: 'Loading…' }));
         this.#open();
     }
 
     close() {
         this.closed = true;
+        this.left.abort();
         this.stream?.close();
         clearInterval(this.clock);
         clearTimeout(this.resultsTimer);
@@ -110,8 +119,9 @@ export class Detail {
         this.heading = h('h1', {});
         this.state = h('span', { class: 'state' });
         this.meta = h('p', { class: 'meta' });
-        this.cancelButton = button('Cancel', { on: { click: () => this.#cancel() } });
-        this.deleteButton = button('Delete', { class: 'danger', on: { click: () => this.#delete() } });
+        this.againButton = button('Run again', { id: 'again', on: { click: () => this.#again() } });
+        this.cancelButton = button('Cancel', { id: 'cancel', on: { click: () => this.#cancel() } });
+        this.deleteButton = button('Delete', { id: 'delete', class: 'danger', on: { click: () => this.#delete() } });
         this.bar = h('progress', { 'aria-label': 'Runs finished' });
         this.words = h('span', {});
         this.timing = h('span', { class: 'soft' });
@@ -131,7 +141,8 @@ export class Detail {
                 h(
                     'div',
                     { class: 'buttons' },
-                    h('a', { class: 'button', href: `#/new?from=${this.id}`, text: 'Run again…' }),
+                    this.againButton,
+                    h('a', { class: 'button', id: 'change', href: `#/new?from=${this.id}`, text: 'Change…' }),
                     this.cancelButton,
                     this.deleteButton,
                 ),
@@ -151,6 +162,7 @@ export class Detail {
             this.spec,
         );
         this.clock = setInterval(() => this.#timing(), 1000);
+        connection.addEventListener('change', () => this.#timing(), { signal: this.left.signal });
     }
 
     #take(experiment) {
@@ -184,7 +196,7 @@ export class Detail {
         setText(this.heading, nameOf(experiment));
         this.state.dataset.state = experiment.state;
         setText(this.state, experiment.state);
-        fill(
+        patch(
             this.meta,
             this.state,
             h('span', { text: `Experiment ${experiment.id}` }),
@@ -223,31 +235,58 @@ export class Detail {
             this.words,
             progressWords(experiment, null).replace(/^./, (letter) => letter.toUpperCase()),
         );
-        setText(this.timing, ENDED.has(experiment.state) || eta === null ? '' : `about ${duration(eta)} left`);
+        setText(this.timing, ENDED.has(experiment.state) ? '' : this.#timingWords(eta));
     }
 
-    #notice(key, text) {
+    #timingWords(eta) {
+        if (!status.answers) return 'as last known: ipclabd does not answer';
+        return eta === null ? '' : `about ${duration(eta)} left`;
+    }
+
+    /* `error`: what the person waits for, and is brought into view. */
+    #notice(key, text, error = null) {
         let notice = this.notices.querySelector(`[data-notice=${key}]`);
         if (!notice && text)
             this.notices.append((notice = h('p', { class: 'notice', role: 'alert', data: { notice: key } })));
         if (notice && !text) notice.remove();
         else if (notice) setText(notice, text);
         this.notices.hidden = !this.notices.hasChildNodes();
+        if (notice && error) showError(notice, error);
+    }
+
+    /* The spec as it was written, to the letter. */
+    async #again() {
+        this.againButton.disabled = true;
+        await this.#act(async () => {
+            const { text } = await getWithText(`/experiments/${this.id}`);
+            const experiment = await this.submit(memberText(text, 'spec'));
+            if (!this.closed) this.opened(experiment);
+        });
+        this.againButton.disabled = false;
     }
 
     async #cancel() {
-        await this.#act(() => post(`/experiments/${this.id}/cancel`));
+        const agreed = await confirm({
+            title: 'Cancel this experiment?',
+            text:
+                this.experiment.state === 'running'
+                    ? `“${nameOf(this.experiment)}” is stopped. Finished runs keep their results; no others are made.`
+                    : `“${nameOf(this.experiment)}” is taken from the queue, and its runs are not made.`,
+            action: 'Cancel the experiment',
+            keep: 'Let it run',
+        });
+        if (agreed && !ENDED.has(this.experiment.state))
+            await this.#act(() => post(`/experiments/${this.id}/cancel`));
     }
 
     async #delete() {
-        if (
-            !(await confirm(
-                'Delete this experiment?',
-                `“${nameOf(this.experiment)}”, its results and its samples will be gone for good.`,
-                'Delete',
-            ))
-        )
-            return;
+        const agreed = await confirm({
+            title: 'Delete this experiment?',
+            text: `“${nameOf(this.experiment)}”, its results and its samples will be gone for good.`,
+            action: 'Delete',
+            keep: 'Keep it',
+        });
+        if (!agreed) return;
         await this.#act(async () => {
             await remove(`/experiments/${this.id}`);
             this.close();
@@ -261,19 +300,14 @@ export class Detail {
             await action();
             if (!this.closed) await this.#load(!this.stream);
         } catch (error) {
-            this.#notice('action', error.message);
+            if (!this.closed) this.#notice('action', error.message, error);
         }
     }
 
     #fails(error) {
         if (error instanceof Problem && error.status === 404)
-            fill(
-                this.main,
-                h('a', { class: 'back', href: '#/', text: '← All experiments' }),
-                h('h1', { text: `There is no experiment ${this.id}` }),
-                h('p', { class: 'soft', text: 'It may have been deleted.' }),
-            );
-        else if (this.experiment) this.#notice('action', error.message);
-        else fill(this.main, h('p', { class: 'notice', role: 'alert', text: error.message }));
+            showMissing(this.main, `There is no experiment ${this.id}`, 'It may have been deleted.');
+        else if (this.experiment) this.#notice('action', error.message, error);
+        else showFailure(this.main, error);
     }
 }

@@ -23,12 +23,14 @@ function ask(dialog) {
     });
 }
 
-/** True when the person agrees. */
-export async function confirm(title, text, action) {
+/** True when the person agrees to what the button `action` says, and does not leave by the one that says `keep`. */
+export async function confirm({ title, text, action, keep }) {
+    const dialog = $('confirm-dialog');
     setText($('confirm-title'), title);
     setText($('confirm-text'), text);
     setText($('confirm-ok'), action);
-    return (await ask($('confirm-dialog'))) === 'ok';
+    setText(dialog.querySelector('[data-cancel]'), keep);
+    return (await ask(dialog)) === 'ok';
 }
 
 let asking = null;

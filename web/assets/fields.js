@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The form's fields: how each is drawn, read, filled, and told that it is wrong.
 
-import { h, setText } from './dom.js';
-import { size } from './format.js';
+import { fill, h, setText } from './dom.js';
+import { fieldValue, size } from './format.js';
 import { asList, parseCounts, parseSizes } from './spec.js';
 
 /* The frame around a control: label, hint, and the place where an error appears. */
@@ -38,9 +38,40 @@ class Field {
         this.control.removeAttribute('aria-invalid');
     }
 
+    /** The whole field comes into view, with its error, between the top of the page and the form's foot. */
     focus() {
-        this.control.focus();
+        this.control.focus({ preventScroll: true });
         this.element.scrollIntoView({ block: 'nearest' });
+        if (this.error.textContent) this.error.scrollIntoView({ block: 'nearest' });
+    }
+}
+
+/** What is part of a spec without a control of its own: said in words, and to be removed with a button. */
+export class Chips {
+    /** `remove(item)` takes the item out of what the next set() gets. */
+    constructor(label, remove) {
+        this.remove = remove;
+        this.element = h('ul', { class: 'chips', 'aria-label': label, hidden: true });
+    }
+
+    /** items: anything with `text` */
+    set(items) {
+        this.element.hidden = items.length === 0;
+        fill(this.element, items.map((item, index) => this.#chip(item, index)));
+    }
+
+    #chip(item, index) {
+        const remove = () => {
+            this.remove(item);
+            const buttons = this.element.querySelectorAll('button');
+            buttons[Math.min(index, buttons.length - 1)]?.focus();
+        };
+        return h(
+            'li',
+            { class: 'chip' },
+            h('span', { text: item.text }),
+            h('button', { type: 'button', 'aria-label': `Remove ${item.text}`, on: { click: remove } }, '×'),
+        );
     }
 }
 
@@ -64,6 +95,10 @@ export class TextField extends Field {
     set(value) {
         this.control.value = value;
     }
+
+    takes(value) {
+        return typeof value === 'string';
+    }
 }
 
 /** Several sizes or counts in one line. */
@@ -82,6 +117,10 @@ export class ListField extends TextField {
         this.control.value = asList(values)
             .map((value) => (this.sizes ? inputSize(value) : value))
             .join(', ');
+    }
+
+    takes(values) {
+        return values.length > 0 && values.every((value) => Number.isSafeInteger(value) && value >= 0);
     }
 }
 
@@ -108,6 +147,10 @@ export class NumberField extends Field {
     set(value) {
         this.control.value = value;
     }
+
+    takes(value) {
+        return typeof value === 'number';
+    }
 }
 
 /** options.choices: [{value, label, hint}] */
@@ -129,32 +172,21 @@ export class SelectField extends Field {
     set(value) {
         this.control.value = value;
     }
+
+    takes(value) {
+        return [...this.control.options].some((option) => option.value === value);
+    }
 }
 
-/** One or several of a few words; what is unavailable stands there, disabled, with its reason. */
+/**
+ * One or several of a few words; what is unavailable stands there, disabled, with its reason. Values that are none of
+ * these words, such as a placement per role, are chips beside them.
+ */
 export class ChoicesField extends Field {
     constructor(name, options) {
         super(name, { ...options, group: true });
-        this.boxes = options.choices.map((choice, index) => {
-            const id = `${this.id}-${index}`;
-            const why = choice.unavailable ?? choice.hint;
-            const box = h('input', {
-                type: 'checkbox',
-                id,
-                value: choice.value,
-                name,
-                disabled: Boolean(choice.unavailable),
-                'aria-describedby': why ? `${id}-why ${this.id}-error` : `${this.id}-error`,
-            });
-            const element = h(
-                'div',
-                { class: 'choice' },
-                box,
-                h('label', { for: id, text: choice.label ?? choice.value }),
-                why && h('p', { class: 'why', id: `${id}-why`, text: why }),
-            );
-            return { box, element };
-        });
+        this.boxes = options.choices.map((choice, index) => this.#choice(choice, index));
+        this.chips = new Chips(`${options.label}, beyond these`, ({ value }) => this.#drop(value));
         this.control = this.boxes.find(({ box }) => !box.disabled)?.box ?? this.element;
         this.place(
             h(
@@ -162,20 +194,66 @@ export class ChoicesField extends Field {
                 { class: 'choices' },
                 this.boxes.map(({ element }) => element),
             ),
+            this.chips.element,
         );
     }
 
+    #choice(choice, index) {
+        const id = `${this.id}-${index}`;
+        const why = choice.unavailable ?? choice.hint;
+        const box = h('input', {
+            type: 'checkbox',
+            id,
+            value: choice.value,
+            name: this.name,
+            disabled: Boolean(choice.unavailable),
+            'aria-describedby': why ? `${id}-why ${this.id}-error` : `${this.id}-error`,
+        });
+        const element = h(
+            'div',
+            { class: 'choice' },
+            box,
+            h('label', { for: id, text: choice.label ?? choice.value }),
+            why && h('p', { class: 'why', id: `${id}-why`, text: why }),
+        );
+        return { box, element, unavailable: Boolean(choice.unavailable) };
+    }
+
+    /* In the order in which they were given; what was added comes last. */
     get() {
-        const chosen = this.boxes.filter(({ box }) => box.checked).map(({ box }) => box.value);
+        const checked = this.boxes.filter(({ box }) => box.checked).map(({ box }) => box.value);
+        const kept = this.given.filter((value) => this.others.includes(value) || checked.includes(value));
+        const chosen = [...kept, ...checked.filter((value) => !kept.includes(value))];
         if (!chosen.length) throw new Error('At least one is needed.');
         return chosen;
     }
 
-    /* What a preset asks for stays chosen when it is unavailable: the server says so in its own words. */
+    /* What a spec asks for stays chosen when it is unavailable, and can be given up: else the server refuses it in its
+     * own words. */
     set(values) {
-        this.boxes.forEach(({ box }) => {
-            box.checked = asList(values).includes(box.value);
+        this.given = values;
+        this.boxes.forEach(({ box, unavailable }) => {
+            box.checked = values.includes(box.value);
+            box.disabled = unavailable && !box.checked;
         });
+        this.#show(values.filter((value) => !this.boxes.some(({ box }) => box.value === value)));
+    }
+
+    takes(values) {
+        return values.every((value) => typeof value === 'string' || (value !== null && typeof value === 'object'));
+    }
+
+    #show(others) {
+        this.others = others;
+        const words = (value) =>
+            fieldValue(this.name, value) + (value.otherwise ? ', only where no other can be had' : '');
+        this.chips.set(others.map((value) => ({ value, text: words(value) })));
+    }
+
+    #drop(value) {
+        this.#show(this.others.filter((other) => other !== value));
+        if (!this.others.length) this.boxes.find(({ box }) => !box.disabled)?.box.focus();
+        this.element.dispatchEvent(new Event('input', { bubbles: true }));
     }
 }
 
@@ -193,6 +271,10 @@ export class CheckField extends Field {
 
     set(value) {
         this.control.checked = value;
+    }
+
+    takes(value) {
+        return typeof value === 'boolean';
     }
 }
 
@@ -215,11 +297,15 @@ export class EndField extends Field {
     get() {
         if (this.control.value === '' || !(this.control.valueAsNumber > 0))
             throw new Error('A number above 0 is needed.');
-        return { end: this.kind.value, end_value: this.control.valueAsNumber };
+        return { end: this.kind.value, value: this.control.valueAsNumber };
     }
 
-    set({ end, end_value: value }) {
+    set({ end, value }) {
         this.kind.value = end;
         this.control.value = value;
+    }
+
+    takes({ value }) {
+        return typeof value === 'number';
     }
 }

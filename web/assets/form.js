@@ -2,40 +2,58 @@
 // Posting an experiment: fields built from what this build and host can do, or the spec as JSON. What the server
 // refuses is shown beside the field that its pointer names.
 
-import { Problem, post } from './api.js';
-import { fill, h, setText } from './dom.js';
-import { duration, plural } from './format.js';
+import { Problem, submission } from './api.js';
+import { Chips } from './fields.js';
+import { $, fill, h, setText } from './dom.js';
+import { duration, fieldTitle, fieldValue, plural } from './format.js';
 import { once } from './host.js';
-import { makeFields } from './offer.js';
-import { amount, DEFAULTS, fieldOf, fitsForm, meaningless, toSpec, toValues, WORDS } from './spec.js';
+import { makeFields, pairsOf } from './offer.js';
+import { amount, fieldOf, meaningless, toSpec, toValues, without, withoutField } from './spec.js';
+import { showError } from './views.js';
 
 const FIRST = { message_size: [64, 1024, 4096, 65536], duration_seconds: 5 };
 
+/*
+ * The form edits a spec: `source.spec` is the one that it was opened with, `before` the values of the fields then. Only
+ * fields that differ from these change it, so that what nobody touched is posted as it came, to the letter
+ * (`source.text`), whether the form has a field for it or not.
+ */
 export class Form {
     /** `opened(experiment)` is called with what was accepted. */
     constructor(opened) {
         this.opened = opened;
-        this.tab = 'form';
+        this.submit = submission();
     }
 
-    /** Builds the page in `main`; `spec`: to start from another experiment's. */
-    async show(main, spec = null) {
+    /** Builds the page in `main`, unless that is `left` meanwhile; `text`: another experiment's spec to start from. */
+    async show(main, left, text = JSON.stringify(FIRST, null, 2)) {
         fill(main, h('h1', { text: 'New experiment' }), h('p', { class: 'soft', text: 'Loading…' }));
         const [presets, transports, topology] = await Promise.all([
             once('/presets'),
             once('/transports'),
             once('/topology'),
         ]);
+        if (left()) return;
         this.presets = presets.items;
         this.transports = transports.items;
+        this.pairs = pairsOf(topology);
+        this.tab = 'form';
         this.#build(main, transports.items, topology);
-        this.#load(spec ?? FIRST);
+        this.#open(text);
     }
 
     #build(main, transports, topology) {
         this.fields = makeFields(this.presets, transports, topology);
-        const one = (name) => this.fields.get(name).element;
-        this.grid = h('div', { class: 'form-grid' }, [...this.fields.keys()].map(one));
+        this.rest = new Chips('Not in the form', ({ key }) => this.#leaveOut(key));
+        this.restField = h(
+            'div',
+            { class: 'field span', hidden: true },
+            h('p', { class: 'label', text: 'Also asked for' }),
+            this.rest.element,
+            h('p', { class: 'hint', text: 'The form has no fields for these. They are posted as they are.' }),
+        );
+        const elements = [...this.fields.values()].map((field) => field.element);
+        this.grid = h('div', { class: 'form-grid' }, elements, this.restField);
         this.json = h('textarea', { id: 'spec-json', spellcheck: 'false', 'aria-describedby': 'json-error json-hint' });
         this.jsonError = h('p', { class: 'field-error', id: 'json-error', role: 'alert' });
         this.panes = {
@@ -60,13 +78,18 @@ export class Form {
         this.tabs = { form: this.#tab('form', 'Form'), json: this.#tab('json', 'JSON') };
         this.summary = h('p', { class: 'soft', role: 'status' });
         this.formError = h('p', { class: 'notice', role: 'alert', hidden: true });
-        this.submit = h('button', { type: 'submit', class: 'primary' }, 'Start experiment');
+        this.button = h('button', { type: 'submit', class: 'primary' }, 'Start experiment');
         const form = h(
             'form',
             {
                 class: 'panel',
                 novalidate: true,
-                on: { submit: (e) => this.#submit(e), input: (e) => this.#edited(e), keydown: submitOnCtrlEnter },
+                on: {
+                    submit: (e) => this.#post(e),
+                    input: (e) => this.#edited(e),
+                    change: (e) => this.#chosen(e),
+                    keydown: submitOnCtrlEnter,
+                },
             },
             h(
                 'div',
@@ -76,8 +99,7 @@ export class Form {
             ),
             this.panes.form,
             this.panes.json,
-            this.formError,
-            h('div', { class: 'form-foot' }, this.summary, this.submit),
+            h('div', { class: 'form-foot' }, this.formError, this.summary, this.button),
         );
         fill(
             main,
@@ -132,46 +154,93 @@ export class Form {
         this.#summarise();
     }
 
-    /* What one tab says is carried to the other; what cannot be carried stays where it is, with the reason. */
+    /* What stands in one tab is carried to the other. */
     #switch(name) {
         if (name === this.tab) return;
         this.#clear();
-        if (name === 'json') {
-            const values = this.#read();
-            if (!values) return;
-            this.json.value = JSON.stringify(toSpec(values, this.presets), null, 2);
-        } else {
-            const spec = this.#parse();
-            if (!spec) return;
-            if (!fitsForm(spec)) {
-                this.#jsonFails('The form has no fields for some of this; it can be posted from here.');
-                return;
-            }
-            this.#fillForm(spec);
-        }
+        if (name === 'json') this.#showJson();
+        else if (this.json.value !== this.shown && !this.#take(this.json.value)) return;
         this.#select(name);
     }
 
-    #load(spec) {
-        this.json.value = JSON.stringify(spec, null, 2);
-        this.#fillForm(fitsForm(spec) ? spec : FIRST);
-        this.#select(fitsForm(spec) ? 'form' : 'json');
+    /* A field that cannot be read does not hold up the others: its part of the spec stays as it was, which is said. */
+    #showJson() {
+        this.shown = this.json.value = this.#text(2);
+        const named = this.#unreadable().map((field) => `${fieldTitle(field.name)}: ${reading(field).error.message}`);
+        if (named.length) setText(this.jsonError, `Left as before, since it could not be read: ${named.join(' ')}`);
     }
 
-    #fillForm(spec) {
-        const preset = this.presets.find((one) => one.name === spec.preset);
-        const values = toValues({ ...preset?.spec, ...spec });
-        this.base = values; /* what has no field on this machine stays as it is */
-        this.fields.forEach((field, name) => field.set(name === 'end' ? values : (values[name] ?? '')));
+    /* A spec that the form cannot open, which the server would refuse too, is there to be mended as JSON. */
+    #open(text) {
+        this.shown = null;
+        this.json.value = text;
+        const taken = this.#take(text);
+        if (!taken) this.#load(JSON.stringify(FIRST));
+        this.#select(taken ? 'form' : 'json');
+    }
+
+    /* Fills the form from a spec's text; false after having shown why it cannot be. */
+    #take(text) {
+        try {
+            this.#check(JSON.parse(text));
+        } catch (error) {
+            this.#jsonFails(error instanceof SyntaxError ? `Not valid JSON: ${error.message}` : error.message);
+            return false;
+        }
+        this.#load(text);
+        return true;
+    }
+
+    #check(spec) {
+        if (spec === null || typeof spec !== 'object' || Array.isArray(spec))
+            throw new Error('A spec is a JSON object, such as {"transport": "pipe"}.');
+        if ('preset' in spec && !this.presets.some((one) => one.name === spec.preset))
+            throw new Error(`There is no preset ${JSON.stringify(spec.preset)}.`);
+        const values = toValues(spec, this.presets);
+        for (const [name, field] of this.fields)
+            if (!field.takes(values[name]))
+                throw new Error(`${fieldTitle(name)}: the form cannot show ${JSON.stringify(values[name])}.`);
+    }
+
+    #load(text) {
+        this.source = { text, spec: JSON.parse(text) };
+        const values = toValues(this.source.spec, this.presets);
+        this.fields.forEach((field, name) => field.set(values[name]));
+        this.#fold();
+        this.before = Object.fromEntries([...this.fields].map(([name, field]) => [name, reading(field).value]));
+        this.folded = [...this.fields.keys()].filter((name) => this.fields.get(name).element.hidden);
+        this.#showRest();
+    }
+
+    #showRest() {
+        const rest = withoutField(this.source.spec, this.presets, (key) => this.fields.has(key));
+        this.restField.hidden = rest.length === 0;
+        this.rest.set(rest.map(([key, value]) => ({ key, text: `${fieldTitle(key)}: ${asWords(key, value)}` })));
+    }
+
+    #leaveOut(key) {
+        const spec = without(this.source.spec, key, this.presets);
+        const detached = this.source.spec.preset && !spec.preset;
+        this.source = { text: JSON.stringify(spec), spec };
+        if (detached) {
+            this.fields.get('preset').set('');
+            setText($('announcer'), `Not the preset any more, without ${fieldTitle(key)}; its other fields stay.`);
+        }
+        this.#showRest();
+        if (this.restField.hidden) this.button.focus();
+        this.#summarise();
+    }
+
+    #chosen(event) {
+        const preset = this.fields.get('preset');
+        if (event.target !== preset.control) return;
+        const name = preset.get();
+        this.#load(JSON.stringify(name ? { preset: name } : FIRST));
+        this.#clear();
+        this.#summarise();
     }
 
     #edited(event) {
-        const preset = this.fields.get('preset');
-        if (event.target === preset.control) {
-            const chosen = this.presets.find((one) => one.name === preset.get());
-            this.#fillForm(chosen ? { preset: chosen.name } : FIRST);
-            this.#clear();
-        }
         [...this.fields.values()].find((field) => field.element.contains(event.target))?.clear();
         this.#summarise();
     }
@@ -186,56 +255,56 @@ export class Form {
                 return; /* none is chosen yet: it stays as it was */
             }
         const idle = meaningless(chosen, this.transports);
-        for (const name of Object.keys(WORDS))
-            if (this.fields.has(name)) this.fields.get(name).element.hidden = idle.includes(name);
+        this.fields.forEach((field, name) => {
+            field.element.hidden = idle.includes(name);
+        });
     }
 
     #summarise() {
         this.#fold();
-        const values = this.tab === 'form' ? this.#read(true) : null;
-        if (!values) {
-            setText(this.summary, '');
-            return;
-        }
-        const { points, runs, seconds } = amount(values);
-        setText(
-            this.summary,
-            `Up to ${plural(points, 'point')}, ${plural(runs, 'run')}` +
-                (seconds === null ? '' : `, about ${duration(seconds)}`),
-        );
+        setText(this.summary, this.tab === 'form' ? this.#amount() : '');
     }
 
-    /* The fields' values, or null after having shown what is wrong (unless quiet). */
-    #read(quiet = false) {
-        const values = { ...this.base };
-        let first = null;
-        for (const [name, field] of this.fields) {
-            if (field.element.hidden) continue;
-            try {
-                Object.assign(values, name === 'end' ? field.get() : { [name]: field.get() });
-            } catch (error) {
-                first ??= field;
-                if (!quiet) field.fail(error.message);
-            }
-        }
-        for (const name of meaningless(values, this.transports)) values[name] = DEFAULTS[name];
-        if (first && !quiet) first.focus();
-        return first ? null : values;
+    #amount() {
+        if (this.#unreadable().length) return '';
+        const { points, runs, seconds } = amount(toValues(this.#spec(), this.presets), this.transports, this.pairs);
+        const time = seconds === null ? '' : `, about ${duration(seconds)}`;
+        return `Up to ${plural(points, 'point')}, ${plural(runs, 'run')}${time}`;
     }
 
-    #parse() {
-        try {
-            return JSON.parse(this.json.value);
-        } catch (error) {
-            this.#jsonFails(`Not valid JSON: ${error.message}`);
-            return null;
-        }
+    /* The spec as it is now; a field that cannot be read has changed nothing. */
+    #spec() {
+        const after = { ...this.before };
+        const inherited = toValues({ preset: this.source.spec.preset }, this.presets);
+        for (const [name, field] of this.fields)
+            if (!field.element.hidden) after[name] = reading(field).value ?? this.before[name];
+            else if (!this.folded.includes(name)) after[name] = inherited[name];
+        return toSpec(this.source.spec, this.before, after, this.presets);
+    }
+
+    #text(indent) {
+        const spec = this.#spec();
+        const untouched = JSON.stringify(spec) === JSON.stringify(this.source.spec);
+        return untouched ? this.source.text : JSON.stringify(spec, null, indent);
+    }
+
+    #unreadable() {
+        return [...this.fields.values()].filter((field) => !field.element.hidden && reading(field).error);
+    }
+
+    /* Whether every field can be read; else what is wrong stands beside each, and the first has the focus. */
+    #complete() {
+        const wrong = this.#unreadable();
+        wrong.forEach((field) => field.fail(reading(field).error.message));
+        wrong[0]?.focus();
+        return wrong.length === 0;
     }
 
     #jsonFails(message) {
         setText(this.jsonError, message);
         this.json.setAttribute('aria-invalid', 'true');
-        this.json.focus();
+        this.json.focus({ preventScroll: true });
+        this.jsonError.scrollIntoView({ block: 'nearest' });
     }
 
     #clear() {
@@ -245,23 +314,16 @@ export class Form {
         this.formError.hidden = true;
     }
 
-    async #submit(event) {
+    async #post(event) {
         event.preventDefault();
         this.#clear();
-        const values = this.tab === 'form' ? this.#read() : null;
-        if (this.tab === 'form' && !values) return;
-        const body = values ? JSON.stringify(toSpec(values, this.presets)) : this.json.value;
-        /* The same key as long as the same body is tried: a retry after a lost answer starts nothing twice. */
-        if (this.sent?.body !== body) this.sent = { body, key: newKey() };
-        this.submit.disabled = true;
+        if (this.tab === 'form' && !this.#complete()) return;
+        this.button.disabled = true;
         try {
-            const experiment = await post('/experiments', body, { 'Idempotency-Key': this.sent.key });
-            this.sent = null;
-            this.opened(experiment);
+            this.opened(await this.submit(this.tab === 'form' ? this.#text() : this.json.value));
         } catch (error) {
+            this.button.disabled = false;
             this.#refused(error);
-        } finally {
-            this.submit.disabled = false;
         }
     }
 
@@ -277,19 +339,29 @@ export class Form {
             return;
         }
         const field = this.fields.get(fieldOf(pointer));
-        if (field) {
+        if (field && !field.element.hidden) {
             field.fail(words);
             field.focus();
             return;
         }
-        setText(this.formError, pointer ? `${pointer}: ${words}` : words);
-        this.formError.hidden = false;
+        showError(this.formError, error, pointer ? `${pointer}: ${words}` : words);
+        this.button.focus({ preventScroll: true });
     }
 }
 
-/* randomUUID needs a secure context, which a host name on a lab network is not. */
-const newKey = () =>
-    [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+/* {value}, or {error} where the field cannot be read. */
+function reading(field) {
+    try {
+        return { value: field.get() };
+    } catch (error) {
+        return { error };
+    }
+}
+
+function asWords(key, value) {
+    if (Array.isArray(value)) return value.map((one) => fieldValue(key, one)).join(', ');
+    return fieldValue(key, value);
+}
 
 function submitOnCtrlEnter(event) {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();

@@ -108,8 +108,11 @@ export function fieldValue(field, value) {
     if (value === null || value === undefined) return DASH;
     if (field === 'message_size' || field === 'working_set') return size(value);
     if (value.kind) return [value.kind, ...requirements(value.require)].join(', ');
+    if (SETTINGS.has(field)) return requirements(value).join(', ');
     return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
+
+const SETTINGS = new Set(['require', 'tune', 'transport_options']);
 
 /** {numa_balancing: true} → "numa_balancing on": what a placement's runs need of the host. */
 function requirements(require = {}) {

@@ -2,10 +2,12 @@
 // The machine: what it is, how it is set, where its CPUs and memory are, and which transports it has.
 
 import { get } from './api.js';
-import { fill, h } from './dom.js';
+import { fill, h, patch } from './dom.js';
 import { DASH, duration, integer, plural, size } from './format.js';
 import { absent } from './results.js';
 import { factList } from './run.js';
+import { status } from './status.js';
+import { showFailure } from './views.js';
 
 const cache = new Map();
 
@@ -26,24 +28,26 @@ export function once(path) {
 export const topologyWords = (topology) =>
     `${plural(topology.cpus.filter((cpu) => cpu.online !== false).length, 'CPU')}, ${plural(topology.nodes.length, 'NUMA node')}`;
 
-/* A daemon that is not well answers 503 with the same document. */
-const health = () =>
-    get('/health').catch((error) => {
-        if (error.body?.version) return error.body;
-        throw error;
-    });
-
-/** The overview page. */
-export async function showHost(main) {
+/** The overview page, unless the view is `left` meanwhile. */
+export async function showHost(main, left) {
     fill(
         main,
         h('div', { class: 'title' }, h('h1', { text: 'This machine' })),
         h('p', { class: 'soft', text: 'Loading…' }),
     );
-    const parts = await Promise.allSettled([health(), once('/topology'), get('/environment'), once('/transports')]);
-    if (!main.isConnected || location.hash.replace(/^#\/?/, '') !== '') return;
-    const [state, topology, environment, transports] = parts.map((part) => part.value);
+    const parts = await Promise.allSettled([
+        status.refresh(),
+        once('/topology'),
+        get('/environment'),
+        once('/transports'),
+    ]);
+    if (left()) return;
+    const [, topology, environment, transports] = parts.map((part) => part.value);
     const failed = parts.find((part) => part.status === 'rejected');
+    if (failed) {
+        showFailure(main, failed.reason);
+        return;
+    }
     fill(
         main,
         h(
@@ -59,25 +63,41 @@ export async function showHost(main) {
                 }),
             ),
         ),
-        failed && h('p', { class: 'notice', text: failed.reason.message }),
         h(
             'div',
             { class: 'columns' },
-            state && panel('Daemon', factList(healthFacts(state))),
-            topology && panel(topologyWords(topology), topologyTable(topology)),
+            panel('Daemon', daemonFacts(left)),
+            panel(topologyWords(topology), topologyTable(topology)),
         ),
-        transports && panel('Transports', transportTable(transports.items)),
-        environment && panel('Environment', environmentFacts(environment)),
+        panel('Transports', transportTable(transports.items)),
+        panel('Environment', environmentFacts(environment)),
     );
 }
 
 const panel = (title, ...content) => h('section', { class: 'panel' }, h('h2', { text: title }), content);
 
-function healthFacts(health) {
+/* What the daemon does now, for as long as this is shown. */
+function daemonFacts(left) {
+    const element = h('div', { id: 'daemon-facts' });
+    const draw = () => {
+        if (left()) status.removeEventListener('change', draw);
+        else patch(element, factList(healthFacts(status)));
+    };
+    status.addEventListener('change', draw);
+    draw();
+    return element;
+}
+
+function healthFacts({ answers, health, uptimeSeconds }) {
+    if (!answers)
+        return [
+            ['state', 'does not answer'],
+            ['version', `${health.version} when it last did`],
+        ];
     return [
         ['state', health.problem || health.status],
         ['version', health.version],
-        ['up for', duration(health.uptime_seconds)],
+        ['up for', duration(uptimeSeconds)],
         [
             'now',
             health.running_experiment

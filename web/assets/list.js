@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The list of experiments: newest first, a page at a time, kept up to date by the daemon's event stream.
 
-import { follow, get } from './api.js';
+import { connection, follow, get } from './api.js';
 import { $, h, reconcile, setText } from './dom.js';
 import { duration, integer, plural, time } from './format.js';
+import { status } from './status.js';
 
 const PAGE = 25;
 const REFRESH_SOON_MS = 1000;
@@ -24,9 +25,9 @@ export function progressWords(experiment, eta = experiment.eta_seconds) {
     return done === total ? plural(total, 'run') : `${integer(done)} of ${plural(total, 'run')} done`;
 }
 
-/** Seconds left by now, given when the experiment was told. */
+/** Seconds left by now, given when the experiment was told; null where it is not known, as while nobody answers. */
 export const etaNow = (experiment) =>
-    experiment.eta_seconds === null || experiment.eta_seconds === undefined
+    experiment.eta_seconds === null || experiment.eta_seconds === undefined || !status.answers
         ? null
         : Math.max(0, experiment.eta_seconds - (performance.now() - experiment.heard_at) / 1000);
 
@@ -40,7 +41,8 @@ export class List {
         this.generation = 0;
         this.listeners = new Set();
         $('list-filter').addEventListener('change', () => this.reload());
-        $('list-older').addEventListener('click', () => this.#page(this.cursor));
+        $('list-older').addEventListener('click', () => this.#older());
+        connection.addEventListener('change', () => this.#draw());
         setInterval(() => this.#draw(), 1000);
     }
 
@@ -63,6 +65,7 @@ export class List {
     /* When one starts or ends, the others' places in the queue change without an event of their own. */
     #told(experiment) {
         if (this.items.get(experiment.id)?.state !== experiment.state) this.#refreshSoon();
+        status.take(experiment);
         this.put(experiment);
     }
 
@@ -88,18 +91,31 @@ export class List {
 
     async reload() {
         this.items.clear();
+        this.loaded = false;
         this.generation++;
+        await this.#attempt(() => this.#page(null));
+    }
+
+    #older() {
+        return this.#attempt(() => this.#page(this.cursor));
+    }
+
+    /* A failure stands below the list until something is read again. */
+    async #attempt(read) {
         try {
-            await this.#page(null);
+            await read();
         } catch (error) {
-            setText($('list-empty'), error.message);
-            $('list-empty').hidden = false;
+            this.error = error.message;
+            this.#draw();
+            $('list-empty').scrollIntoView({ block: 'nearest' });
         }
     }
 
     /* The newest page again: what changed while nobody listened. Queue positions of others change silently too. */
     async refresh() {
-        const { items } = await get(this.#path(null));
+        if (!this.loaded) return this.reload();
+        const [{ items }] = await Promise.all([get(this.#path(null)), status.refresh()]);
+        this.error = null;
         const oldest = items.at(-1)?.id ?? 0;
         for (const id of this.items.keys())
             if (id >= oldest && !items.some((item) => item.id === id)) this.items.delete(id);
@@ -118,6 +134,7 @@ export class List {
         const generation = this.generation;
         const { items, next } = await get(this.#path(cursor));
         if (generation !== this.generation) return;
+        this.error = null;
         this.cursor = next ?? null;
         items.forEach((item) => this.put(item));
         this.loaded = true;
@@ -132,9 +149,15 @@ export class List {
             update: (element, item) => updateItem(element, item, item.id === this.current),
         });
         $('list-older').hidden = this.cursor === null;
-        $('list-empty').hidden = sorted.length > 0 || !this.loaded;
-        if (!sorted.length && this.loaded)
-            setText($('list-empty'), $('list-filter').value ? 'No experiment is in this state.' : 'No experiment yet.');
+        const words = this.#words(sorted.length);
+        $('list-empty').hidden = !words;
+        setText($('list-empty'), words);
+    }
+
+    #words(shown) {
+        if (this.error) return this.error;
+        if (shown || !this.loaded) return '';
+        return $('list-filter').value ? 'No experiment is in this state.' : 'No experiment yet.';
     }
 }
 

@@ -4,7 +4,7 @@
 
 import { getAll } from './api.js';
 import { Chart } from './charts.js';
-import { fill, h, reconcile, setText } from './dom.js';
+import { h, reconcile, setText } from './dom.js';
 import { latencyKind, nanoseconds, perSecond, plural, pointLabel, throughput } from './format.js';
 import { Samples } from './samples.js';
 
@@ -151,7 +151,7 @@ export class Live {
         };
         setText(this.empty, runs ? '' : (waiting[this.state] ?? 'No samples were recorded.'));
         this.empty.hidden = runs > 0;
-        fill(
+        setText(
             this.note,
             this.samples.truncated
                 ? `${plural(SAMPLES_MAX, 'sample')} are drawn, not all there are; the download has them all.`

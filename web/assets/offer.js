@@ -7,6 +7,15 @@ import { isAvailable, whyNot } from './host.js';
 const WORKLOADS = [
     { value: 'stream', hint: 'one way, as fast as it goes' },
     { value: 'pingpong', hint: 'there and back, one message at a time' },
+    { value: 'syscall', hint: 'what a system call costs; nothing is moved' },
+    { value: 'context-switch', hint: 'what handing the CPU to another process costs' },
+];
+const CALLS = [
+    { value: 'getpid', hint: 'as a system call' },
+    { value: 'getpid-libc', hint: 'as the C library has it' },
+    { value: 'clock-gettime-vdso', hint: 'without entering the kernel, where that works' },
+    { value: 'clock-gettime-syscall', hint: 'as a system call' },
+    { value: 'read-zero', hint: 'one byte of /dev/zero' },
 ];
 const VERIFY = [
     { value: 'none', label: 'none: leave the bytes alone' },
@@ -31,8 +40,16 @@ function placements(topology) {
             hint: 'each end on its own node',
             unavailable: nodes > 1 ? null : 'this machine has one NUMA node',
         },
+        { value: 'all-node-pairs', hint: 'each NUMA node with each' },
+        { value: 'all-cpu-pairs', hint: 'each CPU with each' },
     ];
 }
+
+/** How many placements the words for pairs stand for, at most. */
+export const pairsOf = (topology) => ({
+    'all-node-pairs': topology.nodes.length ** 2,
+    'all-cpu-pairs': topology.cpus.filter((cpu) => cpu.online !== false).length ** 2,
+});
 
 /* A list of words, or an object that tells of each whether it can be had. */
 const modesOf = (modes) => (Array.isArray(modes) ? modes.map((value) => [value, {}]) : Object.entries(modes));
@@ -64,11 +81,21 @@ export function makeFields(presets, transports, topology) {
             new SelectField('preset', {
                 label: 'Preset',
                 choices: [{ value: '', label: 'none' }, ...described],
-                hint: 'Fills the fields; what you change overrides it.',
+                hint: 'Fills the fields; only what you change is posted beside its name.',
             }),
         ],
         ['name', new TextField('name', { label: 'Name', maxlength: 200, hint: 'Optional.' })],
         ['workload', new ChoicesField('workload', { label: 'Workload', choices: WORKLOADS, span: true })],
+        ['call', new ChoicesField('call', { label: 'System calls', choices: CALLS, span: true })],
+        ['processes', new ListField('processes', { label: 'Processes', hint: 'That hand the CPU round.' })],
+        [
+            'working_set',
+            new ListField('working_set', {
+                label: 'Working sets',
+                sizes: true,
+                hint: 'Bytes that each process touches between two switches.',
+            }),
+        ],
         ['transport', new ChoicesField('transport', { label: 'Transport', choices: offered, span: true })],
         [
             'message_size',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The results of an experiment: a row per point, the fields that all points share told once above it.
 
-import { $, fill, h } from './dom.js';
+import { $, fill, h, patch } from './dom.js';
 import { DASH, fieldTitle, fieldValue, figure, latencyKind, plural, reasonFor, splitFields } from './format.js';
 import { Plots, plotsFor } from './plots.js';
 import { Study, isStudy } from './study.js';
@@ -111,7 +111,7 @@ export class Results {
         const { varying, common } = splitFields(rows.map((row) => row.point));
         const figures = columnsFor(rows);
         const shared = sharedFlags(rows);
-        fill(
+        patch(
             this.body,
             h('p', { class: 'caption', id: 'results-caption', text: caption(rows, common) }),
             shared.length > 0 && h('p', { class: 'caption' }, 'All of them: ', shared.map(flagLabel)),

@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: MIT
 // From what stands in the form to a spec and back: pure functions, no page.
 
-/** The spec's defaults, as design and schema have them: what a field that is not given means. */
-export const DEFAULTS = {
-    workload: ['stream'],
-    transport: ['pipe'],
-    message_size: [4096],
-    threads: [1],
-    placement: ['default'],
-    copy_mode: ['two-copy'],
-    engine: ['syscall'],
-    wait: ['block'],
+const moves = (workload) => ['stream', 'pingpong'].includes(workload);
+
+/*
+ * The axes that the form has fields for: the value of one that is not given, the workloads that it means something for,
+ * and, where that is up to the transport too, the member of GET /transports that has its words.
+ */
+const AXES = {
+    workload: { standard: ['stream'], of: () => true },
+    call: { standard: ['getpid'], of: (workload) => workload === 'syscall' },
+    processes: { standard: [2], of: (workload) => workload === 'context-switch' },
+    working_set: { standard: [0], of: (workload) => workload === 'context-switch' },
+    transport: { standard: ['pipe'], of: moves },
+    message_size: { standard: [4096], of: moves },
+    threads: { standard: [1], of: moves },
+    placement: { standard: ['default'], of: () => true },
+    copy_mode: { standard: ['two-copy'], of: moves, words: 'copy_modes' },
+    engine: { standard: ['syscall'], of: moves, words: 'engines' },
+    wait: { standard: ['block'], of: moves, words: 'waits' },
+};
+const LISTS = Object.keys(AXES);
+
+/* What a field that is not given means, as the schema has it. */
+const DEFAULTS = {
+    ...Object.fromEntries(LISTS.map((key) => [key, AXES[key].standard])),
+    name: '',
     verify: 'touch',
     warmup_seconds: 1,
     repetitions: 1,
+    skip_impossible: false,
 };
 const DEFAULT_DURATION = 5;
 const ENDS = ['duration_seconds', 'messages', 'bytes'];
-const LISTS = ['workload', 'transport', 'message_size', 'threads', 'placement', 'copy_mode', 'engine', 'wait'];
-const KNOWN = new Set([
-    ...LISTS,
-    ...ENDS,
-    'preset',
-    'name',
-    'verify',
-    'warmup_seconds',
-    'repetitions',
-    'skip_impossible',
-]);
 
 const UNITS = {
     '': 1,
@@ -74,85 +79,113 @@ function list(text) {
 
 export const asList = (value) => (Array.isArray(value) ? value : [value]);
 const asScalar = (values) => (values.length === 1 ? values[0] : values);
-const alike = (a, b) => JSON.stringify(asList(a)) === JSON.stringify(asList(b));
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+const alike = (a, b) => same(asList(a), asList(b));
 
-/** Whether the form has a field for everything in the spec (else only the JSON tab can show it). */
-export const fitsForm = (spec) =>
-    Object.keys(spec).every((key) => KNOWN.has(key)) &&
-    LISTS.every((key) => asList(spec[key] ?? []).every((value) => typeof value !== 'object'));
+/** The fields of a spec as they hold: a preset's, and over them those given; one window end replaces another. */
+export function effective(spec, presets) {
+    const preset = presets.find((one) => one.name === spec.preset)?.spec ?? {};
+    const ended = ENDS.some((key) => key in spec);
+    const inherited = Object.entries(preset).filter(([key]) => !ended || !ENDS.includes(key));
+    return { ...Object.fromEntries(inherited), ...spec };
+}
 
-/** The form's values for a spec. */
-export function toValues(spec) {
-    const end = ENDS.find((key) => spec[key] !== undefined) ?? 'duration_seconds';
-    const values = {
-        ...DEFAULTS,
-        ...spec,
-        end,
-        end_value: spec[end] ?? DEFAULT_DURATION,
-        name: spec.name ?? '',
-        skip_impossible: Boolean(spec.skip_impossible),
-    };
+/** The values of the form's fields for a spec. */
+export function toValues(spec, presets) {
+    const whole = effective(spec, presets);
+    const end = ENDS.find((key) => key in whole) ?? 'duration_seconds';
+    const values = { ...DEFAULTS, ...whole, preset: spec.preset ?? '' };
+    ENDS.forEach((key) => delete values[key]);
     LISTS.forEach((key) => {
         values[key] = asList(values[key]);
     });
-    return values;
+    return { ...values, end: { end, value: whole[end] ?? DEFAULT_DURATION } };
 }
 
 /**
- * The spec to post. With a preset, only what differs from it is sent beside its name; a window that ends otherwise
- * than the preset's is sent as a full spec, since two ends in one spec exclude each other.
+ * The spec to post: `base`, the one that the fields were filled from, with those fields changed whose value is another
+ * `after` than `before`. A field that comes to what it is without being given is left out.
  */
-export function toSpec(values, presets) {
-    const spec = {};
-    for (const [key, standard] of Object.entries(DEFAULTS)) {
-        const value = Array.isArray(standard) ? asScalar(values[key]) : values[key];
-        if (!alike(value, standard) || ['workload', 'transport', 'message_size'].includes(key)) spec[key] = value;
+export function toSpec(base, before, after, presets) {
+    const spec = { ...base };
+    const unchanged = toValues(base.preset ? { preset: base.preset } : {}, presets);
+    for (const [key, value] of Object.entries(after)) {
+        if (key === 'preset' || same(value, before[key])) continue;
+        delete spec[key];
+        if (key === 'end') ENDS.forEach((end) => delete spec[end]);
+        if (alike(value, unchanged[key]) || value === '') continue;
+        if (key === 'end') spec[value.end] = value.value;
+        else spec[key] = Array.isArray(value) ? asScalar(value) : value;
     }
-    spec[values.end] = values.end_value;
-    if (values.name) spec.name = values.name;
-    if (values.skip_impossible) spec.skip_impossible = true;
-    const preset = presets.find((one) => one.name === values.preset);
-    return preset ? overPreset(spec, preset) : spec;
+    return spec;
 }
 
-function overPreset(spec, preset) {
-    const otherEnd = ENDS.some((key) => preset.spec[key] !== undefined && spec[key] === undefined);
-    if (otherEnd) {
-        const rest = Object.entries(preset.spec).filter(([key]) => !ENDS.includes(key) && !KNOWN.has(key));
-        return { ...Object.fromEntries(rest), ...spec };
-    }
-    const changed = { preset: preset.name };
-    const standard = (key) => DEFAULTS[key] ?? (key === 'duration_seconds' ? DEFAULT_DURATION : undefined);
-    for (const key of new Set([...Object.keys(spec), ...Object.keys(preset.spec)])) {
-        const before = preset.spec[key] ?? standard(key);
-        const after = spec[key] ?? (KNOWN.has(key) ? standard(key) : preset.spec[key]);
-        if (after !== undefined && !alike(before, after)) changed[key] = after;
-    }
-    return changed;
+/** [key, value] of what a spec asks for, itself or by its preset, and the form has no field for. */
+export function withoutField(spec, presets, hasField) {
+    const shown = (key) => hasField(ENDS.includes(key) ? 'end' : key);
+    return Object.entries(effective(spec, presets)).filter(([key]) => !shown(key));
 }
 
-/** {points, runs, seconds}: what the values amount to; fewer where a field has no meaning, seconds null without a duration. */
-export function amount(values) {
-    const points = LISTS.reduce((product, key) => product * values[key].length, 1);
+/** The spec without a field. What a preset brings can be left out only by giving the others in its place. */
+export function without(spec, key, presets) {
+    const preset = presets.find((one) => one.name === spec.preset);
+    const { [key]: _, ...rest } = spec;
+    if (!preset || !(key in preset.spec)) return rest;
+    const { [key]: __, preset: ___, ...whole } = effective(spec, presets);
+    return whole;
+}
+
+/**
+ * The text of a member's value in the text of an object: exactly as it was written, which a number is not any more once
+ * it was parsed. null: the object has no such member.
+ */
+export function memberText(text, key) {
+    const token = /"(?:[^"\\]|\\.)*"|[{}[\],:]/g;
+    let depth = 0;
+    let start = -1;
+    let last = '';
+    for (let match = token.exec(text); match; match = token.exec(text)) {
+        const [word] = match;
+        if (start >= 0 && depth === 1 && (word === ',' || word === '}')) return text.slice(start, match.index).trim();
+        if (depth === 1 && word === ':' && start < 0 && JSON.parse(last) === key) start = token.lastIndex;
+        if (word === '{' || word === '[') depth++;
+        else if (word === '}' || word === ']') depth--;
+        last = word;
+    }
+    return null;
+}
+
+/**
+ * {points, runs, seconds}: what the values amount to at most; seconds is null without a duration. `pairs` has how many
+ * placements a word stands for on this machine.
+ */
+export function amount(values, transports, pairs) {
+    const placements = values.placement.reduce((sum, word) => sum + (pairs[word] ?? 1), 0);
+    let points = 0;
+    for (const workload of values.workload) {
+        const each = moves(workload) ? values.transport : [null];
+        for (const transport of each) {
+            const idle = meaningless({ workload: [workload], transport: [transport] }, transports);
+            const axes = LISTS.filter((key) => !['workload', 'transport', 'placement', ...idle].includes(key));
+            points += axes.reduce((product, key) => product * values[key].length, placements);
+        }
+    }
+    const { end, value } = values.end;
     const runs = points * values.repetitions;
-    const seconds = values.end === 'duration_seconds' ? runs * (values.warmup_seconds + values.end_value) : null;
-    return { points, runs, seconds };
+    return { points, runs, seconds: end === 'duration_seconds' ? runs * (values.warmup_seconds + value) : null };
 }
-
-/* Fields of words that some transports have no use for, and where GET /transports tells which words one has. */
-export const WORDS = { copy_mode: 'copy_modes', engine: 'engines', wait: 'waits' };
-const MOVING = ['stream', 'pingpong'];
 
 /** The fields that mean nothing for these workloads and transports: any but their standard word would be refused. */
 export function meaningless(values, transports) {
-    const moves = values.workload.some((name) => MOVING.includes(name));
-    const chosen = transports.filter((item) => moves && values.transport.includes(item.name));
-    return Object.keys(WORDS).filter((name) => !chosen.some((item) => Object.keys(item[WORDS[name]] ?? {}).length));
+    const chosen = transports.filter((item) => values.transport.includes(item.name));
+    const has = ({ of, words }) =>
+        values.workload.some(of) && (!words || chosen.some((item) => Object.keys(item[words] ?? {}).length));
+    return LISTS.filter((key) => !has(AXES[key]));
 }
 
 /** Which of the form's fields a JSON pointer means; null: none. */
 export function fieldOf(pointer) {
     const key = pointer.split('/')[1] ?? '';
     if (ENDS.includes(key)) return 'end';
-    return KNOWN.has(key) ? key : null;
+    return key === 'preset' || key in DEFAULTS ? key : null;
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// What the daemon is doing, known once for all parts of the page that show it: from GET /health, and from the events
+// about experiments, which come sooner. It tells its listeners ("change").
+
+import { connection, get } from './api.js';
+
+/* A daemon that is not well answers 503 with the same document. */
+const readHealth = () =>
+    get('/health').catch((error) => {
+        if (error.body?.version) return error.body;
+        throw error;
+    });
+
+export const status = new (class extends EventTarget {
+    health = null; /* as it was last read; null: not yet */
+    #readAt = 0;
+    #events = 0;
+
+    constructor() {
+        super();
+        connection.addEventListener('change', () => this.#changed());
+    }
+
+    get answers() {
+        return connection.state !== 'gone';
+    }
+
+    get uptimeSeconds() {
+        return this.health.uptime_seconds + (performance.now() - this.#readAt) / 1000;
+    }
+
+    /** Takes an experiment as an event brought it. */
+    take({ id, state }) {
+        if (!this.health) return;
+        const running = this.health.running_experiment;
+        if (state === 'running' ? running === id : running !== id) return;
+        this.#events++;
+        this.health = { ...this.health, running_experiment: state === 'running' ? id : null };
+        this.#changed();
+    }
+
+    /** Reads what it is anew; an answer that events have overtaken is not taken. */
+    async refresh() {
+        for (let events = -1; events !== this.#events; ) {
+            events = this.#events;
+            const health = await readHealth();
+            if (events !== this.#events) continue;
+            this.health = health;
+            this.#readAt = performance.now();
+        }
+        this.#changed();
+    }
+
+    #changed() {
+        this.dispatchEvent(new Event('change'));
+    }
+})();
