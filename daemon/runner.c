@@ -22,7 +22,6 @@
 #include "schema/ring-layout.h"
 #include "schema/util.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
@@ -512,21 +511,18 @@ static void launch_deinit(struct launch *l) {
 
 /* peer_fd -1: the run has one agent. */
 static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct launch *ret) {
-        int pair[2] = {-1, -1};
         *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1};
         plan_setup(r, end);
         int e = plan_spawn(r, end, &ret->request);
-        if (e == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                e = -errno;
         ret->link = (struct agent_link_options){.event = r->host->event,
                                                 .role = r->result.roles[end],
                                                 .setup = &r->setups[end],
-                                                .control_fd = pair[0],
+                                                .control_fd = -1,
                                                 .ops = &link_ops,
                                                 .userdata = r};
-        ret->request.control_fd = ret->theirs = pair[1];
-        if (e == 0 && fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
-                e = -errno;
+        if (e == 0)
+                e = agent_link_socketpair(&ret->link.control_fd, &ret->theirs);
+        ret->request.control_fd = ret->theirs;
         if (e < 0)
                 fail(r, "cannot prepare %s: %s", r->result.roles[end], strerrordesc_np(-e));
         return e;
