@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -156,6 +157,11 @@ int main(int argc, char **argv) {
         if (parse_call(argc, argv, &c) < 0) {
                 usage(stderr);
                 return AGENT_EXIT_USAGE;
+        }
+        /* The program's file may be readable, and fs.suid_dumpable 1. */
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
+                fprintf(stderr, "ipclab-agent: PR_SET_DUMPABLE: %s\n", strerrordesc_np(errno));
+                return AGENT_EXIT_FAILED;
         }
         if (check_descriptors() < 0 || (c.twin_role && check_twin_descriptors() < 0))
                 return AGENT_EXIT_USAGE;

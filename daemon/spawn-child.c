@@ -2,8 +2,8 @@
 
 /*
  * What an agent goes through before it is an agent. Only system calls, in an order that matters: limits and namespaces
- * need the privilege that the next steps give up; the parent-death signal is cleared by a change of user and is set
- * after it; the program is executed last, by descriptor.
+ * need the privilege that the next steps give up; the parent-death signal is cleared by a change of user, which may
+ * make the process dumpable, too: both are set after it; the program is executed last, by descriptor.
  *
  * Source: man 7 capabilities, man 2 prctl (PR_SET_PDEATHSIG), close_range, execveat, set_mempolicy.
  */
@@ -45,6 +45,7 @@ static const char *const step_names[STEP_COUNT] = {
         [STEP_GROUPS] = "setgroups",
         [STEP_GID] = "setresgid",
         [STEP_UID] = "setresuid",
+        [STEP_NOT_DUMPABLE] = "PR_SET_DUMPABLE",
         [STEP_CAPABILITIES] = "drop capabilities",
         [STEP_NO_NEW_PRIVILEGES] = "no_new_privs",
         [STEP_PARENT_DEATH] = "parent death signal",
@@ -211,6 +212,11 @@ static int give_up_privilege(const struct spawn_child *c, int *step) {
         *step = STEP_CAPABILITY_BOUND;
         if ((e = drop_bounding_set()) != 0 || (e = change_user(&r->identity, step)) != 0)
                 return e;
+        /* A change of user makes it what fs.suid_dumpable is. Until exec this is the daemon's memory, in a process that
+         * others of the agents' user could look into; what exec makes of it is up to the program (program.h). */
+        *step = STEP_NOT_DUMPABLE;
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+                return errno;
         *step = STEP_CAPABILITIES;
         if ((e = drop_capabilities()) != 0)
                 return e;
