@@ -12,6 +12,7 @@
 #include "daemon/runner.h"
 
 #include "daemon/agent-link.h"
+#include "daemon/agent-output.h"
 #include "daemon/cgroup.h"
 #include "daemon/hostfs.h"
 #include "daemon/ipcns.h"
@@ -55,6 +56,7 @@ struct runner {
         unsigned n_agents;
         struct cgroup_run *cgroup;
         struct ipcns ipcns;
+        struct agent_output *outputs[END_COUNT];
         int run_dir_fd;
         char cgroup_reason[300], ipcns_reason[200];
         struct result result;
@@ -143,6 +145,8 @@ static void fail(struct runner *r, const char *format, ...) {
 static void clean_up(struct runner *r) {
         cgroup_run_end(util_steal(&r->cgroup)); /* has logged what went wrong, and so has rundir_remove() */
         ipcns_close(&r->ipcns);
+        for (unsigned i = 0; i < END_COUNT; i++)
+                agent_output_free(util_steal(&r->outputs[i]));
         if (r->run_dir_fd >= 0) {
                 r->run_dir_fd = util_close(r->run_dir_fd);
                 (void) rundir_remove(r->host->rundirs, r->order->run_id);
@@ -501,17 +505,33 @@ static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spa
 struct launch {
         struct spawn_request request;
         struct agent_link_options link;
-        int theirs;
+        int theirs, output; /* the agent's ends of its control socket and of its standard error */
 };
 
 static void launch_deinit(struct launch *l) {
         l->link.control_fd = util_close(l->link.control_fd);
         l->theirs = util_close(l->theirs);
+        l->output = util_close(l->output);
+}
+
+/* Two agents that are started as one program, and have one standard error. */
+static bool are_twins(const struct runner *r) {
+        return r->n_agents > 1 && r->order->point->transport == TRANSPORT_MMAP_ANONYMOUS;
+}
+
+static int make_output(struct runner *r, enum end end, int *ret_write_fd) {
+        char who[48];
+        const char *const *roles = r->result.roles;
+        if (are_twins(r))
+                (void) snprintf(who, sizeof(who), "%s or %s", roles[END_FIRST], roles[END_SECOND]);
+        else
+                (void) snprintf(who, sizeof(who), "%s", roles[end]);
+        return agent_output_new(&r->outputs[end], r->host->event, r->order->run_id, who, ret_write_fd);
 }
 
 /* peer_fd -1: the run has one agent. */
 static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct launch *ret) {
-        *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1};
+        *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1, .output = -1};
         plan_setup(r, end);
         int e = plan_spawn(r, end, &ret->request);
         ret->link = (struct agent_link_options){.event = r->host->event,
@@ -522,7 +542,10 @@ static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct la
                                                 .userdata = r};
         if (e == 0)
                 e = agent_link_socketpair(&ret->link.control_fd, &ret->theirs);
+        if (e == 0)
+                e = make_output(r, end, &ret->output);
         ret->request.control_fd = ret->theirs;
+        ret->request.stderr_fd = ret->output;
         if (e < 0)
                 fail(r, "cannot prepare %s: %s", r->result.roles[end], strerrordesc_np(-e));
         return e;
@@ -570,8 +593,8 @@ static uint64_t huge_page_bytes(void) {
 
 /* Both agents at once, from one program that has what they share. */
 static void start_twins(struct runner *r, const int peers[2]) {
-        _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1};
-        _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1};
+        _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
+        _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
         const struct transport_options *o = &r->order->spec->options;
         if (prepare_launch(r, END_FIRST, peers[0], &first) < 0 || prepare_launch(r, END_SECOND, peers[1], &second) < 0)
                 return;
@@ -605,7 +628,7 @@ static void start_agents(struct runner *r) {
                 fail(r, "cannot connect the agents: %s", strerrordesc_np(errno));
                 return;
         }
-        if (r->n_agents > 1 && r->order->point->transport == TRANSPORT_MMAP_ANONYMOUS)
+        if (are_twins(r))
                 start_twins(r, peers);
         else
                 for (unsigned i = 0; i < r->n_agents; i++)

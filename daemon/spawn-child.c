@@ -63,7 +63,7 @@ static int place_descriptors(const struct spawn_child *c, int *report) {
         const struct spawn_twin *twin = r->twin;
         const int from[] = {c->null_fd,
                             c->null_fd,
-                            STDERR_FILENO,
+                            r->stderr_fd,
                             r->control_fd,
                             r->peer_fd,
                             r->run_dir_fd,

@@ -50,6 +50,7 @@ struct spawn_request {
         int program_fd; /* the agent, O_PATH or O_RDONLY */
         const char *role;
         int control_fd, peer_fd, run_dir_fd; /* become AGENT_*_FD; peer_fd -1: none */
+        int stderr_fd;                       /* of agent_output_new(); -1: /dev/null */
         int cgroup_fd;                       /* -1: none */
         int ipc_ns_fd, user_ns_fd;           /* -1: none */
         struct agent_identity identity;

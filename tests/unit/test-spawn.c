@@ -86,6 +86,7 @@ static struct spawn_request plain_request(int program) {
         return (struct spawn_request){.program_fd = program,
                                       .peer_fd = -1,
                                       .run_dir_fd = -1,
+                                      .stderr_fd = -1,
                                       .cgroup_fd = -1,
                                       .ipc_ns_fd = -1,
                                       .user_ns_fd = -1,
