@@ -197,6 +197,7 @@ static int open_queue(struct daemon *d) {
                                       .root = d->config.root,
                                       .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir,
+                                      .rundirs = d->host.rundirs,
                                       .run_timeout_ns = d->config.run_timeout_ns};
         e = service_new(&d->service, d->event, d->store, &hooks);
         if (e < 0) {

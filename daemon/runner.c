@@ -40,6 +40,8 @@
 #define HEARSAY_NS (200 * NSEC_PER_MSEC)
 #define BLAME_NS NSEC_PER_SEC /* of an agent that speaks of its peer, which may yet speak for itself */
 #define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
+#define REMOVE_WITHIN_NS (10 * NSEC_PER_SEC)
+#define REMOVE_LOOK_NS (5 * NSEC_PER_MSEC)
 #define ERROR_MAX 700u
 
 enum runner_state { RUNNER_STARTING, RUNNER_MEASURING, RUNNER_LEAVING, RUNNER_KILLING, RUNNER_ENDED };
@@ -73,6 +75,7 @@ struct runner {
 
         sd_event_source *timer, *settle;
         uint64_t started_ns;
+        uint64_t removed_until_ns; /* the run's end waits so long for its directory to be gone; 0: not removed yet */
 };
 
 static enum end end_of(const struct runner *r, const struct agent_link *l) {
@@ -223,6 +226,13 @@ static int on_settle(sd_event_source *source, void *userdata) {
         struct run_verdict v = r->flags;
         (void) source;
         clean_up(r);
+        /* The next run is not measured beside the removal of what this one has left; nor does it wait for ever. */
+        if (r->removed_until_ns == 0)
+                r->removed_until_ns = util_now_ns() + REMOVE_WITHIN_NS;
+        if (!rundir_settle(r->host->rundirs, 0) && util_now_ns() < r->removed_until_ns) {
+                set_timer(r, util_now_ns() + REMOVE_LOOK_NS);
+                return 0;
+        }
         v.state = r->verdict;
         for (unsigned i = 0; i < r->n_agents; i++)
                 v.agents_cpu_ns += r->links[i] ? r->links[i]->cpu_ns : 0;
@@ -411,7 +421,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct runner *r = userdata;
         (void) source;
         (void) usec;
-        if (r->state == RUNNER_KILLING) {
+        if (r->state == RUNNER_ENDED) /* its directory is being removed */
+                (void) sd_event_source_set_enabled(r->settle, SD_EVENT_ONESHOT);
+        else if (r->state == RUNNER_KILLING) {
                 for (unsigned i = 0; i < r->n_agents; i++)
                         if (r->links[i] && !r->links[i]->has_ended)
                                 log_error("%s (pid %d) of run %" PRId64 " was killed and is still there",
