@@ -123,7 +123,12 @@ def attack(pid):
 
 def agents_of(daemon):
     children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-    return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() != "ipclabd"]
+    found = []
+    for pid in children:
+        with contextlib.suppress(OSError):  # gone since
+            if Path(f"/proc/{pid}/comm").read_text().strip() != "ipclabd":
+                found.append(int(pid))
+    return found
 
 
 @contextlib.contextmanager
