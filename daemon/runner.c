@@ -19,6 +19,7 @@
 #include "daemon/log.h"
 #include "daemon/result.h"
 #include "daemon/rundir.h"
+#include "schema/file-layout.h"
 #include "schema/json.h"
 #include "schema/ring-layout.h"
 #include "schema/util.h"
@@ -42,6 +43,7 @@
 #define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
 #define REMOVE_WITHIN_NS (10 * NSEC_PER_SEC)
 #define REMOVE_LOOK_NS (5 * NSEC_PER_MSEC)
+#define FILE_SPARE_BYTES (UINT64_C(16) << 20)
 #define ERROR_MAX 700u
 
 enum runner_state { RUNNER_STARTING, RUNNER_MEASURING, RUNNER_LEAVING, RUNNER_KILLING, RUNNER_ENDED };
@@ -484,12 +486,36 @@ static void make_isolation(struct runner *r) {
         }
 }
 
+/* 0: this kernel has none. */
+static uint64_t huge_page_bytes(void) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_free_ char *text = NULL;
+        char line[64];
+        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
+            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
+                return 0;
+        return strtoull(line, NULL, 10) * 1024;
+}
+
+/* What the longest file of an agent's own takes, shared memory that has a name or a descriptor among them. */
+static uint64_t largest_file(const struct run_order *order) {
+        const struct point *p = order->point;
+        const struct transport_options *o = &order->spec->options;
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), bytes = 0;
+        if (workload_has_transport(p->workload) && p->transport == TRANSPORT_FILE)
+                bytes = file_layout_of(p, page).bytes;
+        else if (workload_has_transport(p->workload) && ring_layout_applies(p->transport))
+                bytes = ring_layout_of(p, o, o->huge_pages == TOGGLE_ON ? huge_page_bytes() : page).area_bytes;
+        return bytes + FILE_SPARE_BYTES;
+}
+
 static int plan_spawn(const struct runner *r, enum end end, struct spawn_request *q) {
         const struct agent_placement *p = &r->order->placement->ends[end];
         const struct runner_host *h = r->host;
         q->program_fd = h->program_fd;
         q->role = r->result.roles[end];
         q->run_dir_fd = r->run_dir_fd;
+        q->file_bytes = largest_file(r->order);
         q->cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1;
         q->ipc_ns_fd = r->ipcns.ipc_fd;
         q->user_ns_fd = r->ipcns.user_fd;
@@ -590,17 +616,6 @@ static int start_agent(struct runner *r, enum end end, int peer_fd) {
         if (e == 0)
                 e = launch(r, &l);
         return e == 0 ? watch(r, end, &l) : e;
-}
-
-/* 0: this kernel has none. */
-static uint64_t huge_page_bytes(void) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
-        _cleanup_free_ char *text = NULL;
-        char line[64];
-        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
-            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
-                return 0;
-        return strtoull(line, NULL, 10) * 1024;
 }
 
 /* Both agents at once, from one program that has what they share. */

@@ -117,14 +117,16 @@ static int raise_limit(int resource, rlim_t want) {
         return setrlimit(resource, &limit) < 0 ? errno : 0;
 }
 
-static int set_limits(void) {
-        struct rlimit none = {0, 0};
+static int set_limits(const struct spawn_request *r) {
+        struct rlimit none = {0, 0}, file = {r->file_bytes, r->file_bytes};
         int e = raise_limit(RLIMIT_NOFILE, AGENT_FILES);
         if (e == 0)
                 e = raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
         if (e == 0)
                 e = raise_limit(RLIMIT_MSGQUEUE, RLIM_INFINITY);
         if (e == 0 && setrlimit(RLIMIT_CORE, &none) < 0)
+                e = errno;
+        if (e == 0 && r->file_bytes && setrlimit(RLIMIT_FSIZE, &file) < 0)
                 e = errno;
         /* For the thread that speaks with the daemon; agent/main.c takes it from the others. A daemon that may not
          * give it has agents that do without. The right to take it ends here. */
@@ -239,7 +241,7 @@ static int prepare(const struct spawn_child *c, int *step, int *report) {
         if ((e = reset_signals()) != 0)
                 return e;
         *step = STEP_LIMITS;
-        if ((e = set_limits()) != 0)
+        if ((e = set_limits(c->request)) != 0)
                 return e;
         *step = STEP_AFFINITY;
         if ((e = -affinity_set(0, &c->request->affinity)) != 0)

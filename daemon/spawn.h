@@ -53,6 +53,7 @@ struct spawn_request {
         int stderr_fd;                       /* of agent_output_new(); -1: /dev/null */
         int cgroup_fd;                       /* -1: none */
         int ipc_ns_fd, user_ns_fd;           /* -1: none */
+        uint64_t file_bytes;                 /* no file may be longer (RLIMIT_FSIZE); 0: not limited */
         struct agent_identity identity;
         struct affinity affinity;
         enum memory_policy memory;

@@ -100,6 +100,7 @@ static void nothing_is_inherited(void) {
         struct spawn_request q = plain_request(program);
         struct spawned s;
         struct spawn_error e;
+        q.file_bytes = 1234567;
         /* what a careless parent has: an open file in the agent's range and above, an ignored and a blocked signal */
         int leak = open("/etc/passwd", O_RDONLY), high = fcntl(leak, F_DUPFD, 200);
         CHECK(leak >= 0 && high >= 0 && setenv("LD_PRELOAD", "", 1) == 0);
@@ -124,6 +125,7 @@ static void nothing_is_inherited(void) {
         CHECK_STRING(line("cwd"), "/");
         CHECK_STRING(line("umask"), "077");
         CHECK_STRING(line("core"), "0");
+        CHECK_STRING(line("fsize"), "1234567");
         CHECK_STRING(line("pdeathsig"), "9");
         CHECK(strtol(line("nofile"), NULL, 10) >= 1024);
         char precedence[16];
