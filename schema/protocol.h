@@ -22,7 +22,7 @@
  *      error           ->                    at any time: the agent gives up, and says why and whose fault it is
  *
  * An agent is started with the descriptors below and no arguments but its role. It needs no path: whatever it names
- * lies in RUN_DIR_FD.
+ * lies in RUN_DIR_FD. The daemon looks at the sender of each packet: only the agent itself may send.
  */
 
 #include "schema/histogram.h"
