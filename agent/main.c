@@ -11,9 +11,11 @@
 #include "schema/util.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -157,6 +159,14 @@ int main(int argc, char **argv) {
                 usage(stderr);
                 return AGENT_EXIT_USAGE;
         }
+        /* The program's file may be readable, and fs.suid_dumpable 1. */
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
+                fprintf(stderr, "ipclab-agent: PR_SET_DUMPABLE: %s\n", strerrordesc_np(errno));
+                return AGENT_EXIT_FAILED;
+        }
+        /* Beyond RLIMIT_FSIZE the call fails with EFBIG, which becomes the run's error; the signal would say nothing.
+         */
+        (void) signal(SIGXFSZ, SIG_IGN);
         if (check_descriptors() < 0 || (c.twin_role && check_twin_descriptors() < 0))
                 return AGENT_EXIT_USAGE;
         int r = c.twin_role ? twin_begin(c.bytes, c.huge, &inherited) : 0;

@@ -43,7 +43,8 @@ static const struct setting settings[] = {
         {"token_file", KIND_PATH, FIELD(token_file), "PATH", "token that writes over TCP need (STATE_DIR/token)"},
         {"web_dir", KIND_PATH, FIELD(web_dir), "DIR", "the dashboard's files"},
         {"agent", KIND_PATH, FIELD(agent_path), "PATH", "the ipclab-agent program"},
-        {"agent_user", KIND_NAME, FIELD(agent_user), "USER", "whom agents run as when the daemon is root (ipclab)"},
+        {"agent_user", KIND_NAME, FIELD(agent_user), "USER",
+         "whom agents run as when the daemon is root (ipclab-agent)"},
         {"run_timeout", KIND_SECONDS, FIELD(run_timeout_ns), "SECONDS", "no run may take longer (90000)"},
         {"host_tuning", KIND_SWITCH, FIELD(host_tuning), "true|false", "specs may change the host's settings (false)"},
         {"log_level", KIND_LEVEL, FIELD(log_level), "LEVEL", "error, warning, notice, info or debug (info)"},
@@ -345,7 +346,7 @@ static int set_defaults(struct config *c) {
         c->runtime_dir = strdup(IPCLAB_RUNTIME_DIR);
         c->socket_group = strdup("ipclab");
         c->listen = strdup("127.0.0.1:8620");
-        c->agent_user = strdup("ipclab");
+        c->agent_user = strdup("ipclab-agent");
         c->root = strdup("");
         if (!c->state_dir || !c->runtime_dir || !c->socket_group || !c->listen || !c->agent_user || !c->root)
                 return -ENOMEM;

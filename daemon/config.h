@@ -24,7 +24,7 @@ struct config {
         char *token_file;   /* STATE_DIR/token, made with 32 random bytes in hex (mode 0600) when it is missing */
         char *web_dir;
         char *agent_path; /* ipclab-agent */
-        char *agent_user; /* "ipclab"; when the daemon is root */
+        char *agent_user; /* "ipclab-agent"; when the daemon is root */
         char *root;       /* "" or a captured tree for topology and environment */
         bool host_tuning; /* whether `tune` of a spec may change settings of the host */
         int log_level;

@@ -13,6 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/run/cgroup.h"
 #include "daemon/run/ipcns.h"
+#include "daemon/run/program.h"
 #include "daemon/run/rundir.h"
 #include "daemon/run/scheduler.h"
 #include "daemon/run/spawn.h"
@@ -127,38 +128,6 @@ static int open_store(struct daemon *d) {
         return e;
 }
 
-/* By descriptor from here on: an agent that is replaced on disk does not meet a daemon that does not know it. */
-static int open_agent(struct daemon *d) {
-        const char *path = d->config.agent_path;
-        struct stat st;
-        int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0) {
-                int e = -errno;
-                log_error("cannot open the agent %s: %s", path, strerrordesc_np(-e));
-                util_close(fd);
-                return e;
-        }
-        d->host.program_fd = fd;
-        if (S_ISLNK(st.st_mode)) { /* whoever may change the link would choose what we start */
-                log_error("the agent %s is a symbolic link, which is not followed: name the program itself", path);
-                return -ELOOP;
-        }
-        if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111)) {
-                log_error("the agent %s is not a program", path);
-                return -EACCES;
-        }
-        if (st.st_uid != 0 && st.st_uid != geteuid()) {
-                log_error("the agent %s belongs to user %ju, who is neither root nor the daemon's own", path,
-                          (uintmax_t) st.st_uid);
-                return -EPERM;
-        }
-        if (st.st_mode & S_IWOTH) {
-                log_error("the agent %s can be changed by everybody (mode %04o)", path, st.st_mode & 07777);
-                return -EPERM;
-        }
-        return 0;
-}
-
 /* Daemons are told apart by their state directory, which only one can have. */
 static void open_cgroups(struct daemon *d) {
         char name[64];
@@ -191,7 +160,7 @@ static int open_host(struct daemon *d) {
                 log_error("there is neither a user %s nor a user nobody to run agents as", d->config.agent_user);
                 return e;
         }
-        e = open_agent(d);
+        e = program_open(d->config.agent_path, &h->program_fd); /* has logged why */
         if (e < 0)
                 return e;
         ipcns_probe(&h->queues);
@@ -229,6 +198,7 @@ static int open_queue(struct daemon *d) {
                                       .root = d->config.root,
                                       .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir,
+                                      .rundirs = d->host.rundirs,
                                       .run_timeout_ns = d->config.run_timeout_ns};
         e = service_new(&d->service, d->event, d->store, &hooks);
         if (e < 0) {

@@ -2,7 +2,8 @@
 
 /*
  * A set of hardware events per worker. The leader asks the daemon for them, thread by thread, after it has left the
- * workers' descriptor table (leader.c), so that theirs stays as it was.
+ * workers' descriptor table (leader.c), so that theirs stays as it was; those that the daemon may not open it tries to
+ * open itself.
  */
 
 #include "agent/measure/counters.h"
@@ -27,12 +28,36 @@ struct counters {
         struct perf_set sets[];
 };
 
+/* Agents are not dumpable: a daemon without CAP_PERFMON may not count even those of its own user. Their own threads
+ * they may count themselves then, as far as kernel.perf_event_paranoid allows it. */
+static void open_refused(pid_t tid, struct perf_handles *handles) {
+        struct perf_handles own;
+        perf_source_kernel.open(NULL, tid, &own);
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        if (handles->of[event][mode] == -EACCES) {
+                                handles->of[event][mode] = own.of[event][mode];
+                                own.of[event][mode] = -EACCES;
+                        }
+        perf_handles_close(&own, &perf_source_kernel, -EACCES);
+}
+
+static bool is_refused(const struct perf_handles *handles) {
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        if (handles->of[event][mode] == -EACCES)
+                                return true;
+        return false;
+}
+
 static void ask_daemon(void *userdata, pid_t tid, struct perf_handles *ret) {
         struct agent *a = userdata;
         if (!a->uncounted)
                 a->uncounted = perf_pass_ask(a->control_fd, tid, util_now_ns() + ANSWER_NS, ret);
         if (a->uncounted)
                 perf_handles_fill(ret, a->uncounted);
+        else if (is_refused(ret))
+                open_refused(tid, ret);
 }
 
 struct perf_source counters_source(struct agent *a) {

@@ -90,6 +90,10 @@ static __attribute__((noreturn)) void member_main(struct worker *w, struct circl
         if (dup2(circle->pipes[i - 1][0], in) < 0 || dup2(circle->pipes[i][1], out) < 0 ||
             syscall(SYS_close_range, STDERR_FILENO, ~0U, 0) < 0 || make_set(w, circle) < 0)
                 _exit(MEMBER_UNPREPARED);
+        /* The leader asks the kernel where the pages of this process are, and may do that of a dumpable one only. There
+         * is nothing in it to be had but two ends of pipes. */
+        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                _exit(MEMBER_UNPREPARED);
         struct told *told = &circle->told[i - 1];
         told->set = (uintptr_t) circle->set;
         proof_take_stack(&told->stack);

@@ -86,6 +86,7 @@ HANDLER(handle_health) {
         json_object_begin(&w);
         json_member_string(&w, "status", h.ok ? "ok" : "failing");
         json_member_string(&w, "problem", h.ok ? NULL : h.problem);
+        json_member_string(&w, "leftover", h.leftover[0] ? h.leftover : NULL);
         json_member_string(&w, "version", h.version);
         json_member_i64(&w, "uptime_seconds", h.uptime_seconds);
         member_id(&w, "running_experiment", h.running_experiment);

@@ -13,6 +13,7 @@
 #include "schema/transport/file-layout.h"
 #include "schema/util.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -330,22 +332,38 @@ static void hang_up(struct agent_link *l) {
                 deadline_or_fail(l, util_now_ns() + EXIT_AFTER_HANGUP_NS);
 }
 
+/* Whoever got hold of the agent's end could report figures in its name. */
+static bool is_from_agent(struct agent_link *l, const struct ucred *sender) {
+        if (sender->pid == l->pid)
+                return true;
+        fail(l, AGENT_BROKE_PROTOCOL, "has a control socket that pid %d (uid %u) has sent on", sender->pid,
+             sender->uid);
+        return false;
+}
+
 /* false: nothing more to read for now. */
 static bool receive_one(struct agent_link *l) {
         char detail[200] = "";
+        struct ucred sender;
         struct message m;
-        int r = message_receive(l->control_fd, &m, 0, detail);
+        int r = message_receive_from(l->control_fd, &m, &sender, detail);
         if (r == -EAGAIN || r == -ETIMEDOUT)
                 return false;
         if (r == -ECONNRESET) {
                 hang_up(l);
                 return false;
         }
+        if (r < 0 && r != -EBADMSG) {
+                fail(l, AGENT_BROKE_PROTOCOL, "cannot be received from: %s", strerrordesc_np(-r));
+                return false;
+        }
+        if (!is_from_agent(l, &sender)) {
+                if (r == 0)
+                        message_deinit(&m);
+                return false;
+        }
         if (r < 0) {
-                if (r == -EBADMSG)
-                        fail(l, AGENT_BROKE_PROTOCOL, "sent what is no message: %s", detail);
-                else
-                        fail(l, AGENT_BROKE_PROTOCOL, "cannot be heard: %s", strerrordesc_np(-r));
+                fail(l, AGENT_BROKE_PROTOCOL, "sent what is no message: %s", detail);
                 return false;
         }
         l->packets++;
@@ -466,6 +484,22 @@ static int watch(struct agent_link *l) {
         if (r >= 0)
                 r = set_deadline(l, l->spawned_ns + HELLO_WITHIN_NS);
         return r < 0 ? r : 0;
+}
+
+int agent_link_socketpair(int *ret_daemons, int *ret_agents) {
+        int pair[2], on = 1;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        if (fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ||
+            setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0) {
+                int error = errno;
+                util_close(pair[0]);
+                util_close(pair[1]);
+                return -error;
+        }
+        *ret_daemons = pair[0];
+        *ret_agents = pair[1];
+        return 0;
 }
 
 int agent_link_new(struct agent_link **ret, const struct agent_link_options *o) {

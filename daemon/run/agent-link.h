@@ -43,7 +43,7 @@ struct agent_link_options {
         sd_event *event;
         const char *role;                  /* static */
         const struct message_setup *setup; /* must outlive the link */
-        int control_fd;                    /* non-blocking; taken over */
+        int control_fd;                    /* of agent_link_socketpair(); taken over */
         struct spawned process;            /* taken over */
         const struct agent_link_ops *ops;
         void *userdata;
@@ -77,6 +77,11 @@ struct agent_link {
         uint32_t n_counted;    /* threads whose counters were asked for */
         bool hung_up;
 };
+
+/* The two ends of a control socket, both closed by exec; to be made before the agent is started. The kernel attaches
+ * the sender's credentials to what the daemon's end receives, and a message that another process than the agent sent
+ * ends the run. 0 or negative errno. */
+int agent_link_socketpair(int *ret_daemons, int *ret_agents);
 
 /* 0 or negative errno; on failure descriptors and process are still the caller's. */
 int agent_link_new(struct agent_link **ret, const struct agent_link_options *o);

@@ -2,110 +2,55 @@
 
 /*
  * Run directories. Owns RUNTIME_DIR/runs, which only the daemon can enter: agents get a descriptor of their run's
- * directory and need no path. Removal goes by directory descriptors that were opened without following anything, never
- * leaves the file system, and has a limit of depth.
+ * directory and need no path. An empty directory is removed at once. One that is not is renamed, so that its name is
+ * free, and emptied by a thread of its own, which takes one after the other; what it cannot remove stays under its new
+ * name, is logged, and is tried again by the next start, which it does not stop.
  */
 
 #include "daemon/run/rundir.h"
 
 #include "daemon/log.h"
+#include "daemon/run/tree.h"
 #include "schema/util.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
-#define DEPTH_MAX 32u
 #define ROOT_NAME "runs"
+#define REMOVED_PREFIX "removed-"
+#define NAMES_TRIED 1000000u
+#define REMOVE_WITHIN_NS (600 * NSEC_PER_SEC)
+#define STOP_WITHIN_NS (2 * NSEC_PER_SEC)
+#define NAME_BYTES 48u
+
+/* A directory that waits for its removal. */
+struct doomed {
+        struct doomed *next;
+        char name[NAME_BYTES];
+};
 
 struct rundir_root {
         int parent_fd, fd;
+        char *path;     /* for the log */
+        uint64_t names; /* given to directories that are to be removed */
+        pthread_t remover;
+        bool has_remover;
+        atomic_bool quit; /* the remover ends soon */
+
+        pthread_mutex_t lock;
+        pthread_cond_t changed;        /* CLOCK_MONOTONIC */
+        struct doomed *first, **after; /* the first is the one at work; under the lock, as all below */
+        bool over;                     /* the remover ends when there is none left */
+        unsigned n_left;               /* directories that could not be removed */
+        char left[NAME_BYTES];         /* one of them, and why */
+        int left_error;
 };
-
-/* What openat2(2) does below, by hand: systemd's RestrictSUIDSGID= answers that with ENOSYS. */
-static int open_below_by_hand(int dir, const char *name, int flags) {
-        struct stat above, st;
-        if (strchr(name, '/') || strcmp(name, "..") == 0)
-                return -EXDEV;
-        _cleanup_close_ int fd = openat(dir, name, flags);
-        if (fd < 0 || fstat(dir, &above) < 0 || fstat(fd, &st) < 0)
-                return -errno;
-        if (S_ISLNK(st.st_mode)) /* O_PATH opens the link itself */
-                return -ELOOP;
-        if (above.st_dev != st.st_dev)
-                return -EXDEV;
-        return util_steal_fd(&fd);
-}
-
-/* One component below `dir`; a symbolic link or a mount is an error, whoever put it there. */
-static int open_below(int dir, const char *name, uint64_t flags) {
-        struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
-                               .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-        long fd = syscall(SYS_openat2, dir, name, &how, sizeof(how));
-        if (fd < 0 && errno == ENOSYS)
-                return open_below_by_hand(dir, name, (int) how.flags);
-        return fd < 0 ? -errno : (int) fd;
-}
-
-/* An agent may have taken its own permissions away, which an unprivileged daemon must give back first. chmod(2) by a
- * descriptor that cannot be read goes by /proc. */
-static int open_for_removal(int dir, const char *name) {
-        struct stat st;
-        char path[64];
-        _cleanup_close_ int fd = open_below(dir, name, O_PATH | O_DIRECTORY);
-        if (fd < 0)
-                return fd;
-        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        if (fstat(fd, &st) < 0 || ((st.st_mode & 0700) != 0700 && chmod(path, 0700) < 0))
-                return -errno;
-        return open_below(fd, ".", O_RDONLY | O_DIRECTORY);
-}
-
-static int empty_dir(int fd, unsigned depth);
-
-static int remove_entry(int dir, const char *name, unsigned depth) {
-        if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
-                return 0;
-        if (errno != EISDIR && errno != EPERM) /* EPERM: POSIX's answer to unlinking a directory */
-                return -errno;
-        int fd = open_for_removal(dir, name);
-        if (fd < 0)
-                return fd;
-        int r = empty_dir(fd, depth + 1);
-        if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-                r = -errno;
-        return r;
-}
-
-/* Takes fd over. */
-static int empty_dir(int fd, unsigned depth) {
-        DIR *dir = depth < DEPTH_MAX ? fdopendir(fd) : NULL;
-        if (!dir) {
-                util_close(fd);
-                return depth < DEPTH_MAX ? -errno : -ELOOP;
-        }
-        int r = 0;
-        for (;;) {
-                errno = 0;
-                struct dirent *d = readdir(dir); /* NOLINT(concurrency-mt-unsafe): a stream of our own */
-                if (!d) {
-                        if (errno && r == 0)
-                                r = -errno;
-                        break;
-                }
-                if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-                        continue;
-                int q = remove_entry(dirfd(dir), d->d_name, depth);
-                if (q < 0 && r == 0)
-                        r = q;
-        }
-        closedir(dir);
-        return r;
-}
 
 /* The last component shall be no link: whoever may change it would choose where we remove. Those above may be, as
  * /var/run is one. */
@@ -124,6 +69,110 @@ static int open_runtime_dir(const char *path) {
         return e == -ENOTDIR && lstat(plain, &st) == 0 && S_ISLNK(st.st_mode) ? -ELOOP : e;
 }
 
+static void note_left(struct rundir_root *root, const char *name, int error) {
+        log_error("cannot remove %s/%s: %s; it stays until the next start", root->path, name, strerrordesc_np(-error));
+        root->n_left++;
+        root->left_error = error;
+        (void) snprintf(root->left, sizeof(root->left), "%s", name);
+}
+
+/* --- the remover --- */
+
+static void *remover_main(void *userdata) {
+        struct rundir_root *root = userdata;
+        (void) pthread_mutex_lock(&root->lock);
+        for (;;) {
+                while (!root->first && !root->over)
+                        (void) pthread_cond_wait(&root->changed, &root->lock);
+                struct doomed *d = root->first;
+                if (!d)
+                        break;
+                (void) pthread_mutex_unlock(&root->lock);
+                int r = tree_remove(root->fd, d->name, &root->quit, util_now_ns() + REMOVE_WITHIN_NS);
+                (void) pthread_mutex_lock(&root->lock);
+                if (r < 0)
+                        note_left(root, d->name, r);
+                root->first = d->next;
+                if (!root->first)
+                        root->after = &root->first;
+                free(d);
+                (void) pthread_cond_broadcast(&root->changed);
+        }
+        (void) pthread_mutex_unlock(&root->lock);
+        return NULL;
+}
+
+/* Signals are the main thread's. */
+static int start_remover(struct rundir_root *root) {
+        sigset_t all, old;
+        sigfillset(&all);
+        int e = pthread_sigmask(SIG_SETMASK, &all, &old);
+        if (e == 0) {
+                e = pthread_create(&root->remover, NULL, remover_main, root);
+                (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        }
+        root->has_remover = e == 0;
+        return -e;
+}
+
+static int doom(struct rundir_root *root, const char *name) {
+        struct doomed *d = calloc(1, sizeof(*d));
+        int r = !d ? -ENOMEM : root->has_remover ? 0 : start_remover(root);
+        (void) pthread_mutex_lock(&root->lock);
+        if (r == 0 && d) {
+                (void) snprintf(d->name, sizeof(d->name), "%s", name);
+                *root->after = d;
+                root->after = &d->next;
+                (void) pthread_cond_broadcast(&root->changed);
+        } else {
+                note_left(root, name, r);
+                free(d);
+        }
+        (void) pthread_mutex_unlock(&root->lock);
+        return r;
+}
+
+/* Out of the way, at once, and to the remover. */
+static int move_aside(struct rundir_root *root, const char *name) {
+        char aside[NAME_BYTES];
+        for (unsigned i = 0; i < NAMES_TRIED; i++) {
+                (void) snprintf(aside, sizeof(aside), REMOVED_PREFIX "%" PRIu64, root->names++);
+                if (renameat2(root->fd, name, root->fd, aside, RENAME_NOREPLACE) == 0)
+                        return doom(root, aside);
+                if (errno != EEXIST)
+                        return -errno;
+        }
+        return -EEXIST;
+}
+
+/* What a dead daemon left. */
+static int move_all_aside(struct rundir_root *root) {
+        int fd = tree_open_below(root->fd, ".", O_RDONLY | O_DIRECTORY);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        if (!dir) {
+                int r = fd < 0 ? fd : -errno;
+                util_close(fd);
+                return r;
+        }
+        for (;;) {
+                errno = 0;
+                struct dirent *d = readdir(dir); /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+                if (!d)
+                        break;
+                if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+                        continue;
+                bool aside = strncmp(d->d_name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) == 0;
+                int r = aside && strlen(d->d_name) < NAME_BYTES ? doom(root, d->d_name) : move_aside(root, d->d_name);
+                if (r < 0)
+                        log_error("cannot move %s/%s aside: %s", root->path, d->d_name, strerrordesc_np(-r));
+        }
+        int r = -errno;
+        closedir(dir);
+        return r;
+}
+
+/* --- the root --- */
+
 static int open_root(struct rundir_root *root, const char *runtime_dir) {
         int parent = open_runtime_dir(runtime_dir);
         if (parent < 0)
@@ -131,7 +180,7 @@ static int open_root(struct rundir_root *root, const char *runtime_dir) {
         root->parent_fd = parent;
         if (mkdirat(root->parent_fd, ROOT_NAME, 0700) < 0 && errno != EEXIST)
                 return -errno;
-        int fd = open_below(root->parent_fd, ROOT_NAME, O_RDONLY | O_DIRECTORY);
+        int fd = tree_open_below(root->parent_fd, ROOT_NAME, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd;
         root->fd = fd;
@@ -144,24 +193,60 @@ static int open_root(struct rundir_root *root, const char *runtime_dir) {
                 return errno == EWOULDBLOCK ? -EBUSY : -errno;
         if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
                 return -errno;
-        int copy = open_below(fd, ".", O_RDONLY | O_DIRECTORY);
-        return copy < 0 ? copy : empty_dir(copy, 0);
+        return move_all_aside(root);
+}
+
+static int init_lock(struct rundir_root *root) {
+        pthread_condattr_t attributes;
+        int e = pthread_condattr_init(&attributes);
+        if (e != 0)
+                return -e;
+        e = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        if (e == 0)
+                e = pthread_cond_init(&root->changed, &attributes);
+        (void) pthread_condattr_destroy(&attributes);
+        return e == 0 ? -pthread_mutex_init(&root->lock, NULL) : -e;
+}
+
+/* What the remover has not done by then is left to the next start. */
+static void stop_remover(struct rundir_root *root) {
+        if (!root->has_remover)
+                return;
+        (void) rundir_settle(root, util_now_ns() + STOP_WITHIN_NS);
+        atomic_store(&root->quit, true);
+        (void) pthread_mutex_lock(&root->lock);
+        root->over = true;
+        (void) pthread_cond_broadcast(&root->changed);
+        (void) pthread_mutex_unlock(&root->lock);
+        (void) pthread_join(root->remover, NULL);
+}
+
+static void root_close(struct rundir_root *root) {
+        stop_remover(root);
+        (void) pthread_cond_destroy(&root->changed);
+        (void) pthread_mutex_destroy(&root->lock);
+        util_close(root->fd);
+        util_close(root->parent_fd);
+        free(root->path);
+        free(root);
 }
 
 int rundir_root_new(struct rundir_root **ret, const char *runtime_dir) {
-        struct rundir_root *root = malloc(sizeof(*root));
-        if (!root)
-                return -ENOMEM;
-        *root = (struct rundir_root){.parent_fd = -1, .fd = -1};
-        int r = open_root(root, runtime_dir);
+        struct rundir_root *root = calloc(1, sizeof(*root));
+        int r = root ? init_lock(root) : -ENOMEM;
         if (r < 0) {
-                log_error("cannot make an empty %s/" ROOT_NAME ": %s", runtime_dir,
+                free(root);
+                return r;
+        }
+        root->parent_fd = root->fd = -1;
+        root->after = &root->first;
+        r = asprintf(&root->path, "%s/" ROOT_NAME, runtime_dir) < 0 ? -ENOMEM : open_root(root, runtime_dir);
+        if (r < 0) {
+                log_error("cannot have %s/" ROOT_NAME ": %s", runtime_dir,
                           r == -EBUSY   ? "another ipclabd uses it"
                           : r == -ELOOP ? "it is a symbolic link, or lies in one, which is not followed"
                                         : strerrordesc_np(-r));
-                util_close(root->fd);
-                util_close(root->parent_fd);
-                free(root);
+                root_close(root);
                 return r;
         }
         *ret = root;
@@ -171,12 +256,36 @@ int rundir_root_new(struct rundir_root **ret, const char *runtime_dir) {
 void rundir_root_free(struct rundir_root *root) {
         if (!root)
                 return;
+        stop_remover(root);
+        root->has_remover = false;
         if (unlinkat(root->parent_fd, ROOT_NAME, AT_REMOVEDIR) < 0)
-                log_warning("cannot remove the directory of the runs: %s", strerrordesc_np(errno));
-        util_close(root->fd);
-        util_close(root->parent_fd);
-        free(root);
+                log_warning("cannot remove %s: %s", root->path, strerrordesc_np(errno));
+        root_close(root);
 }
+
+bool rundir_settle(struct rundir_root *root, uint64_t deadline_ns) {
+        struct timespec until = {.tv_sec = (time_t) (deadline_ns / NSEC_PER_SEC),
+                                 .tv_nsec = (long) (deadline_ns % NSEC_PER_SEC)};
+        int e = 0;
+        (void) pthread_mutex_lock(&root->lock);
+        while (root->first && e != ETIMEDOUT && deadline_ns > 0)
+                e = pthread_cond_timedwait(&root->changed, &root->lock, &until);
+        bool settled = !root->first;
+        (void) pthread_mutex_unlock(&root->lock);
+        return settled;
+}
+
+unsigned rundir_left(struct rundir_root *root, char *words, size_t size) {
+        (void) pthread_mutex_lock(&root->lock);
+        unsigned n = root->n_left;
+        if (n > 0)
+                (void) snprintf(words, size, "%s/%s cannot be removed: %s%s", root->path, root->left,
+                                strerrordesc_np(-root->left_error), n > 1 ? ", nor can others there" : "");
+        (void) pthread_mutex_unlock(&root->lock);
+        return n;
+}
+
+/* --- a run's directory --- */
 
 static void run_name(int64_t run_id, char name[static 32]) {
         (void) snprintf(name, 32, "run-%lld", (long long) run_id);
@@ -186,14 +295,14 @@ int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, i
         char name[32];
         run_name(run_id, name);
         int r = mkdirat(root->fd, name, 0700) < 0 ? -errno : 0;
-        if (r == -EEXIST) { /* a removal that failed before */
+        if (r == -EEXIST) { /* it could not even be moved aside before */
                 r = rundir_remove(root, run_id);
                 if (r == 0 && mkdirat(root->fd, name, 0700) < 0)
                         r = -errno;
         }
         if (r < 0)
                 return r;
-        int fd = open_below(root->fd, name, O_PATH | O_DIRECTORY);
+        int fd = tree_open_below(root->fd, name, O_PATH | O_DIRECTORY);
         r = fd < 0 ? fd : 0;
         if (r == 0 && uid != (uid_t) -1 && fchownat(root->fd, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
                 r = -errno;
@@ -209,8 +318,10 @@ int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, i
 int rundir_remove(struct rundir_root *root, int64_t run_id) {
         char name[32];
         run_name(run_id, name);
-        int r = remove_entry(root->fd, name, 0);
+        if (unlinkat(root->fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+                return 0;
+        int r = move_aside(root, name);
         if (r < 0)
-                log_error("cannot remove the run directory %s: %s", name, strerrordesc_np(-r));
+                log_error("cannot move %s/%s aside: %s", root->path, name, strerrordesc_np(-r));
         return r;
 }

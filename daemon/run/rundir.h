@@ -7,20 +7,29 @@
  * anything there, so nothing in it is followed.
  */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct rundir_root; /* RUNTIME_DIR/runs */
 
-/* Makes RUNTIME_DIR/runs as needed and empties it: what a dead daemon left. 0; -EBUSY while another
- * daemon uses it; negative errno; logged. */
+/* Makes RUNTIME_DIR/runs as needed. What a dead daemon left in it is moved aside and removed in the background; what of
+ * it cannot be removed is no reason to fail. 0; -EBUSY while another daemon uses it; negative errno; logged. */
 int rundir_root_new(struct rundir_root **ret, const char *runtime_dir);
-/* Removes it. NULL-safe. */
+/* Waits for removals for some seconds, then removes RUNTIME_DIR/runs itself if it is empty. NULL-safe. */
 void rundir_root_free(struct rundir_root *root);
 
 /* A new, empty directory of this user, mode 0700, and an O_PATH descriptor of it. (uid_t) -1: the daemon's own. */
 int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, int *ret_fd);
-/* With all that is in it. 0 or negative errno, logged. */
+/* Its name is free when this returns; what is in it, however much that is, is removed in the background. 0 or negative
+ * errno, logged. */
 int rundir_remove(struct rundir_root *root, int64_t run_id);
+
+/* Whether nothing is being removed; waits for that until the deadline on CLOCK_MONOTONIC, 0: does not wait. */
+bool rundir_settle(struct rundir_root *root, uint64_t deadline_ns);
+/* How many directories could not be removed since the start; if any, one of them and the reason in `words`. In any
+ * thread. */
+unsigned rundir_left(struct rundir_root *root, char *words, size_t size);
 
 #endif

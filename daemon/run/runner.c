@@ -15,14 +15,15 @@
 #include "daemon/log.h"
 #include "daemon/result/result.h"
 #include "daemon/run/agent-link.h"
+#include "daemon/run/agent-output.h"
 #include "daemon/run/cgroup.h"
 #include "daemon/run/ipcns.h"
 #include "daemon/run/rundir.h"
 #include "schema/json/json.h"
+#include "schema/transport/file-layout.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
@@ -40,6 +41,9 @@
 #define HEARSAY_NS (200 * NSEC_PER_MSEC)
 #define BLAME_NS NSEC_PER_SEC /* of an agent that speaks of its peer, which may yet speak for itself */
 #define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
+#define REMOVE_WITHIN_NS (10 * NSEC_PER_SEC)
+#define REMOVE_LOOK_NS (5 * NSEC_PER_MSEC)
+#define FILE_SPARE_BYTES (UINT64_C(16) << 20)
 #define ERROR_MAX 700u
 
 enum runner_state { RUNNER_STARTING, RUNNER_MEASURING, RUNNER_LEAVING, RUNNER_KILLING, RUNNER_ENDED };
@@ -56,6 +60,7 @@ struct runner {
         unsigned n_agents;
         struct cgroup_run *cgroup;
         struct ipcns ipcns;
+        struct agent_output *outputs[END_COUNT];
         int run_dir_fd;
         char cgroup_reason[300], ipcns_reason[200];
         struct result result;
@@ -72,6 +77,7 @@ struct runner {
 
         sd_event_source *timer, *settle;
         uint64_t started_ns;
+        uint64_t removed_until_ns; /* the run's end waits so long for its directory to be gone; 0: not removed yet */
 };
 
 static enum end end_of(const struct runner *r, const struct agent_link *l) {
@@ -144,6 +150,8 @@ static void fail(struct runner *r, const char *format, ...) {
 static void clean_up(struct runner *r) {
         cgroup_run_end(util_steal(&r->cgroup)); /* has logged what went wrong, and so has rundir_remove() */
         ipcns_close(&r->ipcns);
+        for (unsigned i = 0; i < END_COUNT; i++)
+                agent_output_free(util_steal(&r->outputs[i]));
         if (r->run_dir_fd >= 0) {
                 r->run_dir_fd = util_close(r->run_dir_fd);
                 (void) rundir_remove(r->host->rundirs, r->order->run_id);
@@ -220,6 +228,13 @@ static int on_settle(sd_event_source *source, void *userdata) {
         struct run_verdict v = r->flags;
         (void) source;
         clean_up(r);
+        /* The next run is not measured beside the removal of what this one has left; nor does it wait for ever. */
+        if (r->removed_until_ns == 0)
+                r->removed_until_ns = util_now_ns() + REMOVE_WITHIN_NS;
+        if (!rundir_settle(r->host->rundirs, 0) && util_now_ns() < r->removed_until_ns) {
+                set_timer(r, util_now_ns() + REMOVE_LOOK_NS);
+                return 0;
+        }
         v.state = r->verdict;
         for (unsigned i = 0; i < r->n_agents; i++)
                 v.agents_cpu_ns += r->links[i] ? r->links[i]->cpu_ns : 0;
@@ -408,7 +423,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct runner *r = userdata;
         (void) source;
         (void) usec;
-        if (r->state == RUNNER_KILLING) {
+        if (r->state == RUNNER_ENDED) /* its directory is being removed */
+                (void) sd_event_source_set_enabled(r->settle, SD_EVENT_ONESHOT);
+        else if (r->state == RUNNER_KILLING) {
                 for (unsigned i = 0; i < r->n_agents; i++)
                         if (r->links[i] && !r->links[i]->has_ended)
                                 log_error("%s (pid %d) of run %" PRId64 " was killed and is still there",
@@ -469,12 +486,36 @@ static void make_isolation(struct runner *r) {
         }
 }
 
+/* 0: this kernel has none. */
+static uint64_t huge_page_bytes(void) {
+        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_free_ char *text = NULL;
+        char line[64];
+        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
+            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
+                return 0;
+        return strtoull(line, NULL, 10) * 1024;
+}
+
+/* What the longest file of an agent's own takes, shared memory that has a name or a descriptor among them. */
+static uint64_t largest_file(const struct run_order *order) {
+        const struct point *p = order->point;
+        const struct transport_options *o = &order->spec->options;
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), bytes = 0;
+        if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_FILE)
+                bytes = file_layout_of(p, page).bytes;
+        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_RING)
+                bytes = ring_layout_of(p, o, o->huge_pages == TOGGLE_ON ? huge_page_bytes() : page).area_bytes;
+        return bytes + FILE_SPARE_BYTES;
+}
+
 static int plan_spawn(const struct runner *r, enum end end, struct spawn_request *q) {
         const struct agent_placement *p = &r->order->placement->ends[end];
         const struct runner_host *h = r->host;
         q->program_fd = h->program_fd;
         q->role = r->result.roles[end];
         q->run_dir_fd = r->run_dir_fd;
+        q->file_bytes = largest_file(r->order);
         q->cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1;
         q->ipc_ns_fd = r->ipcns.ipc_fd;
         q->user_ns_fd = r->ipcns.user_fd;
@@ -502,31 +543,47 @@ static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spa
 struct launch {
         struct spawn_request request;
         struct agent_link_options link;
-        int theirs;
+        int theirs, output; /* the agent's ends of its control socket and of its standard error */
 };
 
 static void launch_deinit(struct launch *l) {
         l->link.control_fd = util_close(l->link.control_fd);
         l->theirs = util_close(l->theirs);
+        l->output = util_close(l->output);
+}
+
+/* Two agents that are started as one program, and have one standard error. */
+static bool are_twins(const struct runner *r) {
+        return r->n_agents > 1 && transport_terms[r->order->point->transport].by_descent;
+}
+
+static int make_output(struct runner *r, enum end end, int *ret_write_fd) {
+        char who[48];
+        const char *const *roles = r->result.roles;
+        if (are_twins(r))
+                (void) snprintf(who, sizeof(who), "%s or %s", roles[END_FIRST], roles[END_SECOND]);
+        else
+                (void) snprintf(who, sizeof(who), "%s", roles[end]);
+        return agent_output_new(&r->outputs[end], r->host->event, r->order->run_id, who, ret_write_fd);
 }
 
 /* peer_fd -1: the run has one agent. */
 static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct launch *ret) {
-        int pair[2] = {-1, -1};
-        *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1};
+        *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1, .output = -1};
         plan_setup(r, end);
         int e = plan_spawn(r, end, &ret->request);
-        if (e == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                e = -errno;
         ret->link = (struct agent_link_options){.event = r->host->event,
                                                 .role = r->result.roles[end],
                                                 .setup = &r->setups[end],
-                                                .control_fd = pair[0],
+                                                .control_fd = -1,
                                                 .ops = &link_ops,
                                                 .userdata = r};
-        ret->request.control_fd = ret->theirs = pair[1];
-        if (e == 0 && fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
-                e = -errno;
+        if (e == 0)
+                e = agent_link_socketpair(&ret->link.control_fd, &ret->theirs);
+        if (e == 0)
+                e = make_output(r, end, &ret->output);
+        ret->request.control_fd = ret->theirs;
+        ret->request.stderr_fd = ret->output;
         if (e < 0)
                 fail(r, "cannot prepare %s: %s", r->result.roles[end], strerrordesc_np(-e));
         return e;
@@ -561,21 +618,10 @@ static int start_agent(struct runner *r, enum end end, int peer_fd) {
         return e == 0 ? watch(r, end, &l) : e;
 }
 
-/* 0: this kernel has none. */
-static uint64_t huge_page_bytes(void) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
-        _cleanup_free_ char *text = NULL;
-        char line[64];
-        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
-            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
-                return 0;
-        return strtoull(line, NULL, 10) * 1024;
-}
-
 /* Both agents at once, from one program that has what they share. */
 static void start_twins(struct runner *r, const int peers[2]) {
-        _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1};
-        _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1};
+        _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
+        _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
         const struct transport_options *o = &r->order->spec->options;
         if (prepare_launch(r, END_FIRST, peers[0], &first) < 0 || prepare_launch(r, END_SECOND, peers[1], &second) < 0)
                 return;
@@ -609,7 +655,7 @@ static void start_agents(struct runner *r) {
                 fail(r, "cannot connect the agents: %s", strerrordesc_np(errno));
                 return;
         }
-        if (r->n_agents > 1 && transport_terms[r->order->point->transport].by_descent)
+        if (are_twins(r))
                 start_twins(r, peers);
         else
                 for (unsigned i = 0; i < r->n_agents; i++)

@@ -2,8 +2,8 @@
 
 /*
  * What an agent goes through before it is an agent. Only system calls, in an order that matters: limits and namespaces
- * need the privilege that the next steps give up; the parent-death signal is cleared by a change of user and is set
- * after it; the program is executed last, by descriptor.
+ * need the privilege that the next steps give up; the parent-death signal is cleared by a change of user, which may
+ * make the process dumpable, too: both are set after it; the program is executed last, by descriptor.
  *
  * Source: man 7 capabilities, man 2 prctl (PR_SET_PDEATHSIG), close_range, execveat, set_mempolicy.
  */
@@ -45,6 +45,7 @@ static const char *const step_names[STEP_COUNT] = {
         [STEP_GROUPS] = "setgroups",
         [STEP_GID] = "setresgid",
         [STEP_UID] = "setresuid",
+        [STEP_NOT_DUMPABLE] = "PR_SET_DUMPABLE",
         [STEP_CAPABILITIES] = "drop capabilities",
         [STEP_NO_NEW_PRIVILEGES] = "no_new_privs",
         [STEP_PARENT_DEATH] = "parent death signal",
@@ -62,7 +63,7 @@ static int place_descriptors(const struct spawn_child *c, int *report) {
         const struct spawn_twin *twin = r->twin;
         const int from[] = {c->null_fd,
                             c->null_fd,
-                            STDERR_FILENO,
+                            r->stderr_fd,
                             r->control_fd,
                             r->peer_fd,
                             r->run_dir_fd,
@@ -116,14 +117,16 @@ static int raise_limit(int resource, rlim_t want) {
         return setrlimit(resource, &limit) < 0 ? errno : 0;
 }
 
-static int set_limits(void) {
-        struct rlimit none = {0, 0};
+static int set_limits(const struct spawn_request *r) {
+        struct rlimit none = {0, 0}, file = {r->file_bytes, r->file_bytes};
         int e = raise_limit(RLIMIT_NOFILE, AGENT_FILES);
         if (e == 0)
                 e = raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
         if (e == 0)
                 e = raise_limit(RLIMIT_MSGQUEUE, RLIM_INFINITY);
         if (e == 0 && setrlimit(RLIMIT_CORE, &none) < 0)
+                e = errno;
+        if (e == 0 && r->file_bytes && setrlimit(RLIMIT_FSIZE, &file) < 0)
                 e = errno;
         /* For the thread that speaks with the daemon; agent/main.c takes it from the others. A daemon that may not
          * give it has agents that do without. The right to take it ends here. */
@@ -211,6 +214,11 @@ static int give_up_privilege(const struct spawn_child *c, int *step) {
         *step = STEP_CAPABILITY_BOUND;
         if ((e = drop_bounding_set()) != 0 || (e = change_user(&r->identity, step)) != 0)
                 return e;
+        /* A change of user makes it what fs.suid_dumpable is. Until exec this is the daemon's memory, in a process that
+         * others of the agents' user could look into; what exec makes of it is up to the program (program.h). */
+        *step = STEP_NOT_DUMPABLE;
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+                return errno;
         *step = STEP_CAPABILITIES;
         if ((e = drop_capabilities()) != 0)
                 return e;
@@ -233,7 +241,7 @@ static int prepare(const struct spawn_child *c, int *step, int *report) {
         if ((e = reset_signals()) != 0)
                 return e;
         *step = STEP_LIMITS;
-        if ((e = set_limits()) != 0)
+        if ((e = set_limits(c->request)) != 0)
                 return e;
         *step = STEP_AFFINITY;
         if ((e = -affinity_set(0, &c->request->affinity)) != 0)

@@ -29,6 +29,7 @@ enum spawn_step {
         STEP_GROUPS,
         STEP_GID,
         STEP_UID,
+        STEP_NOT_DUMPABLE,
         STEP_CAPABILITIES,
         STEP_NO_NEW_PRIVILEGES,
         STEP_PARENT_DEATH,

@@ -48,7 +48,10 @@ int agent_identity_find(const char *name, struct agent_identity *ret) {
                 return 0;
         if (!find_user("nobody", ret))
                 return -ENOENT;
-        log_notice("agents run as user nobody: there is no unprivileged user %s on this machine", name);
+        log_notice(
+                "agents run as user nobody, whose other processes may kill them: there is no unprivileged user %s on "
+                "this machine",
+                name);
         return 0;
 }
 

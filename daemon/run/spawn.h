@@ -50,8 +50,10 @@ struct spawn_request {
         int program_fd; /* the agent, O_PATH or O_RDONLY */
         const char *role;
         int control_fd, peer_fd, run_dir_fd; /* become AGENT_*_FD; peer_fd -1: none */
+        int stderr_fd;                       /* of agent_output_new(); -1: /dev/null */
         int cgroup_fd;                       /* -1: none */
         int ipc_ns_fd, user_ns_fd;           /* -1: none */
+        uint64_t file_bytes;                 /* no file may be longer (RLIMIT_FSIZE); 0: not limited */
         struct agent_identity identity;
         struct affinity affinity;
         enum memory_policy memory;

@@ -6,6 +6,7 @@
 
 #include "daemon/admission/admission.h"
 #include "daemon/host/environment.h"
+#include "daemon/run/rundir.h"
 #include "daemon/service/internal.h"
 #include "schema/json/json.h"
 #include "schema/presets.h"
@@ -167,6 +168,8 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         check_main_thread(s, &h);
         check_reader(s, &h);
         check_disk(s, &h);
+        if (s->hooks.rundirs) /* it costs space, and hinders no run: no problem */
+                (void) rundir_left(s->hooks.rundirs, h.leftover, sizeof(h.leftover));
 
         pthread_mutex_lock(&s->lock);
         h.running_experiment = s->status.experiment_id;

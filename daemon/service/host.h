@@ -13,6 +13,8 @@
 
 #include <systemd/sd-event.h>
 
+struct rundir_root;
+
 /* What the service asks of its host, on the main thread. The first two come after the commit. */
 struct service_hooks {
         void (*submitted)(void *userdata);                      /* there is something new in the queue */
@@ -28,6 +30,7 @@ struct service_hooks {
         const char *root;                    /* "" or a captured tree; copied */
         bool host_tuning;                    /* `tune` is allowed */
         const char *runtime_dir;             /* where runs have their files, NULL: not told; copied */
+        struct rundir_root *rundirs;         /* what of these could not be removed; must outlive it; NULL: not told */
         uint64_t run_timeout_ns;             /* no run may take longer; 0: not told */
 };
 

@@ -87,6 +87,7 @@ struct service_health {
         bool ok;
         const char *version; /* static */
         char problem[512];   /* why not ok */
+        char leftover[512];  /* a directory of a run that could not be removed, and why; "": none */
         int64_t uptime_seconds;
         int64_t running_experiment, running_run; /* 0: idle */
         int64_t running_since;                   /* ms since the epoch; 0: idle */

@@ -257,22 +257,44 @@ int message_send_with(int fd, const struct message *m, const struct message_righ
         }
 }
 
+/* What comes beside a packet: descriptors, or who sent it. One of the two, or neither, is wanted. */
+struct beside {
+        struct message_rights *rights;
+        struct ucred *sender; /* stays as it is where the kernel gave none: the socket lacks SO_PASSCRED */
+};
+
+union sender_space {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+};
+
 /* Where there is no room for them the kernel drops descriptors. */
-static ssize_t receive_packet(int fd, char *text, struct message_rights *rights) {
-        union rights_space control;
+static ssize_t receive_packet(int fd, char *text, const struct beside *beside) {
+        union {
+                union rights_space rights;
+                union sender_space sender;
+        } control;
+        struct message_rights *rights = beside->rights;
         struct iovec iov = {.iov_base = text, .iov_len = PROTOCOL_PACKET_MAX};
         struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
         if (rights) {
                 rights->n = 0;
                 m.msg_control = &control;
                 m.msg_controllen = CMSG_LEN(sizeof(rights->fds));
+        } else if (beside->sender) {
+                m.msg_control = &control;
+                m.msg_controllen = CMSG_LEN(sizeof(struct ucred));
         }
         ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
         /* The other side went without reading all of ours: told once, and ahead of what it has said itself. */
         if (n < 0 && errno == ECONNRESET)
                 n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-        const struct cmsghdr *c = rights && n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
-        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+        const struct cmsghdr *c = n >= 0 && m.msg_control ? CMSG_FIRSTHDR(&m) : NULL;
+        if (!c || c->cmsg_level != SOL_SOCKET)
+                return n;
+        if (beside->sender && c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(struct ucred)))
+                memcpy(beside->sender, CMSG_DATA(c), sizeof(struct ucred));
+        if (rights && c->cmsg_type == SCM_RIGHTS) {
                 rights->n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
                 memcpy(rights->fds, CMSG_DATA(c), rights->n * sizeof(int));
         }
@@ -280,8 +302,8 @@ static ssize_t receive_packet(int fd, char *text, struct message_rights *rights)
 }
 
 /* -EAGAIN: there is none. */
-static int take_packet(int fd, char *text, struct message *ret, struct message_rights *rights, char *ret_detail) {
-        ssize_t n = receive_packet(fd, text, rights);
+static int take_packet(int fd, char *text, struct message *ret, const struct beside *beside, char *ret_detail) {
+        ssize_t n = receive_packet(fd, text, beside);
         if (n > (ssize_t) PROTOCOL_PACKET_MAX) {
                 if (ret_detail)
                         snprintf(ret_detail, 200, "a packet of %zd bytes, at most %u are allowed", n,
@@ -300,19 +322,14 @@ void message_rights_close(struct message_rights *rights) {
                 (void) util_close(rights->fds[--rights->n]);
 }
 
-int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail) {
-        return message_receive_with(fd, ret, NULL, deadline_ns, ret_detail);
-}
-
-int message_receive_with(int fd, struct message *ret, struct message_rights *rights, uint64_t deadline_ns,
-                         char *ret_detail) {
+static int receive(int fd, struct message *ret, const struct beside *beside, uint64_t deadline_ns, char *ret_detail) {
         _cleanup_free_ char *text = malloc(PROTOCOL_PACKET_MAX);
         if (!text)
                 return -ENOMEM;
         for (;;) {
-                int r = take_packet(fd, text, ret, rights, ret_detail);
-                if (r < 0 && rights)
-                        message_rights_close(rights);
+                int r = take_packet(fd, text, ret, beside, ret_detail);
+                if (r < 0 && beside->rights)
+                        message_rights_close(beside->rights);
                 if (r == -EINTR)
                         continue;
                 if (r != -EAGAIN || deadline_ns == 0)
@@ -321,4 +338,18 @@ int message_receive_with(int fd, struct message *ret, struct message_rights *rig
                 if (r < 0)
                         return r;
         }
+}
+
+int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail) {
+        return receive(fd, ret, &(struct beside){NULL, NULL}, deadline_ns, ret_detail);
+}
+
+int message_receive_with(int fd, struct message *ret, struct message_rights *rights, uint64_t deadline_ns,
+                         char *ret_detail) {
+        return receive(fd, ret, &(struct beside){.rights = rights}, deadline_ns, ret_detail);
+}
+
+int message_receive_from(int fd, struct message *ret, struct ucred *ret_sender, char *ret_detail) {
+        *ret_sender = (struct ucred){.pid = 0, .uid = (uid_t) -1, .gid = (gid_t) -1};
+        return receive(fd, ret, &(struct beside){.sender = ret_sender}, 0, ret_detail);
 }

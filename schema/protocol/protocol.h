@@ -22,7 +22,7 @@
  *      error           ->                    at any time: the agent gives up, and says why and whose fault it is
  *
  * An agent is started with the descriptors below and no arguments but its role. It needs no path: whatever it names
- * lies in RUN_DIR_FD.
+ * lies in RUN_DIR_FD. The daemon looks at the sender of each packet: only the agent itself may send.
  */
 
 #include "schema/measure/histogram.h"
@@ -32,6 +32,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define PROTOCOL_VERSION 3
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
@@ -245,5 +246,8 @@ int message_send_with(int fd, const struct message *m, const struct message_righ
 int message_receive_with(int fd, struct message *ret, struct message_rights *rights, uint64_t deadline_ns,
                          char *ret_detail);
 void message_rights_close(struct message_rights *rights);
+/* Without waiting, and with who sent the packet, as the kernel states it: the socket must have SO_PASSCRED set before
+ * the sender exists. pid 0: unknown. -EBADMSG sets *ret_sender, too. Source: man 7 unix (SCM_CREDENTIALS). */
+int message_receive_from(int fd, struct message *ret, struct ucred *ret_sender, char *ret_detail);
 
 #endif

@@ -320,7 +320,7 @@ def test_health(client, long_run):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (health := client.get("/health"))["running_run"] is None:  # told a moment after the run is stored as running
         assert time.monotonic() < deadline, health
-    assert health["status"] == "ok" and health["problem"] is None
+    assert health["status"] == "ok" and health["problem"] is None and health["leftover"] is None
     assert re.fullmatch(r"\d+\.\d+\.\d+", health["version"])
     assert health["running_experiment"] == long_run["id"]
     run = client.get(f"/experiments/{long_run['id']}/runs")["items"][0]

@@ -96,6 +96,30 @@ static void leave_litter(void) {
         close(fd);
 }
 
+/* A GiB, for messages of some KiB: no page of it is written if it is allowed. */
+static void fill_the_disk(void) {
+        char words[64];
+        int fd = openat(AGENT_RUN_DIR_FD, "file", O_CREAT | O_WRONLY, 0600);
+        (void) signal(SIGXFSZ, SIG_IGN);
+        int error = ftruncate(fd, 1 << 30) < 0 ? errno : 0;
+        (void) snprintf(words, sizeof(words), "a long file: %s", strerrorname_np(error));
+        give_up(FAULT_OWN, error, words);
+}
+
+/* As deep as no removal by recursion would go; and dies of it. */
+static void bury(void) {
+        int at = AGENT_RUN_DIR_FD;
+        for (int i = 0; i < 300; i++) {
+                int next = mkdirat(at, "d", 0700) < 0 ? -1 : openat(at, "d", O_RDONLY | O_DIRECTORY);
+                if (next < 0 || close(openat(next, "f", O_CREAT | O_WRONLY, 0600)) < 0)
+                        _exit(94);
+                if (i > 0)
+                        close(at);
+                at = next;
+        }
+        raise(SIGKILL);
+}
+
 static void leave_child(void) {
         if (fork() == 0) {
                 close(AGENT_CONTROL_FD);
@@ -197,6 +221,10 @@ static void be_ready(void) {
         be_counted();
         if (wished("early-report"))
                 report(0);
+        if (wished("fills-the-disk"))
+                fill_the_disk();
+        if (wished("buries"))
+                bury();
         if (wished("litter"))
                 leave_litter();
         if (wished("child"))
@@ -252,6 +280,13 @@ static void misbehave_in_window(void) {
                 give_up(FAULT_OWN, EPROTO, "peer sender is not understood here");
         if (wished("hangs-up")) {
                 close(AGENT_CONTROL_FD);
+                sleep_ns(20 * NSEC_PER_SEC);
+        }
+        if (wished("lets-a-child-speak")) {
+                if (fork() == 0) {
+                        say(&(struct message){.type = MESSAGE_ALIVE, .alive = {"window"}});
+                        _exit(0);
+                }
                 sleep_ns(20 * NSEC_PER_SEC);
         }
         while (wished("floods"))

@@ -67,6 +67,9 @@ int main(int argc, char **argv) {
         fprintf(out, "\npdeathsig %d\nnofile %lu\ncore %lu\nipc %lu\npolicy %d %lx\n", death,
                 (unsigned long) files.rlim_cur, (unsigned long) core.rlim_cur, (unsigned long) st.st_ino, policy,
                 nodes[0]);
+        (void) getrlimit(RLIMIT_FSIZE, &files);
+        fprintf(out, "fsize %lu\n", (unsigned long) files.rlim_max);
+        fprintf(out, "dumpable %d\n", prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
         fprintf(out, "nice %d\n", getpriority(PRIO_PROCESS, 0));
         fprintf(out, "session %d\ncwd %s\numask %03o\n", getsid(0) == getpid(), getcwd(cwd, sizeof(cwd)), umask(0));
         if (fclose(out) != 0 || send(AGENT_CONTROL_FD, text, size, 0) < 0)

@@ -32,7 +32,7 @@ static int open_clock(pid_t tid) {
 /* Two events in both modes, the others not at all. */
 static void clock_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         (void) userdata;
-        perf_handles_fill(ret, -EACCES);
+        perf_handles_fill(ret, -ENOENT); /* what is refused with EACCES the agent opens itself, if it can */
         for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
                 ret->of[PERF_CYCLES][mode] = open_clock(tid);
                 ret->of[PERF_BRANCH_MISSES][mode] = open_clock(tid);
@@ -103,7 +103,7 @@ static void counters_are_those_given(void) {
                                   counted(&d, end, "cycles_user", reason) + counted(&d, end, "cycles_kernel", reason));
                         CHECK(counted(&d, end, "branch_misses", reason) > 0);
                         CHECK_INT(counted(&d, end, "llc_misses", reason), -1);
-                        CHECK(strstr(reason, "not allowed"));
+                        CHECK(strstr(reason, "no such counter"));
                 }
                 driver_deinit(&d);
         }

@@ -10,6 +10,7 @@
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -63,40 +64,60 @@ struct scene {
         sd_event *event;
         struct agent_link *link;
         struct told told;
-        int agent; /* its end of the control socket */
-        int leave; /* closed: the process exits */
+        int agent;   /* what is sent here the agent's process sends to the daemon; closed: it hangs up */
+        int control; /* the agent's end of the control socket, for reading and for what a stranger sends */
+        int leave;   /* closed: the process exits */
         pid_t pid;
 };
 
-static pid_t make_process(int status, int *ret_leave, int *ret_pidfd) {
-        int leave[2];
-        char byte;
-        if (pipe2(leave, O_CLOEXEC) < 0)
-                return -1;
-        pid_t pid = fork();
-        if (pid == 0) {
-                close(leave[1]);
-                (void) !read(leave[0], &byte, 1);
-                _exit(status);
+/* The kernel attaches the sender's pid to each message, so the process itself has to send them. */
+static _Noreturn void relay_main(int from, int control, int leave, int status) {
+        static char packet[PROTOCOL_PACKET_MAX];
+        for (;;) {
+                struct pollfd p[2] = {{.fd = from, .events = POLLIN}, {.fd = leave, .events = POLLIN}};
+                if (poll(p, 2, -1) < 0)
+                        _exit(99);
+                ssize_t n = p[0].revents ? recv(from, packet, sizeof packet, 0) : 0;
+                if (n > 0) {
+                        (void) send(control, packet, (size_t) n, MSG_NOSIGNAL); /* the daemon may have hung up */
+                        (void) send(from, "", 1, MSG_NOSIGNAL);
+                } else if (p[0].revents) {
+                        from = util_close(from);
+                        control = util_close(control);
+                } else
+                        _exit(status);
         }
-        close(leave[0]);
-        *ret_leave = leave[1];
-        *ret_pidfd = pid > 0 ? (int) pidfd_open(pid, 0) : -1;
-        return pid;
+}
+
+static bool start_process(struct scene *s, int status, int daemons, int *ret_pidfd) {
+        int leave[2], relay[2];
+        if (pipe2(leave, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, relay) < 0)
+                return false;
+        s->pid = fork();
+        if (s->pid == 0) {
+                util_close(leave[1]);
+                util_close(relay[0]);
+                util_close(daemons);
+                relay_main(relay[1], s->control, leave[0], status);
+        }
+        util_close(leave[0]);
+        util_close(relay[1]);
+        s->leave = leave[1];
+        s->agent = relay[0];
+        *ret_pidfd = s->pid > 0 ? (int) pidfd_open(s->pid, 0) : -1;
+        return *ret_pidfd >= 0;
 }
 
 static bool scene_open(struct scene *s, int status) {
-        int control[2] = {-1, -1}, pidfd = -1;
-        *s = (struct scene){.agent = -1, .leave = -1};
-        s->pid = make_process(status, &s->leave, &pidfd);
-        if (s->pid < 0 || pidfd < 0 || sd_event_new(&s->event) < 0 ||
-            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, control) < 0)
+        int daemons = -1, pidfd = -1;
+        *s = (struct scene){.agent = -1, .control = -1, .leave = -1};
+        if (agent_link_socketpair(&daemons, &s->control) < 0 || !start_process(s, status, daemons, &pidfd) ||
+            sd_event_new(&s->event) < 0)
                 return false;
-        s->agent = control[1];
         const struct agent_link_options o = {.event = s->event,
                                              .role = "sender",
                                              .setup = &setup,
-                                             .control_fd = control[0],
+                                             .control_fd = daemons,
                                              .process = {.pid = s->pid, .pidfd = pidfd},
                                              .ops = &ops,
                                              .userdata = &s->told};
@@ -106,6 +127,7 @@ static bool scene_open(struct scene *s, int status) {
 static void scene_close(struct scene *s) {
         agent_link_free(s->link);
         util_close(s->agent);
+        util_close(s->control);
         util_close(s->leave);
         sd_event_unref(s->event);
 }
@@ -122,10 +144,16 @@ static void await_end(struct scene *s) {
                 ;
 }
 
+/* Whether the process has sent it on. */
+static bool relayed(struct scene *s) {
+        char byte;
+        return recv(s->agent, &byte, 1, 0) == 1;
+}
+
 static bool say(struct scene *s, const struct message *m) {
-        int r = message_send(s->agent, m, 0);
+        bool sent = message_send(s->agent, m, 0) == 0 && relayed(s);
         turn(s);
-        return r == 0;
+        return sent;
 }
 
 static char json[] = "{}";
@@ -173,12 +201,12 @@ static void a_run_from_hello_to_the_end(void) {
         CHECK(go_to(&s, AGENT_READY));
         CHECK_UINT(s.told.ready, 1);
         CHECK_INT(s.link->ready.type, MESSAGE_READY);
-        CHECK_INT(message_receive(s.agent, &m, 0, NULL), 0);
+        CHECK_INT(message_receive(s.control, &m, 0, NULL), 0);
         CHECK_INT(m.type, MESSAGE_SETUP);
         CHECK_UINT(m.setup.point.message_size, 100);
         message_deinit(&m);
         CHECK_INT(agent_link_start(s.link, 4711), 0);
-        CHECK_INT(message_receive(s.agent, &m, 0, NULL), 0);
+        CHECK_INT(message_receive(s.control, &m, 0, NULL), 0);
         CHECK_INT(m.type, MESSAGE_START);
         CHECK_UINT(m.start.start_ns, 4711);
         CHECK(say_type(&s, MESSAGE_ALIVE) && say_type(&s, MESSAGE_SAMPLE));
@@ -191,7 +219,7 @@ static void a_run_from_hello_to_the_end(void) {
         CHECK_INT(s.link->state, AGENT_REPORTED);
         agent_link_dismiss(s.link);
         CHECK_INT(s.link->state, AGENT_LEAVING);
-        CHECK_INT(message_receive(s.agent, &m, 0, NULL), -ECONNRESET); /* this is how it is told */
+        CHECK_INT(message_receive(s.control, &m, 0, NULL), -ECONNRESET); /* this is how it is told */
         s.leave = util_close(s.leave);
         await_end(&s);
         CHECK_UINT(s.told.ended, 1);
@@ -281,10 +309,32 @@ static void another_pid_and_no_message(void) {
         CHECK_INT(pid.told.failure, AGENT_BROKE_PROTOCOL);
         CHECK(strstr(pid.told.words, "claims to be pid 1"));
         CHECK(scene_open(&noise, 0));
-        CHECK_INT(send(noise.agent, "{]", 2, 0), 2);
+        CHECK(send(noise.agent, "{]", 2, 0) == 2 && relayed(&noise));
         turn(&noise);
         CHECK_INT(noise.told.failure, AGENT_BROKE_PROTOCOL);
         CHECK(strstr(noise.told.words, "sent what is no message: "));
+}
+
+/* A whole and timely message, but another process has sent it: whatever it is, and whether it can be parsed. */
+static void a_stranger_ends_the_run(void) {
+        static const char *const packets[] = {NULL, "{]"};
+        for (size_t i = 0; i < ELEMENTS(packets); i++) {
+                SCENE s;
+                char words[128];
+                struct message m = {.type = MESSAGE_SAMPLE, .sample = {.interval_ns = NSEC_PER_SEC, .messages = 9}};
+                CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+                if (packets[i])
+                        CHECK(send(s.control, packets[i], strlen(packets[i]), 0) > 0);
+                else
+                        CHECK_INT(message_send(s.control, &m, 0), 0);
+                turn(&s);
+                CHECK_UINT(s.told.samples, 0);
+                CHECK_UINT(s.told.failed, 1);
+                CHECK_INT(s.told.failure, AGENT_BROKE_PROTOCOL);
+                (void) snprintf(words, sizeof words, "sender (pid %d) has a control socket that pid %d (uid %u) has ",
+                                s.pid, getpid(), getuid());
+                CHECK(strncmp(s.told.words, words, strlen(words)) == 0);
+        }
 }
 
 static void a_flood_is_stopped(void) {
@@ -305,6 +355,7 @@ static void what_it_says_itself_comes_first(void) {
         struct message m = {.type = MESSAGE_ERROR, .error = {.detail = "the disk is full"}};
         CHECK_INT(message_send(s.agent, &m, 0), 0); /* and before it is read the agent is gone */
         s.agent = util_close(s.agent);
+        s.control = util_close(s.control);
         s.leave = util_close(s.leave);
         await_end(&s);
         CHECK_UINT(s.told.failed, 1);
@@ -371,8 +422,11 @@ static void leaving_badly_is_a_failure(void) {
 static void killed_it_only_ends(void) {
         SCENE s;
         CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+        CHECK_INT(kill(s.pid, SIGSTOP), 0);
+        struct message m = {.type = MESSAGE_SAMPLE, .sample = {.interval_ns = NSEC_PER_SEC}};
+        CHECK_INT(message_send(s.control, &m, 0), 0); /* whoever sent it: it is not received any more */
         agent_link_kill(s.link);
-        CHECK(say_type(&s, MESSAGE_SAMPLE));
+        turn(&s);
         await_end(&s);
         CHECK_UINT(s.told.ended, 1);
         CHECK_UINT(s.told.failed + s.told.samples, 0);
@@ -442,6 +496,7 @@ int main(void) {
         RUN(impossible_samples);
         RUN(totals_come_in_their_order);
         RUN(another_pid_and_no_message);
+        RUN(a_stranger_ends_the_run);
         RUN(a_flood_is_stopped);
         RUN(what_it_says_itself_comes_first);
         RUN(whom_it_blames);

@@ -147,6 +147,7 @@ static void options_win_over_drop_ins_over_the_file(void) {
         CHECK_STRING(c.listen, "none");
         CHECK_STRING(c.socket_path, "/two/ipclabd.sock");
         CHECK_STRING(c.socket_group, "ipclab");
+        CHECK_STRING(c.agent_user, "ipclab-agent");
         CHECK_INT(c.log_level, LOG_DEBUG);
         CHECK_UINT(c.run_timeout_ns, 60 * NSEC_PER_SEC);
         config_deinit(&c);

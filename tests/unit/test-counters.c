@@ -7,13 +7,16 @@
 #include "agent/script/agent.h"
 #include "check.h"
 #include "schema/json/json.h"
+#include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #define THREADS 2
@@ -329,6 +332,42 @@ static void test_source(void) {
         CHECK(source.open == perf_source_none.open);
 }
 
+/* A daemon that may not look into this process answers in the place of the real one. */
+static void *answer_refused(void *userdata) {
+        struct message m;
+        int fd = *(int *) userdata;
+        struct message answer = {.type = MESSAGE_COUNTING};
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        answer.counting.errors[event][mode] = event == PERF_CYCLES ? ENOENT : EACCES;
+        if (message_receive(fd, &m, util_now_ns() + 60 * NSEC_PER_SEC, NULL) == 0)
+                (void) message_send(fd, &answer, 0);
+        return NULL;
+}
+
+static void test_what_the_daemon_may_not_open(void) {
+        struct agent a = {.setup = {.point = {.workload = WORKLOAD_STREAM}}};
+        struct perf_source source = counters_source(&a);
+        struct perf_handles got, own;
+        pthread_t daemon;
+        int pair[2];
+        CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        CHECK_INT(pthread_create(&daemon, NULL, answer_refused, &pair[1]), 0);
+        a.control_fd = pair[0];
+        perf_source_kernel.open(NULL, gettid(), &own);
+        source.open(source.userdata, gettid(), &got);
+        (void) pthread_join(daemon, NULL);
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
+                        int here = own.of[event][mode], answered = got.of[event][mode];
+                        CHECK_INT(answered >= 0 ? 0 : answered, event == PERF_CYCLES ? -ENOENT : here >= 0 ? 0 : here);
+                }
+        perf_handles_close(&own, &perf_source_kernel, -EBADF);
+        perf_handles_close(&got, &perf_source_kernel, -EBADF);
+        util_close(pair[0]);
+        util_close(pair[1]);
+}
+
 int main(void) {
         RUN(test_recorded);
         RUN(test_accounts);
@@ -338,5 +377,6 @@ int main(void) {
         RUN(test_zerocopy_without_a_send);
         RUN(test_who_is_notified);
         RUN(test_source);
+        RUN(test_what_the_daemon_may_not_open);
         return check_end();
 }

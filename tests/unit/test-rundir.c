@@ -8,11 +8,30 @@
 #include "daemon/log.h"
 #include "schema/util.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
-static char base[] = "/tmp/ipclab-test-rundir-XXXXXX";
+/* In memory where that can be had, as the runtime directory of the service is. */
+static char base[] = "/dev/shm/ipclab-test-rundir-XXXXXX";
 static char runs[64], run7[80];
+
+#define SOON (util_now_ns() + 60 * NSEC_PER_SEC)
+
+static unsigned entries(const char *path) {
+        unsigned n = 0;
+        DIR *dir = opendir(path);
+        while (dir && readdir(dir))
+                n++;
+        if (dir)
+                closedir(dir);
+        return n > 2 ? n - 2 : 0;
+}
 
 static void directory_is_private_and_goes(void) {
         struct rundir_root *root;
@@ -54,6 +73,8 @@ static void links_are_removed_not_followed(void) {
         close(fd);
         CHECK_INT(rundir_remove(root, 7), 0);
         CHECK_INT(access(run7, F_OK), -1);
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(entries(runs), 0);
         CHECK_INT(faccessat(file, "keep", F_OK, 0), 0);
         CHECK_INT(unlinkat(file, "keep", 0), 0);
         close(file);
@@ -71,11 +92,14 @@ static void leftovers_are_removed_at_start(void) {
         struct rundir_root *second;
         CHECK_INT(rundir_root_new(&second, base), -EBUSY); /* not while the first daemon lives */
         CHECK_INT(access(run7, F_OK), 0);
-        rundir_root_free(root); /* closes; the directory is not empty and stays, as after a kill */
+        rundir_root_free(root); /* closes; what is in use is not removed, and stays, as after a kill */
         CHECK_INT(access(run7, F_OK), 0);
         CHECK_INT(rundir_root_new(&second, base), 0);
-        CHECK_INT(access(run7, F_OK), -1);
+        CHECK_INT(access(run7, F_OK), -1); /* its name is free at once */
+        CHECK(rundir_settle(second, SOON));
+        CHECK_UINT(entries(runs), 0);
         rundir_root_free(second);
+        CHECK_INT(access(runs, F_OK), -1);
 }
 
 static void foreign_roots_are_refused(void) {
@@ -117,36 +141,174 @@ static void a_linked_runtime_dir_is_refused(void) {
         CHECK_INT(rmdir(real), 0);
 }
 
-static void depth_has_a_limit(void) {
-        struct rundir_root *root;
-        int fd, at;
-        CHECK_INT(rundir_root_new(&root, base), 0);
-        CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), 0);
-        at = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+/* Directories below `fd`, which is closed, each in the one before; so deep that no path could name the last. */
+static bool nest(int fd, unsigned depth) {
+        for (unsigned i = 0; i < depth; i++) {
+                if (mkdirat(fd, "d", 0700) < 0)
+                        return false;
+                int next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                close(openat(fd, "f", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+                if (i % 3 == 2 && fchmod(fd, 0) < 0)
+                        return false;
+                close(fd);
+                fd = next;
+        }
         close(fd);
-        for (int i = 0; i < 40; i++) {
-                CHECK_INT(mkdirat(at, "d", 0700), 0);
-                int next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                close(at);
-                at = next;
+        return true;
+}
+
+/* A fresh descriptor for reading of the directory that an agent has one of. */
+static int open_run(struct rundir_root *root, int64_t id, uid_t uid) {
+        int fd = -1;
+        if (rundir_new(root, id, uid, (gid_t) -1, &fd) < 0)
+                return -1;
+        int at = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(fd);
+        return at;
+}
+
+static void depth_has_no_limit(void) {
+        struct rundir_root *root;
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        CHECK(nest(open_run(root, 7, (uid_t) -1), 3000));
+        unsigned open_before = entries("/proc/self/fd");
+        CHECK_INT(rundir_remove(root, 7), 0);
+        int fd = -1;
+        CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), 0); /* the run's next attempt does not wait */
+        close(fd);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(entries(runs), 0);
+        CHECK_UINT(entries("/proc/self/fd"), open_before);
+        CHECK_UINT(rundir_left(root, NULL, 0), 0);
+        rundir_root_free(root);
+        CHECK_INT(access(runs, F_OK), -1);
+}
+
+/* The names that the removal gives are taken, by directories with something in them and by files. */
+static void names_may_be_taken(void) {
+        struct rundir_root *root;
+        char name[32];
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        int at = open_run(root, 7, (uid_t) -1);
+        for (int i = 0; i < 50; i++) {
+                (void) snprintf(name, sizeof(name), "deep-%d", i);
+                if (i % 2)
+                        close(openat(at, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+                else {
+                        CHECK_INT(mkdirat(at, name, 0700), 0);
+                        CHECK(nest(openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 3));
+                }
         }
         close(at);
-        CHECK_INT(rundir_remove(root, 7), -ELOOP);
-        /* by hand, from the bottom */
-        for (int depth = 40; depth >= 0; depth--) {
-                char path[256];
-                int n = snprintf(path, sizeof(path), "%s", run7);
-                for (int i = 0; i < depth; i++)
-                        n += snprintf(path + n, sizeof(path) - (size_t) n, "/d");
-                CHECK_INT(rmdir(path), 0);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(entries(runs), 0);
+        CHECK_UINT(rundir_left(root, NULL, 0), 0);
+        rundir_root_free(root);
+}
+
+/* More than one portion; the caller is not held meanwhile, and a stop does not wait for all of it. */
+static void many_files_go_in_the_background(void) {
+        struct rundir_root *root;
+        char name[32], left[200] = "";
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        int at = open_run(root, 7, (uid_t) -1);
+        for (int i = 0; i < 120000; i++) {
+                (void) snprintf(name, sizeof(name), "%d", i);
+                if (mknodat(at, name, S_IFREG | 0600, 0) < 0)
+                        CHECK_FAIL("file %d: %s", i, strerrordesc_np(errno));
         }
+        close(at);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        CHECK(!rundir_settle(root, 0)); /* it has returned, and they are still there */
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(entries(runs), 0);
+        CHECK_UINT(rundir_left(root, left, sizeof(left)), 0);
+        rundir_root_free(root);
+}
+
+/* A directory that cannot be removed is one that something is mounted in. In a mount namespace of this process's own.
+ */
+static void what_stays_is_named_and_stops_nobody(void) {
+        struct rundir_root *root;
+        char inner[200], left[300] = "", want[200];
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                SKIP("no mount namespace: %s", strerrordesc_np(errno));
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        int at = open_run(root, 7, (uid_t) -1);
+        CHECK(mkdirat(at, "mounted", 0700) == 0 && mkdirat(at, "other", 0700) == 0);
+        close(at);
+        (void) snprintf(inner, sizeof(inner), "%s/mounted", run7);
+        CHECK_INT(mount("none", inner, "tmpfs", 0, NULL), 0);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(rundir_left(root, left, sizeof(left)), 1);
+        (void) snprintf(want, sizeof(want), "%s/removed-0 cannot be removed: Invalid cross-device link", runs);
+        CHECK_STRING(left, want);
+        (void) snprintf(inner, sizeof(inner), "%s/removed-0", runs);
+        CHECK_UINT(entries(inner), 1); /* all else is gone */
+        rundir_root_free(root);
+        for (int life = 0; life < 2; life++) { /* neither does it stop a start, nor a run of the same number */
+                CHECK_INT(rundir_root_new(&root, base), 0);
+                CHECK(rundir_settle(root, SOON));
+                CHECK_UINT(rundir_left(root, left, sizeof(left)), 1);
+                close(open_run(root, 7, (uid_t) -1));
+                CHECK_INT(rundir_remove(root, 7), 0);
+                rundir_root_free(root);
+        }
+        (void) snprintf(inner, sizeof(inner), "%s/removed-0/mounted", runs);
+        CHECK_INT(umount2(inner, MNT_DETACH), 0);
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(rundir_left(root, left, sizeof(left)), 0);
+        rundir_root_free(root);
+        CHECK_INT(access(runs, F_OK), -1);
+}
+
+/* Who has a descriptor of a directory from before goes on adding to it, as fast as it is emptied. */
+static void who_adds_on_is_shut_out(void) {
+        struct rundir_root *root;
+        if (geteuid() != 0)
+                SKIP("only root has agents of another user");
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        int at = open_run(root, 7, 65534);
+        CHECK_INT(mkdirat(at, "deep", 0700), 0);
+        CHECK_INT(fchownat(at, "deep", 65534, (gid_t) -1, 0), 0);
+        int deep = openat(at, "deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        pid_t pid = fork();
+        if (pid == 0) {
+                char name[32];
+                if (setresuid(65534, 65534, 65534) < 0)
+                        _exit(2);
+                for (unsigned i = 0;; i++) {
+                        (void) snprintf(name, sizeof(name), "%u", i);
+                        if (mknodat(deep, name, S_IFREG | 0600, 0) < 0 && errno != EEXIST)
+                                _exit(errno == EACCES || errno == ENOENT ? 0 : 1);
+                }
+        }
+        close(deep);
+        char adding[100];
+        (void) snprintf(adding, sizeof(adding), "%s/deep", run7);
+        for (uint64_t until = SOON; entries(adding) < 100 && util_now_ns() < until;)
+                (void) poll(NULL, 0, 1);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(entries(runs), 0);
+        int status = -1;
+        CHECK_INT(waitpid(pid, &status, 0), pid);
+        CHECK_INT(status, 0);
         rundir_root_free(root);
 }
 
 int main(void) {
         log_open(LOG_ERR - 1); /* the failures are wanted */
-        if (!mkdtemp(base))
-                return 1;
+        if (!mkdtemp(base)) {
+                (void) snprintf(base, sizeof(base), "/tmp/ipclab-test-rundir-XXXXXX");
+                if (!mkdtemp(base))
+                        return 1;
+        }
         (void) snprintf(runs, sizeof(runs), "%s/runs", base);
         (void) snprintf(run7, sizeof(run7), "%s/run-7", runs);
         RUN(directory_is_private_and_goes);
@@ -154,6 +316,10 @@ int main(void) {
         RUN(leftovers_are_removed_at_start);
         RUN(foreign_roots_are_refused);
         RUN(a_linked_runtime_dir_is_refused);
-        RUN(depth_has_a_limit);
+        RUN(depth_has_no_limit);
+        RUN(names_may_be_taken);
+        RUN(many_files_go_in_the_background);
+        RUN(who_adds_on_is_shut_out);
+        RUN(what_stays_is_named_and_stops_nobody); /* the last one: it leaves the mount namespace */
         return rmdir(base) < 0 ? 1 : check_end();
 }

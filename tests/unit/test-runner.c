@@ -212,6 +212,9 @@ static const struct bad_case {
         {"sender.same-thread-twice", "sender (pid %d) sent the totals of thread 0 of 1, after those of 1", 0, 0},
         {"receiver.lies-at-report", "placement_violated: receiver: ", 0, 0},
         {"sender.lingers", "sender (pid %d) did not exit within %d.%d s of its report", 0, 5},
+        {"sender.buries", "sender (pid %d) was killed by signal 9 (SIGKILL) while it set up", 0, 0},
+        {"receiver.fills-the-disk", "receiver (pid %d) gave up: a long file: EFBIG", 0, 0},
+        {"sender.lets-a-child-speak", "sender (pid %d) has a control socket that pid %d (uid ", 0, 0},
         {"receiver.exits-badly", "receiver (pid %d) exited with status 6", 0, 0},
 };
 

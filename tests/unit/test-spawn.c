@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/run/cgroup.h"
 #include "daemon/run/ipcns.h"
+#include "daemon/run/program.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -86,6 +87,7 @@ static struct spawn_request plain_request(int program) {
         return (struct spawn_request){.program_fd = program,
                                       .peer_fd = -1,
                                       .run_dir_fd = -1,
+                                      .stderr_fd = -1,
                                       .cgroup_fd = -1,
                                       .ipc_ns_fd = -1,
                                       .user_ns_fd = -1,
@@ -98,6 +100,7 @@ static void nothing_is_inherited(void) {
         struct spawn_request q = plain_request(program);
         struct spawned s;
         struct spawn_error e;
+        q.file_bytes = 1234567;
         /* what a careless parent has: an open file in the agent's range and above, an ignored and a blocked signal */
         int leak = open("/etc/passwd", O_RDONLY), high = fcntl(leak, F_DUPFD, 200);
         CHECK(leak >= 0 && high >= 0 && setenv("LD_PRELOAD", "", 1) == 0);
@@ -122,6 +125,7 @@ static void nothing_is_inherited(void) {
         CHECK_STRING(line("cwd"), "/");
         CHECK_STRING(line("umask"), "077");
         CHECK_STRING(line("core"), "0");
+        CHECK_STRING(line("fsize"), "1234567");
         CHECK_STRING(line("pdeathsig"), "9");
         CHECK(strtol(line("nofile"), NULL, 10) >= 1024);
         char precedence[16];
@@ -152,6 +156,36 @@ static void no_privilege_is_left(void) {
                 CHECK_STRING(line("CapBnd:"), "0000000000000000");
         CHECK_STRING(line("NoNewPrivs:"), "1");
         CHECK_INT(finish(&s), 0);
+}
+
+/* As the program finds itself, which does nothing for it: one that its user may read is dumpable once it is executed.
+ */
+static void a_sealed_program_is_not_dumpable(void) {
+        _cleanup_close_ int program = open_probe(), sealed = -1;
+        char path[64];
+        struct spawned s;
+        struct spawn_error e;
+        struct spawn_request q = plain_request(program);
+        CHECK_INT(start(&q, &s, &e), 0);
+        CHECK_STRING(line("dumpable"), "1");
+        CHECK_INT(finish(&s), 0);
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
+        _cleanup_close_ int readable = open(path, O_RDONLY | O_CLOEXEC);
+        int r = program_copy(readable, &sealed);
+        if (r == -EACCES)
+                SKIP("vm.memfd_noexec is 2: no memory is executed");
+        CHECK_INT(r, 0);
+        q = plain_request(sealed);
+        CHECK_INT(start(&q, &s, &e), 0);
+        _cleanup_fclose_ FILE *setting = fopen("/proc/sys/fs/suid_dumpable", "re");
+        char expected[8] = "0";
+        if (setting && fgets(expected, sizeof(expected), setting))
+                expected[strcspn(expected, "\n")] = 0;
+        CHECK_STRING(line("dumpable"), expected);
+        CHECK_STRING(line("pdeathsig"), "9"); /* which an exec may clear that is privileged, and this is not */
+        CHECK_INT(finish(&s), 0);
+        CHECK(write(sealed, "x", 1) < 0 && errno == EPERM);
+        CHECK(ftruncate(sealed, 0) < 0 && errno == EPERM);
 }
 
 static void cpus_and_memory_are_set_before_exec(void) {
@@ -541,6 +575,7 @@ int main(void) {
                 return 1;
         RUN(nothing_is_inherited);
         RUN(no_privilege_is_left);
+        RUN(a_sealed_program_is_not_dumpable);
         RUN(cpus_and_memory_are_set_before_exec);
         RUN(default_means_the_daemons_first_cpus);
         RUN(ipc_namespace_is_the_runs_own);
