@@ -20,14 +20,17 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #define CONNECTION_MEMORY (32u * 1024u) /* also what a request's head must fit in */
 #define STREAM_BLOCK (16u * 1024u)
+#define SEND_BUFFER (128 * 1024) /* the kernel's own choice grows to megabytes for a client that takes nothing */
 #define HEAD_NS (10 * NSEC_PER_SEC)
 #define BODY_NS (20 * NSEC_PER_SEC)
 #define IDLE_NS (30 * NSEC_PER_SEC)
 #define BUSY_NS (30 * NSEC_PER_SEC)
-#define INACTIVE_SECONDS 60u  /* libmicrohttpd's own timeout: a client that takes nothing of its answer */
+#define INACTIVE_SECONDS 60u  /* libmicrohttpd's own timeout, above those of connections.c */
+#define STALLED_SECONDS 10u   /* the same for a client that takes nothing of its answer */
 #define SPARE_CONNECTIONS 32u /* above ours, so that room is made before the library stops accepting */
 
 struct http {
@@ -36,10 +39,10 @@ struct http {
         struct MHD_Daemon *daemon;
         int listen_fd;
         struct connections *connections;
-        struct workers *workers;
+        struct workers *workers, *exporters;
         char *timeout_response, *full_response;
         pthread_mutex_t lock;
-        bool stopping; /* written under the lock */
+        bool stopping, closing; /* written under the lock; no more requests, no more work */
         struct http_stream *streams;
 };
 
@@ -59,10 +62,11 @@ struct exchange {
 };
 
 struct http_stream {
+        struct job job;
         const struct http_stream_ops *ops;
         void *userdata;
         pthread_mutex_t lock;
-        bool woken, suspended, gone;
+        bool woken, suspended, working, gone;
         _Atomic uint64_t sent_at;
         struct http *http; /* NULL until it is being sent */
         struct MHD_Connection *mhd;
@@ -102,57 +106,69 @@ void http_stream_free(struct http_stream *s) {
         free(s);
 }
 
-void http_stream_wake(struct http_stream *s) {
-        pthread_mutex_lock(&s->lock);
-        s->woken = true;
-        if (s->suspended) {
+/* Locked. */
+static void stream_resume(struct http_stream *s) {
+        if (s->suspended && !s->working) {
                 s->suspended = false;
                 MHD_resume_connection(s->mhd);
         }
-        pthread_mutex_unlock(&s->lock);
 }
 
-static bool is_stopping(struct http *h) {
-        pthread_mutex_lock(&h->lock);
-        bool stopping = h->stopping;
-        pthread_mutex_unlock(&h->lock);
-        return stopping;
-}
-
-/* Sleeps until it is woken: true; false when it must look again now. */
-static bool stream_suspend(struct http_stream *s) {
+void http_stream_wake(struct http_stream *s) {
         pthread_mutex_lock(&s->lock);
-        bool sleep = !s->woken;
-        if (sleep) {
-                s->suspended = true;
-                MHD_suspend_connection(s->mhd);
-        }
+        s->woken = true;
+        stream_resume(s);
         pthread_mutex_unlock(&s->lock);
-        return sleep;
+}
+
+/* The server's lock keeps the stream, which may end as soon as it is resumed. */
+static void run_work(struct job *job) {
+        struct http_stream *s = (struct http_stream *) job; /* its first member */
+        struct http *h = s->http;
+        bool ready = s->ops->work(s->userdata);
+        pthread_mutex_lock(&h->lock);
+        pthread_mutex_lock(&s->lock);
+        s->working = false;
+        if (ready || s->woken)
+                stream_resume(s);
+        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_unlock(&h->lock);
+}
+
+/* False: the server ends. */
+static bool stream_suspend(struct http_stream *s) {
+        struct http *h = s->http;
+        pthread_mutex_lock(&h->lock);
+        bool ends = h->closing || (h->stopping && s->ops->waits);
+        if (!ends) {
+                pthread_mutex_lock(&s->lock);
+                s->suspended = s->working = true;
+                MHD_suspend_connection(s->mhd);
+                pthread_mutex_unlock(&s->lock);
+                s->job.run = run_work;
+                workers_push(h->exporters, &s->job);
+        }
+        pthread_mutex_unlock(&h->lock);
+        return !ends;
 }
 
 /* Returning 0 without suspending would have the library call again at once, for ever. */
 static ssize_t stream_read(void *userdata, uint64_t position, char *buffer, size_t size) {
         struct http_stream *s = userdata;
         (void) position;
-        for (;;) {
-                pthread_mutex_lock(&s->lock);
-                s->woken = false;
-                bool gone = s->gone;
-                pthread_mutex_unlock(&s->lock);
-                bool stopping = is_stopping(s->http);
-                ssize_t n = gone ? HTTP_STREAM_END : s->ops->read(s->userdata, buffer, size);
-                if (n > 0) {
-                        atomic_store(&s->sent_at, util_now_ns());
-                        return n;
-                }
-                if (n == HTTP_STREAM_END || (n == HTTP_STREAM_WAIT && stopping))
-                        return MHD_CONTENT_READER_END_OF_STREAM;
-                if (n != HTTP_STREAM_WAIT || !s->ops->waits)
-                        return MHD_CONTENT_READER_END_WITH_ERROR;
-                if (stream_suspend(s))
-                        return 0;
+        pthread_mutex_lock(&s->lock);
+        s->woken = false;
+        bool gone = s->gone;
+        pthread_mutex_unlock(&s->lock);
+        ssize_t n = gone ? HTTP_STREAM_END : s->ops->read(s->userdata, buffer, size);
+        if (n > 0) {
+                atomic_store(&s->sent_at, util_now_ns());
+                return n;
         }
+        if (n == HTTP_STREAM_WAIT && stream_suspend(s))
+                return 0;
+        return n == HTTP_STREAM_END || (n == HTTP_STREAM_WAIT && s->ops->waits) ? MHD_CONTENT_READER_END_OF_STREAM
+                                                                                : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static void stream_free(void *userdata) {
@@ -178,15 +194,13 @@ static void tick(void *userdata) {
         uint64_t now = util_now_ns();
         pthread_mutex_lock(&h->lock);
         for (struct http_stream *s = h->streams; s; s = s->next) {
-                if (!s->ops->waits)
-                        continue;
-                bool gone = connection_hung_up(s->connection);
+                bool gone = s->ops->waits && connection_hung_up(s->connection);
                 if (gone) {
                         pthread_mutex_lock(&s->lock);
                         s->gone = true;
                         pthread_mutex_unlock(&s->lock);
                 }
-                if (gone || h->stopping || atomic_load(&s->sent_at) + HTTP_STREAM_QUIET_NS <= now)
+                if (!s->ops->waits || gone || h->stopping || atomic_load(&s->sent_at) + HTTP_STREAM_QUIET_NS <= now)
                         http_stream_wake(s);
         }
         pthread_mutex_unlock(&h->lock);
@@ -199,10 +213,23 @@ static void on_answered(void *userdata, unsigned status) {
 
 /* ---- responses ---- */
 
+static ssize_t nothing_read(void *userdata, uint64_t position, char *buffer, size_t size) {
+        (void) userdata, (void) position, (void) buffer, (void) size;
+        return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static struct MHD_Response *make_response(struct http *h, struct exchange *x) {
         struct response *p = &x->response;
         struct MHD_Response *m;
-        if (p->stream) {
+        if (p->stream && x->request.method == METHOD_HEAD) {
+                /* A length is not known. In HTTP/1.1 the library would end a body that it does not send, with bytes
+                 * that the client takes for the beginning of the next response. */
+                m = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, nothing_read, NULL, NULL);
+                if (m && MHD_set_response_options(m, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END) != MHD_YES) {
+                        MHD_destroy_response(m);
+                        return NULL;
+                }
+        } else if (p->stream) {
                 stream_enter(h, x, p->stream);
                 m = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, p->stream,
                                                       stream_free);
@@ -240,6 +267,8 @@ static enum MHD_Result queue(struct http *h, struct exchange *x) {
                 return MHD_NO;
         enum MHD_Result k = MHD_queue_response(x->mhd, status, m);
         MHD_destroy_response(m);
+        if (k == MHD_YES)
+                k = MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, STALLED_SECONDS);
         return k;
 }
 
@@ -415,12 +444,12 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
                          enum MHD_RequestTerminationCode code) {
         struct http *h = userdata;
         struct exchange *x = *con_cls;
-        (void) mhd;
         (void) code;
         if (!x)
                 return;
         if (x->connection)
                 connection_enter(h->connections, x->connection, CONNECTION_IDLE);
+        (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, INACTIVE_SECONDS);
         request_deinit(&x->request);
         response_deinit(&x->response);
         free(x->target);
@@ -433,6 +462,9 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
         struct http *h = userdata;
         if (code == MHD_CONNECTION_NOTIFY_STARTED) {
                 const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+                int size = SEND_BUFFER;
+                if (info) /* only saves memory: nothing to do where it fails */
+                        (void) setsockopt(info->connect_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
                 *context = info ? connections_add(h->connections, info->connect_fd) : NULL;
         } else if (*context) {
                 connections_remove(h->connections, *context);
@@ -507,8 +539,17 @@ static int start_connections(struct http *h, const struct http_options *o) {
                                                 });
 }
 
+/* The library must find nothing suspended: what is worked for is waited for, what sleeps is woken, and ends. */
 static void http_free(struct http *h) {
         workers_free(h->workers);
+        pthread_mutex_lock(&h->lock);
+        h->closing = true;
+        pthread_mutex_unlock(&h->lock);
+        workers_free(h->exporters);
+        pthread_mutex_lock(&h->lock);
+        for (struct http_stream *s = h->streams; s; s = s->next)
+                http_stream_wake(s);
+        pthread_mutex_unlock(&h->lock);
         if (h->daemon)
                 MHD_stop_daemon(h->daemon);
         connections_free(h->connections);
@@ -528,6 +569,8 @@ int http_start(struct http **ret, const struct http_options *o) {
         int k = start_connections(h, o);
         if (k >= 0)
                 k = workers_new(&h->workers, o->workers);
+        if (k >= 0)
+                k = workers_new(&h->exporters, o->exporters);
         if (k >= 0)
                 k = start_daemon(h, o);
         if (k < 0) {

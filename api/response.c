@@ -4,6 +4,7 @@
 
 #include "api/response.h"
 
+#include "api/budget.h"
 #include "api/http.h"
 #include "schema/util.h"
 
@@ -16,6 +17,8 @@ void response_reset(struct response *p) {
         if (!p->borrowed)
                 free(p->body);
         http_stream_free(p->stream);
+        if (p->budget)
+                budget_give(p->budget, p->cost);
         *p = (struct response){0};
 }
 
