@@ -11,6 +11,7 @@
 #include "api/http.h"
 
 #include "api/connections.h"
+#include "api/relay.h"
 #include "api/workers.h"
 #include "schema/util.h"
 
@@ -22,9 +23,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#define CONNECTION_MEMORY (32u * 1024u) /* also what a request's head must fit in */
+#define CONNECTION_MEMORY (64u * 1024u) /* a head as long as the gate lets pass fits in, with what is made of it */
 #define STREAM_BLOCK (16u * 1024u)
-#define SEND_BUFFER (128 * 1024) /* the kernel's own choice grows to megabytes for a client that takes nothing */
 #define HEAD_NS (10 * NSEC_PER_SEC)
 #define BODY_NS (20 * NSEC_PER_SEC)
 #define IDLE_NS (30 * NSEC_PER_SEC)
@@ -37,6 +37,7 @@ struct http {
         struct http_handler handler;
         bool local;
         struct MHD_Daemon *daemon;
+        struct relay *relay;
         int listen_fd;
         struct connections *connections;
         struct workers *workers, *exporters;
@@ -292,11 +293,7 @@ static enum MHD_Result copy_header(void *userdata, enum MHD_ValueKind kind, cons
                                    const char *value, size_t value_length) {
         struct header_copy *copy = userdata;
         (void) kind;
-        /* a NUL inside would make us and the library read two different requests */
-        if (memchr(name, '\0', name_length) || (value && memchr(value, '\0', value_length)))
-                copy->error = -EINVAL;
-        else
-                copy->error = pairs_add(copy->headers, name, name_length, value ? value : "", value ? value_length : 0);
+        copy->error = pairs_add(copy->headers, name, name_length, value ? value : "", value ? value_length : 0);
         return copy->error < 0 ? MHD_NO : MHD_YES;
 }
 
@@ -310,11 +307,6 @@ static int read_head(struct exchange *x, const char *method, const char *version
                 return k;
         struct header_copy copy = {.headers = &q->headers};
         MHD_get_connection_values_n(x->mhd, MHD_HEADER_KIND, copy_header, &copy);
-        if (copy.error == -E2BIG)
-                return refuse(r, 400, "malformed-request", "", "The request has more than %u headers.",
-                              REQUEST_PAIRS_MAX);
-        if (copy.error == -EINVAL)
-                return refuse(r, 400, "malformed-request", "", "A header contains a NUL byte.");
         return copy.error;
 }
 
@@ -333,7 +325,6 @@ static enum MHD_Result on_head(struct http *h, struct exchange *x, const char *m
                 return MHD_NO;
         if (admitted || (k >= 0 && !announces_body(&x->request)))
                 return MHD_YES;
-        connection_linger(h->connections, x->connection);
         return queue(h, x);
 }
 
@@ -346,7 +337,6 @@ static enum MHD_Result refuse_body(struct http *h, struct exchange *x) {
         refuse_exchange(h, x, &r);
         size_t length;
         _cleanup_free_ char *text = response_print(&x->response, &length);
-        connection_linger(h->connections, x->connection);
         if (text)
                 connection_refuse(h->connections, x->connection, text, length);
         return MHD_NO;
@@ -462,10 +452,9 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
         struct http *h = userdata;
         if (code == MHD_CONNECTION_NOTIFY_STARTED) {
                 const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-                int size = SEND_BUFFER;
-                if (info) /* only saves memory: nothing to do where it fails */
-                        (void) setsockopt(info->connect_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-                *context = info ? connections_add(h->connections, info->connect_fd) : NULL;
+                const union MHD_ConnectionInfo *peer = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+                *context = info ? connections_add(h->connections, info->connect_fd, peer ? peer->client_addr : NULL)
+                                : NULL;
         } else if (*context) {
                 connections_remove(h->connections, *context);
                 *context = NULL;
@@ -481,26 +470,6 @@ static size_t keep_escaped(void *userdata, struct MHD_Connection *mhd, char *tex
 
 /* ---- start and stop ---- */
 
-static int start_daemon(struct http *h, const struct http_options *o) {
-        int flags = fcntl(o->fd, F_GETFL);
-        if (flags < 0 || fcntl(o->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-                return -errno;
-        errno = 0;
-        h->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
-                MHD_OPTION_LISTEN_SOCKET, o->fd, MHD_OPTION_CONNECTION_LIMIT, o->connections + SPARE_CONNECTIONS,
-                MHD_OPTION_CONNECTION_TIMEOUT, INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                (size_t) CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
-                MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-                MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-                /* -1: a space before a header's colon is an error, and a missing Host is ours to refuse */
-                MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_END);
-        if (!h->daemon)
-                return errno > 0 ? -errno : -EIO;
-        h->listen_fd = o->fd;
-        return 0;
-}
-
 /* A whole refusal, for where the library has no moment for one; NULL: no memory. */
 static char *print_refusal(struct http *h, const struct refusal *r, size_t *ret_length) {
         struct response p = {0};
@@ -508,6 +477,47 @@ static char *print_refusal(struct http *h, const struct refusal *r, size_t *ret_
         char *text = response_print(&p, ret_length);
         response_deinit(&p);
         return text;
+}
+
+static int start_daemon(struct http *h, const struct http_options *o) {
+        errno = 0;
+        h->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+                NULL, NULL, on_request, h, MHD_OPTION_CONNECTION_LIMIT, o->connections + SPARE_CONNECTIONS,
+                MHD_OPTION_CONNECTION_TIMEOUT, INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                (size_t) CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
+                MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+                /* -1: a space before a header's colon is an error, and a missing Host is ours to refuse */
+                MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_END);
+        return h->daemon ? 0 : errno > 0 ? -errno : -EIO;
+}
+
+static int on_accepted(void *userdata, int fd, const struct sockaddr *address, socklen_t length) {
+        struct http *h = userdata;
+        errno = 0;
+        if (MHD_add_connection(h->daemon, fd, address, length) == MHD_YES)
+                return 0;
+        return errno > 0 ? -errno : -EIO; /* it closed the socket */
+}
+
+static char *on_refused(void *userdata, const struct refusal *r, size_t *ret_length) {
+        struct http *h = userdata;
+        on_answered(h, (unsigned) r->status);
+        return print_refusal(h, r, ret_length);
+}
+
+/* The last step of a start: the listening socket is ours if it succeeds. */
+static int start_relay(struct http *h, const struct http_options *o) {
+        int flags = fcntl(o->fd, F_GETFL);
+        if (flags < 0 || fcntl(o->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+                return -errno;
+        int k = relay_new(
+                &h->relay,
+                &(struct relay_options){.fd = o->fd, .accepted = on_accepted, .refused = on_refused, .userdata = h});
+        if (k >= 0)
+                h->listen_fd = o->fd;
+        return k;
 }
 
 static int start_connections(struct http *h, const struct http_options *o) {
@@ -540,7 +550,7 @@ static int start_connections(struct http *h, const struct http_options *o) {
 }
 
 /* The library must find nothing suspended: what is worked for is waited for, what sleeps is woken, and ends. */
-static void http_free(struct http *h) {
+static void http_free(struct http *h, uint64_t deadline_ns) {
         workers_free(h->workers);
         pthread_mutex_lock(&h->lock);
         h->closing = true;
@@ -552,6 +562,7 @@ static void http_free(struct http *h) {
         pthread_mutex_unlock(&h->lock);
         if (h->daemon)
                 MHD_stop_daemon(h->daemon);
+        relay_free(h->relay, deadline_ns);
         connections_free(h->connections);
         util_close(h->listen_fd);
         free(h->timeout_response);
@@ -573,8 +584,10 @@ int http_start(struct http **ret, const struct http_options *o) {
                 k = workers_new(&h->exporters, o->exporters);
         if (k >= 0)
                 k = start_daemon(h, o);
+        if (k >= 0)
+                k = start_relay(h, o);
         if (k < 0) {
-                http_free(h);
+                http_free(h, 0);
                 return k;
         }
         *ret = h;
@@ -584,7 +597,7 @@ int http_start(struct http **ret, const struct http_options *o) {
 void http_quiesce(struct http *h) {
         if (!h)
                 return;
-        MHD_quiesce_daemon(h->daemon);
+        relay_quiesce(h->relay);
         pthread_mutex_lock(&h->lock);
         h->stopping = true;
         for (struct http_stream *s = h->streams; s; s = s->next)
@@ -602,7 +615,7 @@ void http_stop(struct http *h, uint64_t deadline_ns) {
                 nanosleep(&(struct timespec){.tv_nsec = 5 * 1000 * 1000}, NULL);
         }
         connections_shutdown(h->connections, true);
-        http_free(h);
+        http_free(h, deadline_ns);
 }
 
 unsigned http_connections(struct http *h) {
