@@ -40,10 +40,12 @@ struct relay {
         struct relay_options options;
         pthread_t thread;
         int wake_fd;
+        pthread_mutex_t accepting; /* held by a client's way in: none is given to the library after relay_quiesce() */
         atomic_bool quiet, stopping;
         _Atomic uint64_t deadline_ns;
         struct client *clients[RELAY_CLIENTS_MAX];
         unsigned n;
+        bool paused; /* accepts nobody until the next tick */
         char block[RESPONSE_BLOCK];
 };
 
@@ -224,21 +226,30 @@ static void remove_client(struct relay *r, unsigned i) {
         r->clients[i] = r->clients[--r->n];
 }
 
-/* The one that is over already, and lingers, gives its place; false: there is none. */
+/* r->n: there is none. */
+static unsigned find_lingering(const struct relay *r) {
+        unsigned i = 0;
+        while (i < r->n && r->clients[i]->lingers_until == 0)
+                i++;
+        return i;
+}
+
+/* One that is over already, and lingers, gives its place; false: there is none. */
 static bool make_room(struct relay *r) {
-        for (unsigned i = 0; i < r->n; i++)
-                if (r->clients[i]->lingers_until > 0) {
-                        remove_client(r, i);
-                        return true;
-                }
-        return false;
+        unsigned i = find_lingering(r);
+        if (i == r->n)
+                return false;
+        remove_client(r, i);
+        return true;
 }
 
 static void accept_clients(struct relay *r) {
-        while (r->n < RELAY_CLIENTS_MAX || make_room(r)) {
+        while (!r->quiet && (r->n < RELAY_CLIENTS_MAX || make_room(r))) {
                 int fd = accept4(r->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-                if (fd < 0)
-                        return; /* nobody is there, or left again; without descriptors they wait in the queue */
+                if (fd < 0) {
+                        r->paused = errno != EAGAIN; /* no descriptor, no memory: they wait in the queue */
+                        return;
+                }
                 if (client_new(r, fd, &r->clients[r->n]) < 0)
                         util_close(fd);
                 else
@@ -249,9 +260,10 @@ static void accept_clients(struct relay *r) {
 /* ---- the thread ---- */
 
 static nfds_t list_fds(struct relay *r, struct pollfd *fds) {
-        bool full = r->n == RELAY_CLIENTS_MAX;
+        bool full = r->n == RELAY_CLIENTS_MAX && find_lingering(r) == r->n;
         fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
-        fds[1] = (struct pollfd){.fd = full || atomic_load(&r->quiet) ? -1 : r->options.fd, .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = full || r->paused || atomic_load(&r->quiet) ? -1 : r->options.fd,
+                                 .events = POLLIN};
         for (unsigned i = 0; i < r->n; i++) {
                 const struct client *c = r->clients[i];
                 bool reads = c->lingers_until > 0 || (!c->in_ended && c->sent == c->length);
@@ -269,15 +281,19 @@ static void *relay_run(void *userdata) {
         struct pollfd fds[2 + 2 * RELAY_CLIENTS_MAX];
         for (;;) {
                 nfds_t n = list_fds(r, fds);
-                (void) poll(fds, n, r->n > 0 ? TICK_MS : -1);
+                int ready = poll(fds, n, r->n > 0 || r->paused ? TICK_MS : -1);
                 uint64_t now = util_now_ns(), count;
+                r->paused = r->paused && ready > 0; /* who is there has not left a place free yet */
                 if (fds[0].revents && read(r->wake_fd, &count, sizeof(count)) < 0 && !would_block())
                         return NULL;
                 for (unsigned i = r->n; i-- > 0;)
                         if (serve(r, r->clients[i], fds[2 + 2 * i].revents, fds[3 + 2 * i].revents, now) < 0)
                                 remove_client(r, i);
-                if (fds[1].revents)
+                if (fds[1].revents) {
+                        pthread_mutex_lock(&r->accepting);
                         accept_clients(r);
+                        pthread_mutex_unlock(&r->accepting);
+                }
                 if (atomic_load(&r->stopping) && (r->n == 0 || now >= atomic_load(&r->deadline_ns)))
                         return NULL;
         }
@@ -294,10 +310,12 @@ int relay_new(struct relay **ret, const struct relay_options *o) {
         if (!r)
                 return -ENOMEM;
         r->options = *o;
+        pthread_mutex_init(&r->accepting, NULL);
         r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         int k = r->wake_fd < 0 ? -errno : -pthread_create(&r->thread, NULL, relay_run, r);
         if (k < 0) {
                 util_close(r->wake_fd);
+                pthread_mutex_destroy(&r->accepting);
                 free(r);
                 return k;
         }
@@ -306,7 +324,9 @@ int relay_new(struct relay **ret, const struct relay_options *o) {
 }
 
 void relay_quiesce(struct relay *r) {
+        pthread_mutex_lock(&r->accepting);
         atomic_store(&r->quiet, true);
+        pthread_mutex_unlock(&r->accepting);
         wake(r);
 }
 
@@ -320,5 +340,6 @@ void relay_free(struct relay *r, uint64_t deadline_ns) {
         for (unsigned i = 0; i < r->n; i++)
                 client_free(r->clients[i]);
         util_close(r->wake_fd);
+        pthread_mutex_destroy(&r->accepting);
         free(r);
 }
