@@ -19,6 +19,7 @@
 #define SEND_BUFFER (128 * 1024) /* the kernel's own choice grows to megabytes for a client that takes nothing */
 #define RESPONSE_BLOCK (64u * 1024u)
 #define TICK_MS 1000
+#define PAUSE_NS (100 * NSEC_PER_MSEC)
 
 struct client {
         int fd, inner; /* inner: our end of the pair, -1 when the library has closed its own */
@@ -45,7 +46,7 @@ struct relay {
         _Atomic uint64_t deadline_ns;
         struct client *clients[RELAY_CLIENTS_MAX];
         unsigned n;
-        bool paused; /* accepts nobody until the next tick */
+        uint64_t paused_until; /* nobody is accepted before */
         char block[RESPONSE_BLOCK];
 };
 
@@ -247,7 +248,8 @@ static void accept_clients(struct relay *r) {
         while (!r->quiet && (r->n < RELAY_CLIENTS_MAX || make_room(r))) {
                 int fd = accept4(r->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
                 if (fd < 0) {
-                        r->paused = errno != EAGAIN; /* no descriptor, no memory: they wait in the queue */
+                        if (errno != EAGAIN) /* no descriptor, no memory: they wait in the queue */
+                                r->paused_until = util_now_ns() + PAUSE_NS;
                         return;
                 }
                 if (client_new(r, fd, &r->clients[r->n]) < 0)
@@ -260,10 +262,10 @@ static void accept_clients(struct relay *r) {
 /* ---- the thread ---- */
 
 static nfds_t list_fds(struct relay *r, struct pollfd *fds) {
+        bool paused = util_now_ns() < r->paused_until;
         bool full = r->n == RELAY_CLIENTS_MAX && find_lingering(r) == r->n;
         fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
-        fds[1] = (struct pollfd){.fd = full || r->paused || atomic_load(&r->quiet) ? -1 : r->options.fd,
-                                 .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = full || paused || atomic_load(&r->quiet) ? -1 : r->options.fd, .events = POLLIN};
         for (unsigned i = 0; i < r->n; i++) {
                 const struct client *c = r->clients[i];
                 bool reads = c->lingers_until > 0 || (!c->in_ended && c->sent == c->length);
@@ -281,9 +283,8 @@ static void *relay_run(void *userdata) {
         struct pollfd fds[2 + 2 * RELAY_CLIENTS_MAX];
         for (;;) {
                 nfds_t n = list_fds(r, fds);
-                int ready = poll(fds, n, r->n > 0 || r->paused ? TICK_MS : -1);
+                (void) poll(fds, n, r->n > 0 || r->paused_until > 0 ? TICK_MS : -1);
                 uint64_t now = util_now_ns(), count;
-                r->paused = r->paused && ready > 0; /* who is there has not left a place free yet */
                 if (fds[0].revents && read(r->wake_fd, &count, sizeof(count)) < 0 && !would_block())
                         return NULL;
                 for (unsigned i = r->n; i-- > 0;)

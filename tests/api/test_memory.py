@@ -13,7 +13,7 @@ from conftest import SHORT
 
 RSS_MAX = 64 << 20
 READERS = 24
-SPECS = 100
+SPECS = 40
 BODY = 1 << 20
 
 
