@@ -21,10 +21,10 @@
  * user. A TCP peer is an address, and on loopback that is 127.0.0.1 for nearly everybody: there the limit per peer is
  * theirs together, and what is above it is for those who come from another of its addresses. */
 static const struct {
-        unsigned connections, connections_per_peer, workers;
+        unsigned connections, connections_per_peer, workers, exporters;
 } shares[LISTENER_COUNT] = {
-        [LISTENER_TCP] = {.connections = 192, .connections_per_peer = 128, .workers = 3},
-        [LISTENER_LOCAL] = {.connections = 128, .connections_per_peer = 96, .workers = 3},
+        [LISTENER_TCP] = {.connections = 192, .connections_per_peer = 128, .workers = 3, .exporters = 2},
+        [LISTENER_LOCAL] = {.connections = 128, .connections_per_peer = 96, .workers = 3, .exporters = 2},
 };
 
 static int add_host(struct api *a, const char *host, size_t length) {
@@ -93,6 +93,7 @@ static int start_listener(struct api *a, unsigned listener) {
                                    .connections = shares[listener].connections,
                                    .connections_per_peer = shares[listener].connections_per_peer,
                                    .workers = shares[listener].workers,
+                                   .exporters = shares[listener].exporters,
                                    .handler = {.admit = dispatch_admit,
                                                .handle = dispatch_handle,
                                                .refuse = dispatch_refuse,

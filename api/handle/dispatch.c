@@ -8,6 +8,7 @@
 #include "api/handle/dispatch.h"
 
 #include "api/handle/routes.h"
+#include "api/http/feed.h"
 #include "api/http/problem.h"
 #include "schema/util.h"
 
@@ -133,10 +134,25 @@ static int handle(struct api *a, struct request *q, struct response *p, struct r
         return route ? route->handle(a, q, p, r) : -EINVAL;
 }
 
+/* A body that was made as a whole. */
+static int charge(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
+        struct budget *b = &a->budgets[q->local ? LISTENER_LOCAL : LISTENER_TCP];
+        if (p->borrowed || p->budget || budget_cost(p->length) == 0)
+                return 0;
+        if (!budget_is_open(b))
+                return feed_refuse(r);
+        p->budget = b;
+        p->cost = budget_cost(p->length);
+        budget_take(b, p->cost);
+        return 0;
+}
+
 void dispatch_handle(void *userdata, struct request *q, struct response *p) {
         struct api *a = userdata;
         struct refusal r = {0};
         int k = handle(a, q, p, &r);
+        if (k >= 0)
+                k = charge(a, q, p, &r);
         if (k < 0) {
                 if (r.status == 0)
                         problem_from_errno(&r, k);

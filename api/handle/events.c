@@ -9,6 +9,7 @@
 #include "api/handle/handlers.h"
 #include "api/handle/kinds.h"
 #include "api/handle/render.h"
+#include "api/http/feed.h"
 #include "api/http/text.h"
 #include "schema/util.h"
 
@@ -25,8 +26,7 @@ struct events {
         int64_t after;
         struct kinds kinds;
 
-        struct text out;
-        size_t sent;
+        struct text *out;
         uint64_t sent_at;
         bool begun;
         bool final; /* the experiment is over: what is there now is all there will be */
@@ -53,12 +53,12 @@ static void put_event(struct events *e, const char *name, int64_t change, struct
         size_t length;
         int k = json_writer_steal(w, &json, &length);
         if (k < 0) {
-                e->out.error = k;
+                e->out->error = k;
                 return;
         }
-        text_printf(&e->out, "id: %lld\nevent: %s\n", (long long) change, name);
-        put_data(&e->out, json);
-        text_puts(&e->out, "\n");
+        text_printf(e->out, "id: %lld\nevent: %s\n", (long long) change, name);
+        put_data(e->out, json);
+        text_puts(e->out, "\n");
         e->after = change;
 }
 
@@ -82,11 +82,11 @@ static int visit_change(void *userdata, const struct experiment_record *experime
                 put_event(e, "sample", sample->change, &w);
         }
         e->visited++;
-        return e->out.error < 0;
+        return e->out->error < 0 ? e->out->error : e->out->length >= FEED_PORTION;
 }
 
 static void put_end(struct events *e, const char *state) {
-        text_printf(&e->out, "event: end\ndata: {\"experiment_id\":%lld,\"state\":\"%s\"}\n\n",
+        text_printf(e->out, "event: end\ndata: {\"experiment_id\":%lld,\"state\":\"%s\"}\n\n",
                     (long long) e->experiment_id, state);
         e->ended = true;
 }
@@ -125,15 +125,13 @@ static int read_changes(struct events *e) {
                 k = kinds_learn(&e->kinds, e->service, e->unknown_run, &r);
         if (k < 0)
                 return k;
-        return e->out.error;
+        return e->out->error;
 }
 
-/* What there is to say now, into e->out; which stays empty when there is nothing. */
+/* What there is to send now; nothing, and the stream sleeps. */
 static int refill(struct events *e) {
-        text_clear(&e->out);
-        e->sent = 0;
         if (!e->begun)
-                text_printf(&e->out, "retry: %u\n\n", RETRY_MS);
+                text_printf(e->out, "retry: %u\n\n", RETRY_MS);
         e->begun = true;
         for (;;) {
                 int k = read_changes(e);
@@ -145,31 +143,23 @@ static int refill(struct events *e) {
                         return 0;
                 k = check_end(e);
                 if (k <= 0)
-                        return k < 0 ? k : e->out.error;
+                        return k < 0 ? k : e->out->error;
         }
 }
 
-static ssize_t events_read(void *userdata, char *buffer, size_t size) {
+static int fill(void *userdata, struct text *out, struct refusal *r) {
         struct events *e = userdata;
         uint64_t now = util_now_ns();
-        if (e->sent == e->out.length) {
-                if (e->ended)
-                        return HTTP_STREAM_END;
-                int k = refill(e);
-                if (k < 0) /* the daemon stopping is an orderly end; the client comes back with its last id */
-                        return k == -ESHUTDOWN ? HTTP_STREAM_END : HTTP_STREAM_BROKEN;
-                if (e->out.length == 0 && now - e->sent_at >= HTTP_STREAM_QUIET_NS)
-                        text_puts(&e->out, ": still here\n\n");
-                if (e->out.length == 0)
-                        return HTTP_STREAM_WAIT;
-        }
-        size_t n = e->out.length - e->sent;
-        if (n > size)
-                n = size;
-        memcpy(buffer, e->out.data + e->sent, n);
-        e->sent += n;
-        e->sent_at = now;
-        return (ssize_t) n;
+        (void) r;
+        e->out = out;
+        int k = refill(e);
+        if (k < 0)
+                return k;
+        if (out->length == 0 && now - e->sent_at >= HTTP_STREAM_QUIET_NS)
+                text_puts(out, ": still here\n\n");
+        if (out->length > 0)
+                e->sent_at = now;
+        return e->ended ? FEED_LAST : FEED_MORE;
 }
 
 static void events_free(void *userdata) {
@@ -177,25 +167,22 @@ static void events_free(void *userdata) {
         service_unsubscribe(e->subscription);
         if (e->subscribers)
                 atomic_fetch_sub(e->subscribers, 1);
-        text_deinit(&e->out);
         free(e);
 }
 
-static const struct http_stream_ops events_ops = {.read = events_read, .free = events_free, .waits = true};
-
-static ssize_t nothing_read(void *userdata, char *buffer, size_t size) {
-        (void) userdata;
-        (void) buffer;
-        (void) size;
-        return HTTP_STREAM_END;
-}
-
-static void nothing_free(void *userdata) {
-        (void) userdata;
-}
+static const struct feed_source source = {.fill = fill, .free = events_free, .waits = true};
 
 /* For HEAD: the headers of a stream, and no subscriber. */
-static const struct http_stream_ops nothing_ops = {.read = nothing_read, .free = nothing_free};
+static int fill_nothing(void *userdata, struct text *out, struct refusal *r) {
+        (void) userdata, (void) out, (void) r;
+        return FEED_LAST;
+}
+
+static void free_nothing(void *userdata) {
+        (void) userdata;
+}
+
+static const struct feed_source nothing = {.fill = fill_nothing, .free = free_nothing, .waits = true};
 
 static void wake(void *userdata) {
         http_stream_wake(userdata);
@@ -226,7 +213,7 @@ static int subscribe(struct api *a, const struct request *q, struct events *e, s
                               API_SUBSCRIBERS_MAX);
         }
         e->subscribers = subscribers;
-        int k = http_stream_new(&p->stream, &events_ops, e);
+        int k = feed_respond(a, q, p, "text/event-stream", &source, e, r);
         /* a failure leaves the stream in the response, which frees it */
         return k < 0 ? k : service_subscribe(a->service, e->experiment_id, wake, p->stream, &e->subscription);
 }
@@ -237,10 +224,8 @@ static int respond_events(struct api *a, const struct request *q, int64_t experi
         int k = position(a, q, experiment_id == 0, &after, r);
         if (k < 0)
                 return k;
-        p->status = 200;
-        response_header(p, "Content-Type", "text/event-stream");
         if (q->method == METHOD_HEAD)
-                return http_stream_new(&p->stream, &nothing_ops, NULL);
+                return feed_respond(a, q, p, "text/event-stream", &nothing, NULL, r);
         struct events *e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;

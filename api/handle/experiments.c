@@ -4,6 +4,7 @@
 
 #include "api/handle/handlers.h"
 #include "api/handle/render.h"
+#include "api/http/feed.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -73,25 +74,6 @@ HANDLER(handle_delete) {
         return 0;
 }
 
-struct list {
-        struct json_writer *w;
-        uint32_t left;
-        int64_t last;
-        bool more;
-};
-
-static int visit_experiment(void *userdata, const struct experiment_record *e) {
-        struct list *list = userdata;
-        if (list->left == 0) {
-                list->more = true;
-                return 1;
-        }
-        list->left--;
-        list->last = e->id;
-        render_experiment(list->w, e);
-        return 0;
-}
-
 static int read_query(const struct request *q, struct experiment_query *ret, struct refusal *r) {
         const char *state = request_parameter(q, "state");
         if (state && (state_from_name(state, &ret->state) < 0 || ret->state == STATE_INTERRUPTED))
@@ -101,28 +83,67 @@ static int read_query(const struct request *q, struct experiment_query *ret, str
         return k < 0 ? k : request_parameter_cursor(q, 'e', &ret->before_id, r);
 }
 
-/* One more than asked for is read, which tells whether there is a next page. */
+/* ---- the list ---- */
+
+struct list {
+        struct service *service;
+        struct experiment_query query; /* before_id: after the last one that was put */
+        int64_t last;                  /* of the page */
+        char next[CURSOR_MAX];         /* "": this is the last page */
+        bool begun, ended;
+        struct text *out;
+};
+
+static int visit_experiment(void *userdata, const struct experiment_record *e) {
+        struct list *list = userdata;
+        if (e->id < list->last) { /* the last one was forgotten meanwhile */
+                list->ended = true;
+                return 1;
+        }
+        text_item(list->out, &list->begun);
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        render_experiment(&w, e);
+        text_json(list->out, &w);
+        list->query.before_id = e->id;
+        return list->out->error < 0 ? list->out->error : list->out->length >= FEED_PORTION;
+}
+
+static int fill_list(void *userdata, struct text *out, struct refusal *r) {
+        struct list *list = userdata;
+        list->out = out;
+        int k = list->last > 0 ? service_experiments(list->service, &list->query, visit_experiment, list, r) : 0;
+        if (k < 0)
+                return k;
+        if (k > 0 && !list->ended && list->query.before_id > list->last)
+                return FEED_MORE;
+        text_list_end(out, list->begun, list->next);
+        return FEED_LAST;
+}
+
+static const struct feed_source list_source = {.fill = fill_list, .free = free};
+
+/* Where the page ends must be known before its headers are sent. */
 HANDLER(handle_experiments) {
         struct experiment_query query = {0};
+        bool more;
         int k = read_query(q, &query, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
-        json_writer_init(&w);
-        struct list list = {.w = &w, .left = query.limit++};
-        json_object_begin(&w);
-        json_put_key(&w, "items");
-        json_array_begin(&w);
-        k = service_experiments(a->service, &query, visit_experiment, &list, r);
-        if (k < 0)
+        struct list *list = calloc(1, sizeof(*list));
+        if (!list)
+                return -ENOMEM;
+        *list = (struct list){.service = a->service, .query = query};
+        k = service_experiments_end(a->service, &query, &list->last, &more, r);
+        if (k < 0) {
+                free(list);
                 return k;
-        json_array_end(&w);
-        char cursor[CURSOR_MAX];
-        cursor_print(cursor, 'e', list.last);
-        json_member_string(&w, "next", list.more ? cursor : NULL);
-        json_object_end(&w);
-        if (list.more)
-                response_header(p, "Link", "</experiments?limit=%u&cursor=%s%s%s>; rel=\"next\"", query.limit - 1,
-                                cursor, query.by_state ? "&state=" : "", query.by_state ? state_name(query.state) : "");
-        return response_json(p, 200, &w);
+        }
+        if (more) {
+                cursor_print(list->next, 'e', list->last);
+                response_header(p, "Link", "</experiments?limit=%u&cursor=%s%s%s>; rel=\"next\"", query.limit,
+                                list->next, query.by_state ? "&state=" : "",
+                                query.by_state ? state_name(query.state) : "");
+        }
+        return feed_respond(a, q, p, "application/json", &list_source, list, r);
 }

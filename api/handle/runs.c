@@ -4,6 +4,7 @@
 
 #include "api/handle/handlers.h"
 #include "api/handle/render.h"
+#include "api/http/feed.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"
 #include "schema/util.h"
@@ -12,6 +13,7 @@
 
 #define RUNS_MAX 1000u
 #define POINT_COLUMNS_MAX 32u
+#define AT_A_TIME 8u /* runs or points that are read for a portion */
 
 HANDLER(handle_run) {
         _cleanup_(run_record_deinit) struct run_record run = {0};
@@ -25,31 +27,54 @@ HANDLER(handle_run) {
 }
 
 struct list {
-        struct json_writer *w;
-        uint32_t left, last;
-        bool more;
+        struct service *service;
+        int64_t experiment_id;
+        uint32_t from, end;    /* positions */
+        char next[CURSOR_MAX]; /* "": this is the last page */
+        bool begun;
+        struct text *out;
 };
 
 static int visit_run(void *userdata, const struct run_record *run) {
         struct list *list = userdata;
-        if (list->left == 0) {
-                list->more = true;
-                return 1;
-        }
-        list->left--;
-        list->last = run->position;
-        render_run_briefly(list->w, run);
-        return 0;
+        text_item(list->out, &list->begun);
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        render_run_briefly(&w, run);
+        text_json(list->out, &w);
+        list->from = run->position + 1;
+        return list->out->error < 0 ? list->out->error : list->out->length >= FEED_PORTION;
 }
 
-/* 404 for an experiment that is not there; its lists would just be empty. */
-static int check_exists(struct api *a, int64_t id, struct refusal *r) {
+static int fill_list(void *userdata, struct text *out, struct refusal *r) {
+        struct list *list = userdata;
+        list->out = out;
+        while (list->from < list->end) {
+                uint32_t from = list->from, some = list->end - from < AT_A_TIME ? list->end - from : AT_A_TIME;
+                int k = service_runs(list->service, list->experiment_id, from, some, visit_run, list, r);
+                if (k != 0)
+                        return k < 0 ? k : FEED_MORE;
+                if (list->from == from)
+                        break;
+        }
+        text_list_end(out, list->begun, list->next);
+        return FEED_LAST;
+}
+
+static const struct feed_source list_source = {.fill = fill_list, .free = free};
+
+/* 404 for an experiment that is not there; its lists would just be empty. The runs of an experiment are its positions
+ * from 0 on. */
+static int count_runs(struct api *a, int64_t id, uint32_t *ret, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
-        return service_experiment(a->service, id, &e, r);
+        int k = service_experiment(a->service, id, &e, r);
+        if (k >= 0)
+                *ret = e.runs_total;
+        return k;
 }
 
 HANDLER(handle_runs) {
-        uint32_t limit;
+        uint32_t limit, total = 0;
         int64_t from;
         int k = request_parameter_u32(q, "limit", 1, RUNS_MAX, RUNS_MAX, &limit, r);
         if (k >= 0)
@@ -58,38 +83,37 @@ HANDLER(handle_runs) {
                 return refuse_parameter(r, "cursor", request_parameter(q, "cursor"),
                                         "the \"next\" of an earlier answer");
         if (k >= 0)
-                k = check_exists(a, q->id, r);
+                k = count_runs(a, q->id, &total, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
-        json_writer_init(&w);
-        struct list list = {.w = &w, .left = limit};
-        json_object_begin(&w);
-        json_put_key(&w, "items");
-        json_array_begin(&w);
-        k = service_runs(a->service, q->id, (uint32_t) from, limit + 1, visit_run, &list, r);
-        if (k < 0)
-                return k;
-        json_array_end(&w);
-        char cursor[CURSOR_MAX];
-        cursor_print(cursor, 'r', (int64_t) list.last + 1);
-        json_member_string(&w, "next", list.more ? cursor : NULL);
-        json_object_end(&w);
-        if (list.more)
-                response_header(p, "Link", "<%s?limit=%u&cursor=%s>; rel=\"next\"", q->path, limit, cursor);
-        return response_json(p, 200, &w);
+        struct list *list = calloc(1, sizeof(*list));
+        if (!list)
+                return -ENOMEM;
+        int64_t end = from + limit < total ? from + limit : total;
+        *list = (struct list){
+                .service = a->service, .experiment_id = q->id, .from = (uint32_t) from, .end = (uint32_t) end};
+        if (end < total) {
+                cursor_print(list->next, 'r', end);
+                response_header(p, "Link", "<%s?limit=%u&cursor=%s>; rel=\"next\"", q->path, limit, list->next);
+        }
+        return feed_respond(a, q, p, "application/json", &list_source, list, r);
 }
 
 /* ---- results ---- */
 
+struct columns {
+        char *names[POINT_COLUMNS_MAX]; /* in the order they first appear */
+        size_t n;
+};
+
 struct table {
-        struct json_writer *w; /* JSON */
-        struct text *text;     /* CSV */
-        struct columns {
-                char *names[POINT_COLUMNS_MAX]; /* in the order they first appear */
-                size_t n;
-        } point, effective; /* the points' fields; what was in force */
+        struct service *service;
+        int64_t experiment_id;
+        uint32_t from; /* point */
+        bool begun;
+        struct columns point, effective; /* CSV: the points' fields; what was in force */
         int error;
+        struct text *text;
 };
 
 static void columns_deinit(struct columns *c) {
@@ -97,15 +121,22 @@ static void columns_deinit(struct columns *c) {
                 free(c->names[i]);
 }
 
-static void table_deinit(struct table *t) {
+static void table_free(void *userdata) {
+        struct table *t = userdata;
         columns_deinit(&t->point);
         columns_deinit(&t->effective);
+        free(t);
 }
 
 static int visit_result_json(void *userdata, const struct result_record *row) {
         struct table *t = userdata;
-        render_result(t->w, row);
-        return 0;
+        text_item(t->text, &t->begun);
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        render_result(&w, row);
+        text_json(t->text, &w);
+        t->from++;
+        return t->text->error < 0 ? t->text->error : t->text->length >= FEED_PORTION;
 }
 
 static int add_column(struct columns *c, const char *name) {
@@ -260,7 +291,8 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         text_puts(t->text, ",");
         text_csv(t->text, row->error);
         text_puts(t->text, "\r\n");
-        return 0;
+        t->from++;
+        return t->text->error < 0 ? t->text->error : t->text->length >= FEED_PORTION;
 }
 
 static void csv_statistic_header(struct text *t, const char *name) {
@@ -299,44 +331,59 @@ static void csv_header(struct table *t) {
         text_puts(t->text, ",reasons,flags,error\r\n");
 }
 
-static int results_csv(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
-        _cleanup_(text_deinit) struct text text = {0};
-        _cleanup_(table_deinit) struct table t = {.text = &text};
-        int k = service_results(a->service, q->id, visit_result_columns, &t, r);
-        if (k >= 0 && t.error >= 0) {
-                csv_header(&t);
-                k = service_results(a->service, q->id, visit_result_csv, &t, r);
+static int fill_rows(struct table *t, int (*visit)(void *userdata, const struct result_record *row),
+                     struct refusal *r) {
+        for (;;) {
+                uint32_t from = t->from;
+                int k = service_results(t->service, t->experiment_id, from, AT_A_TIME, visit, t, r);
+                if (k != 0)
+                        return k < 0 ? k : FEED_MORE;
+                if (t->from == from)
+                        return FEED_LAST;
         }
-        if (k >= 0)
-                k = t.error < 0 ? t.error : text.error;
-        if (k < 0)
-                return k;
-        response_body(p, 200, "text/csv; charset=utf-8; header=present", util_steal(&text.data), text.length);
-        return 0;
 }
 
-static int results_json(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
-        json_writer_init(&w);
-        struct table t = {.w = &w};
-        json_object_begin(&w);
-        json_put_key(&w, "items");
-        json_array_begin(&w);
-        int k = service_results(a->service, q->id, visit_result_json, &t, r);
-        if (k < 0)
-                return k;
-        json_array_end(&w);
-        json_member_null(&w, "next");
-        json_object_end(&w);
-        return response_json(p, 200, &w);
+static int fill_csv(void *userdata, struct text *out, struct refusal *r) {
+        struct table *t = userdata;
+        t->text = out;
+        if (!t->begun)
+                csv_header(t);
+        t->begun = true;
+        int k = fill_rows(t, visit_result_csv, r);
+        return t->error < 0 ? t->error : k;
 }
+
+static int fill_json(void *userdata, struct text *out, struct refusal *r) {
+        struct table *t = userdata;
+        t->text = out;
+        int k = fill_rows(t, visit_result_json, r);
+        if (k == FEED_LAST)
+                text_list_end(out, t->begun, "");
+        return k;
+}
+
+static const struct feed_source csv_source = {.fill = fill_csv, .free = table_free};
+static const struct feed_source json_source = {.fill = fill_json, .free = table_free};
 
 HANDLER(handle_results) {
         static const char *const types[] = {"application/json", "text/csv", NULL};
-        int k = check_exists(a, q->id, r);
+        uint32_t runs;
+        int k = count_runs(a, q->id, &runs, r);
         int type = k < 0 ? k : negotiate(q, types, r);
         if (type < 0)
                 return type;
+        struct table *t = calloc(1, sizeof(*t));
+        if (!t)
+                return -ENOMEM;
+        *t = (struct table){.service = a->service, .experiment_id = q->id};
         response_header(p, "Vary", "Accept");
-        return type == 0 ? results_json(a, q, p, r) : results_csv(a, q, p, r);
+        if (type == 0)
+                return feed_respond(a, q, p, "application/json", &json_source, t, r);
+        k = service_results(a->service, q->id, 0, UINT32_MAX, visit_result_columns, t, r);
+        if (k < 0 || t->error < 0) {
+                k = k < 0 ? k : t->error;
+                table_free(t);
+                return k;
+        }
+        return feed_respond(a, q, p, "text/csv; charset=utf-8; header=present", &csv_source, t, r);
 }

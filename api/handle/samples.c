@@ -8,6 +8,7 @@
 #include "api/handle/handlers.h"
 #include "api/handle/kinds.h"
 #include "api/handle/render.h"
+#include "api/http/feed.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"
 #include "schema/util.h"
@@ -16,11 +17,10 @@
 
 #define PAGE_DEFAULT 1000u
 #define PAGE_MAX 10000u
-#define PORTION 128u
 
 enum format { FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
-struct feed {
+struct export {
         struct service *service;
         int64_t experiment_id, run_id; /* as service_samples() takes them */
         int64_t after, until;          /* changes */
@@ -29,8 +29,7 @@ struct feed {
         char next[CURSOR_MAX]; /* "": this is the last page */
         struct kinds kinds;
 
-        struct text out; /* not yet sent from `sent` on */
-        size_t sent;
+        struct text *out;
         bool begun, ended;
         uint64_t rows;
 
@@ -55,35 +54,28 @@ static void csv_latency(struct text *t, const struct sample_record *s, const cha
         text_printf(t, ",%s", text ? text : "");
 }
 
-static void csv_sample(struct feed *f, const struct sample_record *s, const char *kind) {
-        text_printf(&f->out, "%lld,%s,%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64, (long long) s->run_id, s->agent,
+static void csv_sample(struct export *f, const struct sample_record *s, const char *kind) {
+        text_printf(f->out, "%lld,%s,%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64, (long long) s->run_id, s->agent,
                     s->thread, s->second, s->interval_ns, s->messages, s->bytes);
-        csv_latency(&f->out, s, kind, f->histogram);
-        text_puts(&f->out, ",");
-        text_csv(&f->out, s->counters_json);
-        text_puts(&f->out, "\r\n");
+        csv_latency(f->out, s, kind, f->histogram);
+        text_puts(f->out, ",");
+        text_csv(f->out, s->counters_json);
+        text_puts(f->out, "\r\n");
 }
 
-static void json_sample(struct feed *f, const struct sample_record *s, const char *kind) {
+static void json_sample(struct export *f, const struct sample_record *s, const char *kind) {
         _cleanup_(json_writer_deinit) struct json_writer w;
-        _cleanup_free_ char *text = NULL;
-        size_t length;
         json_writer_init(&w);
         render_sample(&w, s, kind, f->histogram);
-        int k = json_writer_steal(&w, &text, &length);
-        if (k < 0) {
-                f->out.error = k;
-                return;
-        }
-        if (f->format == FORMAT_JSON && f->rows > 0)
-                text_puts(&f->out, ",");
-        text_append(&f->out, text, length);
+        if (f->format == FORMAT_JSON)
+                text_item(f->out, &f->begun);
+        text_json(f->out, &w);
         if (f->format == FORMAT_NDJSON)
-                text_puts(&f->out, "\n");
+                text_puts(f->out, "\n");
 }
 
 static int visit_sample(void *userdata, const struct sample_record *s) {
-        struct feed *f = userdata;
+        struct export *f = userdata;
         if (s->change > f->until) {
                 f->ended = true;
                 return 1;
@@ -100,73 +92,39 @@ static int visit_sample(void *userdata, const struct sample_record *s) {
         f->after = s->change;
         f->rows++;
         f->visited++;
-        return f->out.error < 0;
+        return f->out->error < 0 ? f->out->error : f->out->length >= FEED_PORTION;
 }
 
-static void begin(struct feed *f) {
-        f->begun = true;
+static void csv_header(struct export *f) {
+        text_printf(f->out,
+                    "run_id,agent,thread,second,interval_ns,messages,bytes,latency_ns_min,latency_ns_p50,"
+                    "latency_ns_p90,latency_ns_p99,latency_ns_p99_9,latency_ns_max,latency_ns_mean,latency_kind,"
+                    "latency_count%s,counters\r\n",
+                    f->histogram ? ",latency_histogram" : "");
+}
+
+/* The samples of a run that is met for the first time wait until its kind is known. */
+static int fill(void *userdata, struct text *out, struct refusal *r) {
+        struct export *f = userdata;
+        f->out = out;
+        if (f->format == FORMAT_CSV && !f->begun)
+                csv_header(f);
+        f->begun |= f->format == FORMAT_CSV;
+        int k = 0;
+        do {
+                f->unknown_run = 0;
+                k = service_samples(f->service, f->experiment_id, f->run_id, f->after, UINT32_MAX, visit_sample, f, r);
+                if (k >= 0 && f->unknown_run != 0)
+                        k = kinds_learn(&f->kinds, f->service, f->unknown_run, r);
+        } while (k >= 0 && f->unknown_run != 0);
+        if (k != 0 && !f->ended)
+                return k < 0 ? k : FEED_MORE;
         if (f->format == FORMAT_JSON)
-                text_puts(&f->out, "{\"items\":[");
-        if (f->format == FORMAT_CSV)
-                text_printf(&f->out,
-                            "run_id,agent,thread,second,interval_ns,messages,bytes,latency_ns_min,latency_ns_p50,"
-                            "latency_ns_p90,"
-                            "latency_ns_p99,latency_ns_p99_9,latency_ns_max,latency_ns_mean,latency_kind,latency_count%"
-                            "s,counters\r\n",
-                            f->histogram ? ",latency_histogram" : "");
+                text_list_end(out, f->begun, f->next);
+        return FEED_LAST;
 }
 
-static void finish(struct feed *f) {
-        f->ended = true;
-        if (f->format != FORMAT_JSON)
-                return;
-        if (f->next[0])
-                text_printf(&f->out, "],\"next\":\"%s\"}", f->next);
-        else
-                text_puts(&f->out, "],\"next\":null}");
-}
-
-/* The next portion into f->out. */
-static int refill(struct feed *f) {
-        struct refusal r;
-        text_clear(&f->out);
-        f->sent = 0;
-        if (!f->begun)
-                begin(f);
-        f->visited = 0;
-        f->unknown_run = 0;
-        bool was_ended = f->ended;
-        int k = service_samples(f->service, f->experiment_id, f->run_id, f->after, PORTION, visit_sample, f, &r);
-        if (k >= 0 && f->unknown_run != 0)
-                k = kinds_learn(&f->kinds, f->service, f->unknown_run, &r);
-        else if (k >= 0 && !was_ended && (f->ended || f->visited < PORTION))
-                finish(f);
-        return k < 0 ? k : f->out.error;
-}
-
-static ssize_t feed_read(void *userdata, char *buffer, size_t size) {
-        struct feed *f = userdata;
-        while (f->sent == f->out.length) {
-                if (f->ended)
-                        return HTTP_STREAM_END;
-                if (refill(f) < 0)
-                        return HTTP_STREAM_BROKEN;
-        }
-        size_t n = f->out.length - f->sent;
-        if (n > size)
-                n = size;
-        memcpy(buffer, f->out.data + f->sent, n);
-        f->sent += n;
-        return (ssize_t) n;
-}
-
-static void feed_free(void *userdata) {
-        struct feed *f = userdata;
-        text_deinit(&f->out);
-        free(f);
-}
-
-static const struct http_stream_ops feed_ops = {.read = feed_read, .free = feed_free};
+static const struct feed_source source = {.fill = fill, .free = free};
 
 /* ---- the page ---- */
 
@@ -188,7 +146,7 @@ static int visit_page(void *userdata, const struct sample_record *s) {
 }
 
 /* Where the page ends must be known before its headers are sent. */
-static int measure_page(struct feed *f, uint32_t limit, struct refusal *r) {
+static int measure_page(struct export *f, uint32_t limit, struct refusal *r) {
         struct page page = {.left = limit, .last = f->after};
         int k = service_samples(f->service, f->experiment_id, f->run_id, f->after, limit + 1, visit_page, &page, r);
         if (k < 0)
@@ -199,7 +157,7 @@ static int measure_page(struct feed *f, uint32_t limit, struct refusal *r) {
         return 0;
 }
 
-static int prepare(struct feed *f, const struct request *q, uint32_t *ret_limit, struct refusal *r) {
+static int prepare(struct export *f, const struct request *q, uint32_t *ret_limit, struct refusal *r) {
         static const char *const types[] = {"application/json", "application/x-ndjson", "text/csv", NULL};
         const char *histogram = request_parameter(q, "histogram");
         if (histogram && strcmp(histogram, "0") != 0 && strcmp(histogram, "1") != 0)
@@ -221,23 +179,21 @@ static int respond_samples(struct api *a, const struct request *q, int64_t exper
                            struct response *p, struct refusal *r) {
         static const char *const types[] = {"application/json", "application/x-ndjson",
                                             "text/csv; charset=utf-8; header=present"};
-        struct feed *f = calloc(1, sizeof(*f));
+        struct export *f = calloc(1, sizeof(*f));
         uint32_t limit;
         if (!f)
                 return -ENOMEM;
-        *f = (struct feed){.service = a->service, .experiment_id = experiment_id, .run_id = run_id};
+        *f = (struct export){.service = a->service, .experiment_id = experiment_id, .run_id = run_id};
         int k = prepare(f, q, &limit, r);
         if (k < 0) {
-                feed_free(f);
+                free(f);
                 return k;
         }
-        p->status = 200;
-        response_header(p, "Content-Type", "%s", types[f->format]);
         response_header(p, "Vary", "Accept");
         if (f->next[0])
                 response_header(p, "Link", "<%s?limit=%u&cursor=%s%s>; rel=\"next\"", q->path, limit, f->next,
                                 f->histogram ? "&histogram=1" : "");
-        return http_stream_new(&p->stream, &feed_ops, f);
+        return feed_respond(a, q, p, types[f->format], &source, f, r);
 }
 
 HANDLER(handle_experiment_samples) {

@@ -5,6 +5,7 @@
 /* What one running API consists of; shared by the files of api/, and by nobody else. */
 
 #include "api/api.h"
+#include "api/http/budget.h"
 #include "api/http/http.h"
 #include "daemon/service/service.h"
 
@@ -28,6 +29,7 @@ struct api {
         int fds[LISTENER_COUNT]; /* not served yet, or -1 */
         struct http *listeners[LISTENER_COUNT];
         atomic_uint subscribers[LISTENER_COUNT];
+        struct budget budgets[LISTENER_COUNT];
         atomic_uint_fast64_t responses[6]; /* by hundreds of the status; [0] is not used */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Deadlines, room and lingering for one listener's connections; called by http.c, knows sockets and nothing of HTTP
+ * Deadlines and room for one listener's connections; called by http.c, knows sockets and nothing of HTTP
  * but the text it is given.
  */
 
@@ -9,7 +9,6 @@
 
 #include "schema/util.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,10 +16,8 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
-#define LINGER_NS (2 * NSEC_PER_SEC)
-#define LINGER_MAX 32u
-#define LINGER_BYTES_MAX (16u * 1024u * 1024u)
 #define TICK_MS 1000
 
 struct peer {
@@ -37,12 +34,6 @@ struct connection {
         bool ended;     /* shut down here */
 };
 
-struct lingering {
-        int fd;
-        uint64_t until;
-        size_t left;
-};
-
 struct connections {
         struct connection_limits limits;
         pthread_mutex_t lock;
@@ -51,8 +42,6 @@ struct connections {
         bool stopping;
         struct connection *first, *last;
         unsigned count;
-        struct lingering lingering[LINGER_MAX];
-        unsigned n_lingering;
 };
 
 static bool waits_for_request(enum connection_state state) {
@@ -119,46 +108,14 @@ static void end_all_late(struct connections *c, uint64_t now) {
         }
 }
 
-/* Drops what arrived; true when the lingering is over. */
-static bool linger_step(struct lingering *l, uint64_t now) {
-        char buffer[16384];
-        if (now >= l->until)
-                return true;
-        while (l->left > 0) {
-                ssize_t n = recv(l->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
-                if (n < 0)
-                        return errno != EAGAIN && errno != EINTR;
-                if (n == 0)
-                        return true;
-                l->left -= (size_t) n < l->left ? (size_t) n : l->left;
-        }
-        return true;
-}
-
-static void linger_all(struct connections *c, uint64_t now) {
-        for (unsigned i = 0; i < c->n_lingering;) {
-                if (linger_step(&c->lingering[i], now)) {
-                        util_close(c->lingering[i].fd);
-                        c->lingering[i] = c->lingering[--c->n_lingering];
-                } else {
-                        i++;
-                }
-        }
-}
-
 /* Sleeps until there is something to do: for good while there is nobody. */
 static void wait_for_work(struct connections *c) {
-        struct pollfd fds[1 + LINGER_MAX] = {{.fd = c->wake_fd, .events = POLLIN}};
-        nfds_t n = 1;
+        struct pollfd fd = {.fd = c->wake_fd, .events = POLLIN};
         pthread_mutex_lock(&c->lock);
-        int timeout = c->count > 0 || c->n_lingering > 0 ? TICK_MS : -1;
-        if (c->stopping)
-                timeout = 0;
-        for (unsigned i = 0; i < c->n_lingering; i++)
-                fds[n++] = (struct pollfd){.fd = c->lingering[i].fd, .events = POLLIN};
+        int timeout = c->stopping ? 0 : c->count > 0 ? TICK_MS : -1;
         pthread_mutex_unlock(&c->lock);
-        (void) poll(fds, n, timeout);
-        if (fds[0].revents) {
+        (void) poll(&fd, 1, timeout);
+        if (fd.revents) {
                 uint64_t count;
                 ssize_t k = read(c->wake_fd, &count, sizeof(count));
                 (void) k;
@@ -173,7 +130,6 @@ static void *watch(void *userdata) {
                 pthread_mutex_lock(&c->lock);
                 uint64_t now = util_now_ns(); /* under the lock: no state is younger */
                 bool stopping = c->stopping;
-                linger_all(c, now);
                 end_all_late(c, now);
                 pthread_mutex_unlock(&c->lock);
                 if (stopping)
@@ -216,8 +172,6 @@ void connections_free(struct connections *c) {
         pthread_mutex_unlock(&c->lock);
         wake(c);
         pthread_join(c->thread, NULL);
-        for (unsigned i = 0; i < c->n_lingering; i++)
-                util_close(c->lingering[i].fd);
         for (struct connection *i = c->first, *next; i; i = next) {
                 next = i->next;
                 free(i);
@@ -227,23 +181,17 @@ void connections_free(struct connections *c) {
         free(c);
 }
 
-static struct peer peer_of(int fd) {
-        struct peer peer = {0};
-        struct sockaddr_storage address = {0};
-        socklen_t length = sizeof(address);
-        if (getpeername(fd, (struct sockaddr *) &address, &length) < 0)
-                return peer;
-        peer.family = address.ss_family;
-        if (address.ss_family == AF_INET) {
-                memcpy(peer.address, &((struct sockaddr_in *) &address)->sin_addr, sizeof(struct in_addr));
-        } else if (address.ss_family == AF_INET6) {
-                memcpy(peer.address, &((struct sockaddr_in6 *) &address)->sin6_addr, sizeof(peer.address));
-        } else {
-                struct ucred ucred;
-                length = sizeof(ucred);
-                if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) == 0)
-                        memcpy(peer.address, &ucred.uid, sizeof(ucred.uid));
-        }
+static struct peer peer_of(const struct sockaddr *address) {
+        struct peer peer = {.family = address ? address->sa_family : AF_UNSPEC};
+        if (peer.family == AF_INET)
+                memcpy(peer.address, &((const struct sockaddr_in *) (const void *) address)->sin_addr,
+                       sizeof(struct in_addr));
+        else if (peer.family == AF_INET6)
+                memcpy(peer.address, &((const struct sockaddr_in6 *) (const void *) address)->sin6_addr,
+                       sizeof(peer.address));
+        else if (peer.family == AF_UNIX) /* the uid in digits, at most ten */
+                memcpy(peer.address, ((const struct sockaddr_un *) (const void *) address)->sun_path,
+                       sizeof(peer.address));
         return peer;
 }
 
@@ -269,11 +217,11 @@ static bool make_room(struct connections *c, const struct peer *peer, uint64_t n
         return victim != NULL;
 }
 
-struct connection *connections_add(struct connections *c, int fd) {
+struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *peer) {
         struct connection *connection = calloc(1, sizeof(*connection));
         if (!connection)
                 return NULL;
-        *connection = (struct connection){.fd = fd, .peer = peer_of(fd)};
+        *connection = (struct connection){.fd = fd, .peer = peer_of(peer)};
 
         pthread_mutex_lock(&c->lock);
         uint64_t now = connection->since = util_now_ns();
@@ -343,18 +291,6 @@ void connection_refuse(struct connections *c, struct connection *connection, con
                 connection->ended = true;
         }
         pthread_mutex_unlock(&c->lock);
-}
-
-void connection_linger(struct connections *c, struct connection *connection) {
-        pthread_mutex_lock(&c->lock);
-        if (c->n_lingering < LINGER_MAX && !c->stopping) {
-                int fd = fcntl(connection->fd, F_DUPFD_CLOEXEC, 3);
-                if (fd >= 0)
-                        c->lingering[c->n_lingering++] = (struct lingering){
-                                .fd = fd, .until = util_now_ns() + LINGER_NS, .left = LINGER_BYTES_MAX};
-        }
-        pthread_mutex_unlock(&c->lock);
-        wake(c);
 }
 
 unsigned connections_count(struct connections *c) {

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 enum connection_state {
         CONNECTION_FRESH,  /* nothing came yet, or not a whole request line */
@@ -48,8 +49,8 @@ int connections_new(struct connections **ret, const struct connection_limits *li
 /* After the HTTP library has let go of every connection. NULL-safe. */
 void connections_free(struct connections *c);
 
-/* NULL: no memory; the connection must be shut down by the caller. */
-struct connection *connections_add(struct connections *c, int fd);
+/* peer: as relay.h gives it; NULL: unknown. NULL: no memory; the connection must be shut down by the caller. */
+struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *peer);
 void connections_remove(struct connections *c, struct connection *connection); /* before its fd is closed */
 
 /* False: its time ran out, or it had to give way: touch it no more. */
@@ -61,10 +62,6 @@ bool connection_hung_up(const struct connection *connection);
 /* Writes a whole response past the HTTP library and ends the connection; for refusals that the library has no moment
  * for. */
 void connection_refuse(struct connections *c, struct connection *connection, const char *text, size_t length);
-
-/* Reads and drops what the client still sends, for a short while after the library has closed its side: a socket closed
- * with unread bytes resets the connection, and the client would not see why it was refused. */
-void connection_linger(struct connections *c, struct connection *connection);
 
 unsigned connections_count(struct connections *c);
 /* Shuts down those that wait for a request (all = false), or every one. */

@@ -11,6 +11,7 @@
 #include "api/http/http.h"
 
 #include "api/http/connections.h"
+#include "api/http/relay.h"
 #include "api/http/workers.h"
 #include "schema/util.h"
 
@@ -20,26 +21,29 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
-#define CONNECTION_MEMORY (32u * 1024u) /* also what a request's head must fit in */
+#define CONNECTION_MEMORY (64u * 1024u) /* a head as long as the gate lets pass fits in, with what is made of it */
 #define STREAM_BLOCK (16u * 1024u)
 #define HEAD_NS (10 * NSEC_PER_SEC)
 #define BODY_NS (20 * NSEC_PER_SEC)
 #define IDLE_NS (30 * NSEC_PER_SEC)
 #define BUSY_NS (30 * NSEC_PER_SEC)
-#define INACTIVE_SECONDS 60u  /* libmicrohttpd's own timeout: a client that takes nothing of its answer */
+#define INACTIVE_SECONDS 60u  /* libmicrohttpd's own timeout, above those of connections.c */
+#define STALLED_SECONDS 10u   /* the same for a client that takes nothing of its answer */
 #define SPARE_CONNECTIONS 32u /* above ours, so that room is made before the library stops accepting */
 
 struct http {
         struct http_handler handler;
         bool local;
         struct MHD_Daemon *daemon;
+        struct relay *relay;
         int listen_fd;
         struct connections *connections;
-        struct workers *workers;
+        struct workers *workers, *exporters;
         char *timeout_response, *full_response;
         pthread_mutex_t lock;
-        bool stopping; /* written under the lock */
+        bool stopping, closing; /* written under the lock; no more requests, no more work */
         struct http_stream *streams;
 };
 
@@ -59,10 +63,11 @@ struct exchange {
 };
 
 struct http_stream {
+        struct job job;
         const struct http_stream_ops *ops;
         void *userdata;
         pthread_mutex_t lock;
-        bool woken, suspended, gone;
+        bool woken, suspended, working, gone;
         _Atomic uint64_t sent_at;
         struct http *http; /* NULL until it is being sent */
         struct MHD_Connection *mhd;
@@ -102,57 +107,69 @@ void http_stream_free(struct http_stream *s) {
         free(s);
 }
 
-void http_stream_wake(struct http_stream *s) {
-        pthread_mutex_lock(&s->lock);
-        s->woken = true;
-        if (s->suspended) {
+/* Locked. */
+static void stream_resume(struct http_stream *s) {
+        if (s->suspended && !s->working) {
                 s->suspended = false;
                 MHD_resume_connection(s->mhd);
         }
-        pthread_mutex_unlock(&s->lock);
 }
 
-static bool is_stopping(struct http *h) {
-        pthread_mutex_lock(&h->lock);
-        bool stopping = h->stopping;
-        pthread_mutex_unlock(&h->lock);
-        return stopping;
-}
-
-/* Sleeps until it is woken: true; false when it must look again now. */
-static bool stream_suspend(struct http_stream *s) {
+void http_stream_wake(struct http_stream *s) {
         pthread_mutex_lock(&s->lock);
-        bool sleep = !s->woken;
-        if (sleep) {
-                s->suspended = true;
-                MHD_suspend_connection(s->mhd);
-        }
+        s->woken = true;
+        stream_resume(s);
         pthread_mutex_unlock(&s->lock);
-        return sleep;
+}
+
+/* The server's lock keeps the stream, which may end as soon as it is resumed. */
+static void run_work(struct job *job) {
+        struct http_stream *s = (struct http_stream *) job; /* its first member */
+        struct http *h = s->http;
+        bool ready = s->ops->work(s->userdata);
+        pthread_mutex_lock(&h->lock);
+        pthread_mutex_lock(&s->lock);
+        s->working = false;
+        if (ready || s->woken)
+                stream_resume(s);
+        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_unlock(&h->lock);
+}
+
+/* False: the server ends. */
+static bool stream_suspend(struct http_stream *s) {
+        struct http *h = s->http;
+        pthread_mutex_lock(&h->lock);
+        bool ends = h->closing || (h->stopping && s->ops->waits);
+        if (!ends) {
+                pthread_mutex_lock(&s->lock);
+                s->suspended = s->working = true;
+                MHD_suspend_connection(s->mhd);
+                pthread_mutex_unlock(&s->lock);
+                s->job.run = run_work;
+                workers_push(h->exporters, &s->job);
+        }
+        pthread_mutex_unlock(&h->lock);
+        return !ends;
 }
 
 /* Returning 0 without suspending would have the library call again at once, for ever. */
 static ssize_t stream_read(void *userdata, uint64_t position, char *buffer, size_t size) {
         struct http_stream *s = userdata;
         (void) position;
-        for (;;) {
-                pthread_mutex_lock(&s->lock);
-                s->woken = false;
-                bool gone = s->gone;
-                pthread_mutex_unlock(&s->lock);
-                bool stopping = is_stopping(s->http);
-                ssize_t n = gone ? HTTP_STREAM_END : s->ops->read(s->userdata, buffer, size);
-                if (n > 0) {
-                        atomic_store(&s->sent_at, util_now_ns());
-                        return n;
-                }
-                if (n == HTTP_STREAM_END || (n == HTTP_STREAM_WAIT && stopping))
-                        return MHD_CONTENT_READER_END_OF_STREAM;
-                if (n != HTTP_STREAM_WAIT || !s->ops->waits)
-                        return MHD_CONTENT_READER_END_WITH_ERROR;
-                if (stream_suspend(s))
-                        return 0;
+        pthread_mutex_lock(&s->lock);
+        s->woken = false;
+        bool gone = s->gone;
+        pthread_mutex_unlock(&s->lock);
+        ssize_t n = gone ? HTTP_STREAM_END : s->ops->read(s->userdata, buffer, size);
+        if (n > 0) {
+                atomic_store(&s->sent_at, util_now_ns());
+                return n;
         }
+        if (n == HTTP_STREAM_WAIT && stream_suspend(s))
+                return 0;
+        return n == HTTP_STREAM_END || (n == HTTP_STREAM_WAIT && s->ops->waits) ? MHD_CONTENT_READER_END_OF_STREAM
+                                                                                : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static void stream_free(void *userdata) {
@@ -178,15 +195,13 @@ static void tick(void *userdata) {
         uint64_t now = util_now_ns();
         pthread_mutex_lock(&h->lock);
         for (struct http_stream *s = h->streams; s; s = s->next) {
-                if (!s->ops->waits)
-                        continue;
-                bool gone = connection_hung_up(s->connection);
+                bool gone = s->ops->waits && connection_hung_up(s->connection);
                 if (gone) {
                         pthread_mutex_lock(&s->lock);
                         s->gone = true;
                         pthread_mutex_unlock(&s->lock);
                 }
-                if (gone || h->stopping || atomic_load(&s->sent_at) + HTTP_STREAM_QUIET_NS <= now)
+                if (!s->ops->waits || gone || h->stopping || atomic_load(&s->sent_at) + HTTP_STREAM_QUIET_NS <= now)
                         http_stream_wake(s);
         }
         pthread_mutex_unlock(&h->lock);
@@ -199,10 +214,23 @@ static void on_answered(void *userdata, unsigned status) {
 
 /* ---- responses ---- */
 
+static ssize_t nothing_read(void *userdata, uint64_t position, char *buffer, size_t size) {
+        (void) userdata, (void) position, (void) buffer, (void) size;
+        return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static struct MHD_Response *make_response(struct http *h, struct exchange *x) {
         struct response *p = &x->response;
         struct MHD_Response *m;
-        if (p->stream) {
+        if (p->stream && x->request.method == METHOD_HEAD) {
+                /* A length is not known. In HTTP/1.1 the library would end a body that it does not send, with bytes
+                 * that the client takes for the beginning of the next response. */
+                m = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, nothing_read, NULL, NULL);
+                if (m && MHD_set_response_options(m, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END) != MHD_YES) {
+                        MHD_destroy_response(m);
+                        return NULL;
+                }
+        } else if (p->stream) {
                 stream_enter(h, x, p->stream);
                 m = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, p->stream,
                                                       stream_free);
@@ -240,6 +268,8 @@ static enum MHD_Result queue(struct http *h, struct exchange *x) {
                 return MHD_NO;
         enum MHD_Result k = MHD_queue_response(x->mhd, status, m);
         MHD_destroy_response(m);
+        if (k == MHD_YES)
+                k = MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, STALLED_SECONDS);
         return k;
 }
 
@@ -263,11 +293,7 @@ static enum MHD_Result copy_header(void *userdata, enum MHD_ValueKind kind, cons
                                    const char *value, size_t value_length) {
         struct header_copy *copy = userdata;
         (void) kind;
-        /* a NUL inside would make us and the library read two different requests */
-        if (memchr(name, '\0', name_length) || (value && memchr(value, '\0', value_length)))
-                copy->error = -EINVAL;
-        else
-                copy->error = pairs_add(copy->headers, name, name_length, value ? value : "", value ? value_length : 0);
+        copy->error = pairs_add(copy->headers, name, name_length, value ? value : "", value ? value_length : 0);
         return copy->error < 0 ? MHD_NO : MHD_YES;
 }
 
@@ -281,11 +307,6 @@ static int read_head(struct exchange *x, const char *method, const char *version
                 return k;
         struct header_copy copy = {.headers = &q->headers};
         MHD_get_connection_values_n(x->mhd, MHD_HEADER_KIND, copy_header, &copy);
-        if (copy.error == -E2BIG)
-                return refuse(r, 400, "malformed-request", "", "The request has more than %u headers.",
-                              REQUEST_PAIRS_MAX);
-        if (copy.error == -EINVAL)
-                return refuse(r, 400, "malformed-request", "", "A header contains a NUL byte.");
         return copy.error;
 }
 
@@ -304,7 +325,6 @@ static enum MHD_Result on_head(struct http *h, struct exchange *x, const char *m
                 return MHD_NO;
         if (admitted || (k >= 0 && !announces_body(&x->request)))
                 return MHD_YES;
-        connection_linger(h->connections, x->connection);
         return queue(h, x);
 }
 
@@ -317,7 +337,6 @@ static enum MHD_Result refuse_body(struct http *h, struct exchange *x) {
         refuse_exchange(h, x, &r);
         size_t length;
         _cleanup_free_ char *text = response_print(&x->response, &length);
-        connection_linger(h->connections, x->connection);
         if (text)
                 connection_refuse(h->connections, x->connection, text, length);
         return MHD_NO;
@@ -415,12 +434,12 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
                          enum MHD_RequestTerminationCode code) {
         struct http *h = userdata;
         struct exchange *x = *con_cls;
-        (void) mhd;
         (void) code;
         if (!x)
                 return;
         if (x->connection)
                 connection_enter(h->connections, x->connection, CONNECTION_IDLE);
+        (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, INACTIVE_SECONDS);
         request_deinit(&x->request);
         response_deinit(&x->response);
         free(x->target);
@@ -433,7 +452,9 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
         struct http *h = userdata;
         if (code == MHD_CONNECTION_NOTIFY_STARTED) {
                 const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-                *context = info ? connections_add(h->connections, info->connect_fd) : NULL;
+                const union MHD_ConnectionInfo *peer = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+                *context = info ? connections_add(h->connections, info->connect_fd, peer ? peer->client_addr : NULL)
+                                : NULL;
         } else if (*context) {
                 connections_remove(h->connections, *context);
                 *context = NULL;
@@ -449,26 +470,6 @@ static size_t keep_escaped(void *userdata, struct MHD_Connection *mhd, char *tex
 
 /* ---- start and stop ---- */
 
-static int start_daemon(struct http *h, const struct http_options *o) {
-        int flags = fcntl(o->fd, F_GETFL);
-        if (flags < 0 || fcntl(o->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-                return -errno;
-        errno = 0;
-        h->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
-                MHD_OPTION_LISTEN_SOCKET, o->fd, MHD_OPTION_CONNECTION_LIMIT, o->connections + SPARE_CONNECTIONS,
-                MHD_OPTION_CONNECTION_TIMEOUT, INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                (size_t) CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
-                MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-                MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-                /* -1: a space before a header's colon is an error, and a missing Host is ours to refuse */
-                MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_END);
-        if (!h->daemon)
-                return errno > 0 ? -errno : -EIO;
-        h->listen_fd = o->fd;
-        return 0;
-}
-
 /* A whole refusal, for where the library has no moment for one; NULL: no memory. */
 static char *print_refusal(struct http *h, const struct refusal *r, size_t *ret_length) {
         struct response p = {0};
@@ -476,6 +477,47 @@ static char *print_refusal(struct http *h, const struct refusal *r, size_t *ret_
         char *text = response_print(&p, ret_length);
         response_deinit(&p);
         return text;
+}
+
+static int start_daemon(struct http *h, const struct http_options *o) {
+        errno = 0;
+        h->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+                NULL, NULL, on_request, h, MHD_OPTION_CONNECTION_LIMIT, o->connections + SPARE_CONNECTIONS,
+                MHD_OPTION_CONNECTION_TIMEOUT, INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                (size_t) CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
+                MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+                /* -1: a space before a header's colon is an error, and a missing Host is ours to refuse */
+                MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_END);
+        return h->daemon ? 0 : errno > 0 ? -errno : -EIO;
+}
+
+static int on_accepted(void *userdata, int fd, const struct sockaddr *address, socklen_t length) {
+        struct http *h = userdata;
+        errno = 0;
+        if (MHD_add_connection(h->daemon, fd, address, length) == MHD_YES)
+                return 0;
+        return errno > 0 ? -errno : -EIO; /* it closed the socket */
+}
+
+static char *on_refused(void *userdata, const struct refusal *r, size_t *ret_length) {
+        struct http *h = userdata;
+        on_answered(h, (unsigned) r->status);
+        return print_refusal(h, r, ret_length);
+}
+
+/* The last step of a start: the listening socket is ours if it succeeds. */
+static int start_relay(struct http *h, const struct http_options *o) {
+        int flags = fcntl(o->fd, F_GETFL);
+        if (flags < 0 || fcntl(o->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+                return -errno;
+        int k = relay_new(
+                &h->relay,
+                &(struct relay_options){.fd = o->fd, .accepted = on_accepted, .refused = on_refused, .userdata = h});
+        if (k >= 0)
+                h->listen_fd = o->fd;
+        return k;
 }
 
 static int start_connections(struct http *h, const struct http_options *o) {
@@ -507,10 +549,20 @@ static int start_connections(struct http *h, const struct http_options *o) {
                                                 });
 }
 
-static void http_free(struct http *h) {
+/* The library must find nothing suspended: what is worked for is waited for, what sleeps is woken, and ends. */
+static void http_free(struct http *h, uint64_t deadline_ns) {
         workers_free(h->workers);
+        pthread_mutex_lock(&h->lock);
+        h->closing = true;
+        pthread_mutex_unlock(&h->lock);
+        workers_free(h->exporters);
+        pthread_mutex_lock(&h->lock);
+        for (struct http_stream *s = h->streams; s; s = s->next)
+                http_stream_wake(s);
+        pthread_mutex_unlock(&h->lock);
         if (h->daemon)
                 MHD_stop_daemon(h->daemon);
+        relay_free(h->relay, deadline_ns);
         connections_free(h->connections);
         util_close(h->listen_fd);
         free(h->timeout_response);
@@ -529,9 +581,13 @@ int http_start(struct http **ret, const struct http_options *o) {
         if (k >= 0)
                 k = workers_new(&h->workers, o->workers);
         if (k >= 0)
+                k = workers_new(&h->exporters, o->exporters);
+        if (k >= 0)
                 k = start_daemon(h, o);
+        if (k >= 0)
+                k = start_relay(h, o);
         if (k < 0) {
-                http_free(h);
+                http_free(h, 0);
                 return k;
         }
         *ret = h;
@@ -541,7 +597,7 @@ int http_start(struct http **ret, const struct http_options *o) {
 void http_quiesce(struct http *h) {
         if (!h)
                 return;
-        MHD_quiesce_daemon(h->daemon);
+        relay_quiesce(h->relay);
         pthread_mutex_lock(&h->lock);
         h->stopping = true;
         for (struct http_stream *s = h->streams; s; s = s->next)
@@ -560,7 +616,7 @@ unsigned http_stop(struct http *h, uint64_t deadline_ns) {
         }
         unsigned cut_off = connections_count(h->connections);
         connections_shutdown(h->connections, true);
-        http_free(h);
+        http_free(h, deadline_ns);
         return cut_off;
 }
 

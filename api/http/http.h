@@ -29,7 +29,8 @@ struct http_options {
         int fd;     /* listening; the server owns it from a successful start on */
         bool local; /* AF_UNIX */
         unsigned connections, connections_per_peer;
-        unsigned workers;
+        unsigned workers;   /* that handle requests */
+        unsigned exporters; /* that make what streams send */
         struct http_handler handler;
 };
 
@@ -45,8 +46,9 @@ unsigned http_connections(struct http *h);
 /*
  * A response body that is read as the client takes it, by the server's thread.
  *
- * read() fills up to `size` bytes and returns how many, or one of the words below. A stream that answers
- * HTTP_STREAM_WAIT is asked again after http_stream_wake(), or when it has sent nothing for HTTP_STREAM_QUIET_NS.
+ * read() fills up to `size` bytes and returns how many, or one of the words below. A stream that returns
+ * HTTP_STREAM_WAIT is worked for; when there is nothing after that, again after http_stream_wake(), or when it has sent
+ * nothing for HTTP_STREAM_QUIET_NS, and each second when it is no event stream.
  */
 #define HTTP_STREAM_WAIT ((ssize_t) 0)
 #define HTTP_STREAM_END ((ssize_t) -1)
@@ -55,8 +57,11 @@ unsigned http_connections(struct http *h);
 
 struct http_stream_ops {
         ssize_t (*read)(void *userdata, char *buffer, size_t size);
+        /* After HTTP_STREAM_WAIT, in a thread that may wait, and that is not one of those that handle requests: makes
+         * what read() shall find. False: there is nothing yet. */
+        bool (*work)(void *userdata);
         void (*free)(void *userdata);
-        bool waits; /* may answer HTTP_STREAM_WAIT: an event stream */
+        bool waits; /* an event stream: sleeps until it is woken, and ends with its client or the server */
 };
 
 /* Owns userdata from here on, also when it fails. ops is static. */

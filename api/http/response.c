@@ -4,6 +4,7 @@
 
 #include "api/http/response.h"
 
+#include "api/http/budget.h"
 #include "api/http/http.h"
 #include "schema/util.h"
 
@@ -16,6 +17,8 @@ void response_reset(struct response *p) {
         if (!p->borrowed)
                 free(p->body);
         http_stream_free(p->stream);
+        if (p->budget)
+                budget_give(p->budget, p->cost);
         *p = (struct response){0};
 }
 
@@ -99,13 +102,16 @@ const char *status_phrase(int status) {
                 {409, "Conflict"},
                 {411, "Length Required"},
                 {413, "Content Too Large"},
+                {414, "URI Too Long"},
                 {415, "Unsupported Media Type"},
                 {417, "Expectation Failed"},
                 {421, "Misdirected Request"},
                 {422, "Unprocessable Content"},
+                {431, "Request Header Fields Too Large"},
                 {500, "Internal Server Error"},
                 {501, "Not Implemented"},
                 {503, "Service Unavailable"},
+                {505, "HTTP Version Not Supported"},
                 {507, "Insufficient Storage"},
         };
         for (size_t i = 0; i < ELEMENTS(phrases); i++)

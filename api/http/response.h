@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+struct budget;
 struct http_stream;
 
 struct response {
@@ -21,7 +22,9 @@ struct response {
         size_t length;
         bool borrowed;
         struct http_stream *stream; /* instead of a body; belongs to the response */
-        int error;                  /* memory ran out while headers were added: answered with 500 */
+        struct budget *budget;      /* what the body costs is given back to it with the response; may be NULL */
+        size_t cost;
+        int error; /* memory ran out while headers were added: answered with 500 */
 };
 
 void response_deinit(struct response *p);

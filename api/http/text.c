@@ -87,3 +87,27 @@ void text_csv(struct text *t, const char *field) {
                 text_append(t, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
         text_puts(t, "\"");
 }
+
+void text_item(struct text *t, bool *begun) {
+        text_puts(t, *begun ? "," : "{\"items\":[");
+        *begun = true;
+}
+
+void text_list_end(struct text *t, bool begun, const char *next) {
+        if (!begun)
+                text_puts(t, "{\"items\":[");
+        if (*next)
+                text_printf(t, "],\"next\":\"%s\"}", next);
+        else
+                text_puts(t, "],\"next\":null}");
+}
+
+void text_json(struct text *t, struct json_writer *w) {
+        _cleanup_free_ char *json = NULL;
+        size_t length = 0;
+        int k = json_writer_steal(w, &json, &length);
+        if (k < 0 && t->error == 0)
+                t->error = k;
+        if (k >= 0)
+                text_append(t, json, length);
+}

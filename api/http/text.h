@@ -4,6 +4,9 @@
 
 /* Growing text with a sticky error: append freely, look at `error` once. */
 
+#include "schema/json/json.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 
 struct text {
@@ -19,5 +22,11 @@ void text_puts(struct text *t, const char *s);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A CSV field (RFC 4180), quoted where it must be; NULL is an empty field. The caller puts commas and line ends. */
 void text_csv(struct text *t, const char *field);
+
+/* A JSON list in the making: before each item, and after the last. `next` is its cursor, "" for none. */
+void text_item(struct text *t, bool *begun);
+void text_list_end(struct text *t, bool begun, const char *next);
+/* Takes the writer's text over; the writer's error when it had one. */
+void text_json(struct text *t, struct json_writer *w);
 
 #endif

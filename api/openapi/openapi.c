@@ -81,7 +81,7 @@ static void put_content(struct json_writer *w, const struct media *media) {
 
 static void put_problem(struct json_writer *w, const char *status) {
         json_put_key(w, status);
-        put_ref(w, "responses", "Problem");
+        put_ref(w, "responses", strcmp(status, "503") == 0 ? "Unavailable" : "Problem");
 }
 
 /* Bad news in the shape of the good: /health. */
@@ -238,7 +238,11 @@ static int put_components(struct json_writer *w) {
         json_member_raw(
                 w, "responses",
                 "{\"Problem\": {\"description\": \"Why not (RFC 9457).\", \"content\": {\"application/problem+json\": "
-                "{\"schema\": {\"$ref\": \"#/components/schemas/Problem\"}}}}}");
+                "{\"schema\": {\"$ref\": \"#/components/schemas/Problem\"}}}}, "
+                "\"Unavailable\": {\"description\": \"Not now: so much is on its way to other clients, or is waited "
+                "for, that this is refused; or the daemon is stopping.\", \"headers\": {\"Retry-After\": "
+                "{\"description\": \"Seconds.\", \"schema\": {\"type\": \"integer\"}}}, \"content\": "
+                "{\"application/problem+json\": {\"schema\": {\"$ref\": \"#/components/schemas/Problem\"}}}}}");
         json_member_raw(
                 w, "securitySchemes",
                 "{\"token\": {\"type\": \"http\", \"scheme\": \"bearer\", \"description\": \"The token of the daemon's "

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-/* Records per page: a specification may have a megabyte, a histogram has 32 KiB. */
+/* Records per page, at most: the store ends it earlier where they are large. */
 #define EXPERIMENTS_PER_PAGE 16u
 #define RUNS_PER_PAGE 64u
 #define SAMPLES_PER_PAGE 64u
@@ -73,11 +73,22 @@ int service_experiments(struct service *s, const struct experiment_query *q,
                         error = visit(userdata, &page[i]);
                 }
                 store_experiments_free(page, n);
-                if (error != 0 || n < limit)
+                if (error != 0 || n == 0)
                         return error;
-                left -= limit;
+                left -= (uint32_t) n;
         }
         return 0;
+}
+
+int service_experiments_end(struct service *s, const struct experiment_query *q, int64_t *ret_last, bool *ret_more,
+                            struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_experiments_end(reader->store, q->by_state, q->state, q->before_id, q->limit, ret_last, ret_more);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "listing experiments", 0) : 0;
 }
 
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
@@ -99,9 +110,9 @@ int service_runs(struct service *s, int64_t experiment_id, uint32_t from_positio
                         error = visit(userdata, &page[i]);
                 }
                 store_runs_free(page, n);
-                if (error != 0 || n < some)
+                if (error != 0 || n == 0)
                         return error;
-                left -= some;
+                left -= (uint32_t) n;
         }
         return 0;
 }
@@ -127,9 +138,9 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
                         error = visit(userdata, &page[i]);
                 }
                 store_samples_free(page, n);
-                if (error != 0 || n < some)
+                if (error != 0 || n == 0)
                         return error;
-                left -= some;
+                left -= (uint32_t) n;
         }
         return 0;
 }
@@ -159,9 +170,9 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after_chan
                         error = visit(userdata, page[i].experiment, page[i].run, page[i].sample);
                 }
                 store_changes_free(page, n);
-                if (error != 0 || n < some)
+                if (error != 0 || n == 0)
                         return error;
-                left -= some;
+                left -= (uint32_t) n;
         }
         return 0;
 }

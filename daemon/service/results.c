@@ -379,23 +379,27 @@ static int visit_point(struct service *s, struct point_record *p,
         return error < 0 ? service_fail(s, r, error, "summing the runs up", 0) : visit(userdata, &row);
 }
 
-int service_results(struct service *s, int64_t experiment_id,
+int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                     int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r) {
-        for (uint32_t ordinal = 0;; ordinal += POINTS_PER_PAGE) {
+        for (uint32_t left = limit; left > 0;) {
+                uint32_t some = left < POINTS_PER_PAGE ? left : POINTS_PER_PAGE;
                 struct point_record *page = NULL;
                 size_t n = 0;
                 struct reader *reader;
                 int error = service_reader_get(s, &reader, r);
                 if (error < 0)
                         return error;
-                error = store_points(reader->store, experiment_id, ordinal, POINTS_PER_PAGE, &page, &n);
+                error = store_points(reader->store, experiment_id, from, some, &page, &n);
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", experiment_id);
                 for (size_t i = 0; error == 0 && i < n; i++)
                         error = visit_point(s, &page[i], visit, userdata, r);
                 store_points_free(page, n);
-                if (error != 0 || n < POINTS_PER_PAGE)
+                if (error != 0 || n == 0)
                         return error;
+                from += (uint32_t) n;
+                left -= (uint32_t) n;
         }
+        return 0;
 }

@@ -45,6 +45,10 @@ struct experiment_query {
 int service_experiments(struct service *s, const struct experiment_query *q,
                         int (*visit)(void *userdata, const struct experiment_record *e), void *userdata,
                         struct refusal *r);
+/* Where that list ends: the id of its last experiment, 0 when it is empty, and whether there are more below it. Reads
+ * no specification. */
+int service_experiments_end(struct service *s, const struct experiment_query *q, int64_t *ret_last, bool *ret_more,
+                            struct refusal *r);
 
 /* Runs of an experiment by position, from `from_position` on. */
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
@@ -55,8 +59,8 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
                     int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,
                     struct refusal *r);
 
-/* A row per point, in the points' order. */
-int service_results(struct service *s, int64_t experiment_id,
+/* A row per point, in the points' order: `limit` at most, from the point `from` on, which are counted from 0. */
+int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                     int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one

@@ -26,8 +26,10 @@
 
 /* All that the main thread needs to commit an experiment. */
 struct submission {
-        char *body, *key, *skipped_json;
-        size_t length; /* of body */
+        char *body; /* as posted: what is found wrong with it is named by its place there */
+        size_t length;
+        char *compact; /* the same without white space between its tokens: what is stored, and compared */
+        char *key, *skipped_json;
         struct spec *spec;
         struct point_list points;
         uint32_t *order;
@@ -41,6 +43,7 @@ static void submission_free(void *p) {
         if (!sub)
                 return;
         free(sub->body);
+        free(sub->compact);
         free(sub->key);
         free(sub->skipped_json);
         spec_free(sub->spec);
@@ -51,6 +54,40 @@ static void submission_free(void *p) {
 
 static void submission_freep(struct submission **p) {
         submission_free(*p);
+}
+
+/* The body's compact form */
+
+static bool is_space(char c) {
+        return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Part of a number or a word, which white space separates from the next; a string's quote does that itself. */
+static bool is_bare(char c) {
+        return c != '\0' && !is_space(c) && !strchr("{}[],:\"", c);
+}
+
+/* Takes the white space between tokens out of JSON, in place. Text that is no JSON does not become JSON by it: a space
+ * stays between two bare tokens. */
+static void compact(char *json) {
+        char *to = json;
+        for (const char *from = json; *from;) {
+                const char *begin = from;
+                if (is_space(*from)) {
+                        from += strspn(from, " \t\n\r");
+                        if (to > json && is_bare(to[-1]) && is_bare(*from))
+                                *to++ = ' ';
+                        continue;
+                }
+                if (*from++ == '"') {
+                        while (*from && *from != '"')
+                                from += *from == '\\' && from[1] ? 2 : 1;
+                        from += *from == '"';
+                }
+                memmove(to, begin, (size_t) (from - begin));
+                to += from - begin;
+        }
+        *to = '\0';
 }
 
 /* Idempotency */
@@ -78,7 +115,8 @@ static int find_first(struct service *s, struct store *store, struct submission 
         }
         if (error < 0)
                 return service_fail(s, r, error, "looking up the Idempotency-Key", 0);
-        if (strlen(body) != sub->length || memcmp(body, sub->body, sub->length) != 0)
+        compact(body); /* an earlier version stored it as posted */
+        if (strlen(sub->body) != sub->length || strcmp(body, sub->compact) != 0)
                 return refuse(r, 422, "idempotency-key-reused", "",
                               "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, sub->key,
                               sub->id);
@@ -232,7 +270,7 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
         }
         int error = store_add_experiment(s->store,
                                          &(struct new_experiment){
-                                                 .spec_json = sub->body,
+                                                 .spec_json = sub->compact,
                                                  .spec = sub->spec,
                                                  .points = &sub->points,
                                                  .skipped_json = sub->skipped_json,
@@ -309,6 +347,10 @@ static int submission_new(struct service *s, const char *body, size_t length, co
         memcpy(sub->body, body, length);
         sub->body[length] = '\0';
         sub->length = length;
+        sub->compact = strdup(sub->body);
+        if (!sub->compact)
+                return service_fail(s, r, -ENOMEM, "the submission", 0);
+        compact(sub->compact);
         *ret = util_steal(&sub);
         return 0;
 }

@@ -9,6 +9,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Changes: first their numbers from the three indexes, merged, then the records. */
 
@@ -106,6 +107,14 @@ static int read_record(struct db *db, const struct change_key *key, const struct
         return record_new(sizeof(*ret->sample), (void **) &ret->sample) ? store_row_sample(&q, ret->sample) : -ENOMEM;
 }
 
+static size_t record_bytes(const struct change_record *c) {
+        if (c->experiment)
+                return store_experiment_bytes(c->experiment);
+        if (c->run)
+                return store_run_bytes(c->run);
+        return c->sample && c->sample->latency ? sizeof(*c->sample->latency) : 0;
+}
+
 void store_changes_free(struct change_record *changes, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 if (changes[i].experiment)
@@ -137,14 +146,17 @@ int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, 
         struct change_record *items = calloc(n ? n : 1, sizeof(*items));
         if (!items)
                 return -ENOMEM;
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = read_record(s->db, &keys[i], &b, &items[i]);
+        size_t read = 0;
+        for (size_t bytes = 0; r == 0 && read < n && bytes < STORE_PAGE_BYTES; read++) {
+                r = read_record(s->db, &keys[read], &b, &items[read]);
+                bytes += record_bytes(&items[read]);
+        }
         if (r < 0) {
                 store_changes_free(items, n);
                 return r;
         }
         *ret = items;
-        *ret_n = n;
+        *ret_n = read;
         return 0;
 }
 
@@ -163,7 +175,7 @@ void store_points_free(struct point_record *points, size_t n) {
         free(points);
 }
 
-static int read_point_runs(struct db *db, int64_t point_id, struct point_record *p) {
+static int read_point_runs(struct db *db, int64_t point_id, struct point_record *p, size_t *bytes) {
         size_t size = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q, "SELECT state, result, flags, error FROM runs WHERE point_id = ? ORDER BY position",
@@ -178,6 +190,7 @@ static int read_point_runs(struct db *db, int64_t point_id, struct point_record 
                         .flags_json = db_column_text(&q, 2),
                         .error = db_column_text(&q, 3),
                 };
+                *bytes += (run->result_json ? strlen(run->result_json) : 0) + (run->error ? strlen(run->error) : 0);
                 r = store_row_state(&q, 0, &run->state);
         }
         return r < 0 ? r : q.error;
@@ -186,7 +199,7 @@ static int read_point_runs(struct db *db, int64_t point_id, struct point_record 
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                  struct point_record **ret, size_t *ret_n) {
         struct point_record *items = NULL;
-        size_t n = 0, size = 0;
+        size_t n = 0, size = 0, bytes = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         _cleanup_query_ struct db_query q = {0};
         int r = db_begin_read(s->db, &t);
@@ -197,12 +210,12 @@ int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, 
                               "SELECT id, point FROM points WHERE experiment_id = ? AND ordinal >= ? "
                               "ORDER BY ordinal LIMIT ?",
                               DB_INT(experiment_id), DB_INT(from_ordinal), DB_INT(limit));
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r < 0)
                         break;
                 items[n++] = (struct point_record){.point_json = db_column_text(&q, 1)};
-                r = read_point_runs(s->db, db_column_i64(&q, 0), &items[n - 1]);
+                r = read_point_runs(s->db, db_column_i64(&q, 0), &items[n - 1], &bytes);
         }
         if (r == 0)
                 r = q.error;

@@ -359,6 +359,40 @@ static int select_experiments(struct db *db, struct db_query *q, bool by_state, 
                          DB_INT(before_id), DB_INT(limit));
 }
 
+size_t store_experiment_bytes(const struct experiment_record *e) {
+        const char *const texts[] = {e->name, e->error, e->spec_json, e->merged_json, e->skipped_json};
+        size_t bytes = 0;
+        for (size_t i = 0; i < ELEMENTS(texts); i++)
+                bytes += texts[i] ? strlen(texts[i]) : 0;
+        return bytes;
+}
+
+int store_experiments_end(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+                          int64_t *ret_last, bool *ret_more) {
+        int64_t last = 0;
+        uint32_t n = 0;
+        _cleanup_query_ struct db_query q = {0};
+        if (before_id <= 0)
+                before_id = INT64_MAX;
+        int r = by_state ? db_select(s->db, &q,
+                                     "SELECT id FROM experiments WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?",
+                                     DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT((int64_t) limit + 1))
+                         : db_select(s->db, &q, "SELECT id FROM experiments WHERE id < ? ORDER BY id DESC LIMIT ?",
+                                     DB_INT(before_id), DB_INT((int64_t) limit + 1));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                if (n++ < limit)
+                        last = db_column_i64(&q, 0);
+                r = 0;
+        }
+        if (r == 0)
+                r = q.error;
+        if (r < 0)
+                return r;
+        *ret_last = last;
+        *ret_more = n > limit;
+        return 0;
+}
+
 void store_experiments_free(struct experiment_record *experiments, size_t n) {
         for (size_t i = 0; i < n; i++)
                 experiment_record_deinit(&experiments[i]);
@@ -368,7 +402,7 @@ void store_experiments_free(struct experiment_record *experiments, size_t n) {
 int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n) {
         struct experiment_record *items = NULL;
-        size_t n = 0, size = 0;
+        size_t n = 0, size = 0, bytes = 0;
         _cleanup_(backlog_deinit) struct backlog b = {0};
         _cleanup_transaction_ struct db_transaction t = {0};
         _cleanup_query_ struct db_query q = {0};
@@ -377,12 +411,12 @@ int store_experiments(struct store *s, bool by_state, enum state state, int64_t 
                 r = store_read_backlog(s->db, now_ms, &b);
         if (r == 0)
                 r = select_experiments(s->db, &q, by_state, state, before_id > 0 ? before_id : INT64_MAX, limit);
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r == 0)
                         r = store_row_experiment(&q, &b, &items[n]);
                 if (r == 0)
-                        n++;
+                        bytes += store_experiment_bytes(&items[n++]);
         }
         if (r < 0) {
                 store_experiments_free(items, n);

@@ -60,6 +60,10 @@ int store_row_run(struct db_query *q, struct run_record *ret);
 int store_row_sample(struct db_query *q, struct sample_record *ret);
 int store_row_state(struct db_query *q, int column, enum state *ret);
 
+/* Bytes of a record's text, to end a page by. */
+size_t store_experiment_bytes(const struct experiment_record *e);
+size_t store_run_bytes(const struct run_record *run);
+
 /* Makes room for element n of an array of *size elements. 0 or -ENOMEM. */
 int store_grow(void **array, size_t *size, size_t n, size_t element_size);
 

@@ -26,7 +26,7 @@ struct experiment_record {
         char *name;
         enum state state;
         char *error;
-        char *spec_json;    /* as posted */
+        char *spec_json;    /* as posted, but for white space between its tokens */
         char *merged_json;  /* preset and overrides as one object */
         char *skipped_json; /* list of {"point", "reason"} */
         uint64_t seed;

@@ -9,6 +9,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Reading */
 
@@ -57,10 +58,19 @@ void store_runs_free(struct run_record *runs, size_t n) {
         free(runs);
 }
 
+size_t store_run_bytes(const struct run_record *run) {
+        const char *const texts[] = {run->point_json,  run->error,       run->flags_json,
+                                     run->agents_json, run->result_json, run->environment_json};
+        size_t bytes = 0;
+        for (size_t i = 0; i < ELEMENTS(texts); i++)
+                bytes += texts[i] ? strlen(texts[i]) : 0;
+        return bytes;
+}
+
 int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
                size_t *ret_n) {
         struct run_record *items = NULL;
-        size_t n = 0, size = 0;
+        size_t n = 0, size = 0, bytes = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         _cleanup_query_ struct db_query q = {0};
         int r = db_begin_read(s->db, &t);
@@ -71,12 +81,12 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
                               "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.experiment_id = ? "
                               "AND position >= ? ORDER BY position LIMIT ?",
                               DB_INT(experiment_id), DB_INT(from_position), DB_INT(limit));
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r == 0)
                         r = store_row_run(&q, &items[n]);
                 if (r == 0)
-                        n++;
+                        bytes += store_run_bytes(&items[n++]);
         }
         if (r < 0) {
                 store_runs_free(items, n);

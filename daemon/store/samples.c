@@ -128,18 +128,18 @@ static int select_samples(struct db *db, struct db_query *q, int64_t experiment_
 int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                   struct sample_record **ret, size_t *ret_n) {
         struct sample_record *items = NULL;
-        size_t n = 0, size = 0;
+        size_t n = 0, size = 0, bytes = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         _cleanup_query_ struct db_query q = {0};
         int r = db_begin_read(s->db, &t);
         if (r == 0)
                 r = select_samples(s->db, &q, experiment_id, run_id, after_change, limit);
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r == 0)
                         r = store_row_sample(&q, &items[n]);
                 if (r == 0)
-                        n++;
+                        bytes += items[n++].latency ? sizeof(struct histogram) : 0;
         }
         if (r < 0) {
                 store_samples_free(items, n);

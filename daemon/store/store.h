@@ -26,7 +26,7 @@ void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
 
 /* Submission: experiment, points and runs in one transaction. order as from spec_shuffle(). */
 struct new_experiment {
-        const char *spec_json;   /* as posted */
+        const char *spec_json;   /* as posted, compact */
         const struct spec *spec; /* merged_json, name, repetitions */
         const struct point_list *points;
         const char *skipped_json;
@@ -99,7 +99,10 @@ const char *store_dir(const struct store *s);
 int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experiment_record *ret);
 int store_run(struct store *s, int64_t id, struct run_record *ret);
 
-/* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. */
+/* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. A page ends at
+ * `limit` records, or with the record whose text takes it to STORE_PAGE_BYTES: a specification may have a megabyte, a
+ * run of a thousand threads several. An empty page is the end of the list; a short one need not be. */
+#define STORE_PAGE_BYTES (256u * 1024u)
 int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
 int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
@@ -107,6 +110,10 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
 int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                   struct sample_record **ret, size_t *ret_n);
 void store_experiments_free(struct experiment_record *experiments, size_t n);
+/* Where a page of `limit` experiments ends, without reading their text: the last one's id, 0 when there is none; and
+ * whether there are more below it. */
+int store_experiments_end(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+                          int64_t *ret_last, bool *ret_more);
 void store_runs_free(struct run_record *runs, size_t n);
 void store_samples_free(struct sample_record *samples, size_t n);
 

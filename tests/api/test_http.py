@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """HTTP itself: methods, targets, connections, and bytes that are no request."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -276,3 +277,113 @@ def test_the_standard_client_survives_a_refusal_of_a_large_body(client):
     assert response.status == http.client.REQUEST_ENTITY_TOO_LARGE
     assert json.loads(response.read())["status"] == 413
     connection.close()
+
+
+def one_response(sock, head=False):
+    """(status, headers, body) of exactly one response; what comes after it stays in the socket's file."""
+    status = int(sock.readline().split()[1])
+    headers = {}
+    while (line := sock.readline().rstrip(b"\r\n")) != b"":
+        name, value = line.decode("latin-1").split(": ", 1)
+        assert name not in headers, f"{name} stands twice"
+        headers[name] = value
+    body = b"" if head else sock.read(int(headers["Content-Length"]))
+    return status, headers, body
+
+
+REFUSED = {
+    "no-line": (b"GET\r\n\r\n", 400, "malformed-request"),
+    "no-version": (b"GET /health\r\n\r\n", 400, "malformed-request"),
+    "other-protocol": (b"GET /health FTP/1.1\r\nHost: HOST\r\n\r\n", 400, "malformed-request"),
+    "bare-line-feed": (b"GET /health HTTP/1.1\nHost: HOST\n\n", 400, "malformed-target"),
+    "tls": (b"\x16\x03\x01\x02\x00\x01\x00", 400, "malformed-target"),
+    "http-2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "http-version-not-supported"),
+    "http-9": (b"GET /health HTTP/9.9\r\nHost: HOST\r\n\r\n", 505, "http-version-not-supported"),
+    "long-target": (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: HOST\r\n\r\n", 414, "target-too-long"),
+    "long-header": (b"GET /health HTTP/1.1\r\nX: " + b"y" * 100_000 + b"\r\n\r\n", 431, "headers-too-large"),
+    "many-headers": (b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 10_000 + b"\r\n", 431, "headers-too-large"),
+    "nul-in-target": (b"GET /health\x00/x HTTP/1.1\r\nHost: HOST\r\n\r\n", 400, "malformed-target"),
+    "nul-in-host": (b"GET /health HTTP/1.1\r\nHost: HOST\x00.evil\r\n\r\n", 400, "malformed-request"),
+    "nul-in-token": (
+        b"DELETE /experiments/999999 HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer TOKEN\x00x\r\n\r\n",
+        400,
+        "malformed-request",
+    ),
+    "no-length": (b"POST /experiments HTTP/1.1\r\nHost: HOST\r\nContent-Length: x\r\n\r\n", 400, "malformed-request"),
+    "negative-length": (b"POST /experiments HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400, "malformed-request"),
+    "huge-length": (
+        b"POST /experiments HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        400,
+        "malformed-request",
+    ),
+    "two-lengths": (
+        b"POST /experiments HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+        400,
+        "malformed-request",
+    ),
+    "length-and-coding": (
+        b"POST /experiments HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        400,
+        "malformed-request",
+    ),
+}
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["first", "pipelined"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_request_gets_one_problem(client, name, before):
+    """Also behind others on its connection, which are answered first."""
+    data, status, slug = REFUSED[name]
+    good = b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n"
+    data = (
+        (good * before + data).replace(b"HOST", client.host.encode()).replace(b"TOKEN", (client.token or "x").encode())
+    )
+    with client.raw_socket() as sock, sock.makefile("rb") as file:
+        with contextlib.suppress(ConnectionError):  # it need not take all of it
+            sock.sendall(data)
+        for _ in range(before):
+            assert one_response(file)[0] == 200
+        got, headers, body = one_response(file)
+        assert file.read() == b""
+    assert got == status, body
+    assert headers["Content-Type"] == "application/problem+json"
+    assert headers["Connection"] == "close"
+    problem = json.loads(body)
+    assert problem["type"] == f"urn:ipclab:problem:{slug}" and problem["status"] == status
+
+
+def test_a_body_in_bad_chunks_gets_one_problem(client):
+    """Also where its head was refused already."""
+    for token in (client.token or "x", "wrong"):
+        head = f"POST /experiments HTTP/1.1\r\nHost: {client.host}\r\nAuthorization: Bearer {token}\r\n"
+        head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        status, _, body = parse_raw(client.raw(head.encode() + b"zz\r\n"))
+        assert status == (401 if token == "wrong" and client.token else 400)
+        assert json.loads(body)["status"] == status
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/events", "/experiments/{id}/events", "/experiments/{id}/samples", "/experiments/{id}/results", "/experiments"],
+)
+def test_a_head_leaves_nothing_before_the_next_response(client, fill, path):
+    with client.raw_socket() as sock, sock.makefile("rb") as file:
+        head = f" HTTP/1.1\r\nHost: {client.host}\r\n\r\n"
+        sock.sendall(f"HEAD {fill(path)}{head}GET /health{head}".encode())
+        status, headers, _ = one_response(file, head=True)
+        assert status == 200 and "Transfer-Encoding" not in headers
+        if headers.get("Connection") == "close":  # of a length that nobody knows before
+            assert "Content-Length" not in headers
+            assert file.read() == b""
+        else:
+            assert one_response(file)[0] == 200
+
+
+def test_what_the_server_refuses_is_counted(unix):
+    def refused():
+        metrics = unix.request("GET", "/metrics").body.decode()
+        return int(metrics.split('ipclab_http_responses_total{class="5xx"} ')[1].split("\n")[0])
+
+    before = refused()
+    unix.raw(b"PRI * HTTP/2.0\r\n\r\n")
+    assert refused() > before

@@ -57,9 +57,9 @@ static void full_house(unsigned total, unsigned per_peer) {
         CHECK(c);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, first), 0);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
-        struct connection *busy = connections_add(c, first[0]);
+        struct connection *busy = connections_add(c, first[0], NULL);
         CHECK(busy && connection_enter(c, busy, CONNECTION_BUSY));
-        struct connection *refused = connections_add(c, second[0]);
+        struct connection *refused = connections_add(c, second[0], NULL);
         CHECK(refused && !connection_enter(c, refused, CONNECTION_HEAD));
         CHECK_STRING(told(second[1]), FULL);
         CHECK_UINT(answered[503], before + 1);
@@ -70,7 +70,7 @@ static void full_house(unsigned total, unsigned per_peer) {
 
         /* who waits for a request gives way, and needs no word: it asked for nothing */
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
-        struct connection *taken = connections_add(c, second[0]);
+        struct connection *taken = connections_add(c, second[0], NULL);
         CHECK(taken && connection_enter(c, taken, CONNECTION_HEAD));
         CHECK(!told(second[1]));
         CHECK_STRING(told(first[1]), "");
@@ -99,7 +99,7 @@ static void test_who_comes_late_is_told_so(void) {
         unsigned before = answered[408];
         CHECK(c);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-        struct connection *late = connections_add(c, fds[0]);
+        struct connection *late = connections_add(c, fds[0], NULL);
         CHECK(late && connection_enter(c, late, CONNECTION_BODY));
         CHECK_INT(recv(fds[1], text, 4, MSG_WAITALL), 4);
         CHECK_STRING(text, "late");

@@ -79,7 +79,9 @@ static void answers_are_told(void) {
                 CHECK(routes[i].status != 201 || DOWN(good, "headers", "Location"));
                 for (const char *p = routes[i].problems; p && *p; p += p[3] ? 4 : 3, n++) {
                         (void) snprintf(status, sizeof status, "%.3s", p);
-                        CHECK_STRING(string_of(DOWN(responses, status), "$ref"), "#/components/responses/Problem");
+                        CHECK_STRING(string_of(DOWN(responses, status), "$ref"),
+                                     strcmp(status, "503") == 0 ? "#/components/responses/Unavailable"
+                                                                : "#/components/responses/Problem");
                 }
                 CHECK(DOWN(responses, "default"));
                 CHECK(!routes[i].also == (strcmp(routes[i].operation, "getHealth") != 0));

@@ -45,6 +45,43 @@ static void test_lists_are_paged(void) {
         CHECK_INT(seen[1], 0);
 }
 
+/* As an earlier version stored it, white space and all. Returns how many are in one page. */
+static int job_large_specs(void *house, void *argument) {
+        struct house *h = house;
+        struct experiment_record *page = NULL;
+        size_t n = 0;
+        static char large[STORE_PAGE_BYTES];
+        (void) argument;
+        memset(large, ' ', sizeof(large) - 1);
+        int r = db_run(h->f.store->db, "UPDATE experiments SET spec = ? WHERE id <> 5", DB_TEXT(large));
+        if (r == 0)
+                r = store_experiments(h->f.store, false, STATE_QUEUED, 0, 5, 0, &page, &n);
+        store_experiments_free(page, n);
+        return r < 0 ? r : (int) n;
+}
+
+static void test_a_page_ends_by_its_bytes(void) {
+        HOUSE h;
+        house_start(&h);
+        struct refusal r;
+        bool created, more;
+        int64_t id, last, seen[3] = {0};
+        for (int i = 0; i < 5; i++)
+                CHECK_INT(SUBMIT(&h, "{}", NULL, &id, &created, &r), 0);
+        CHECK_INT(on_main(&h, job_large_specs, NULL), 2); /* the small one, and the one that takes it over */
+        struct experiment_query q = {.limit = 4};
+        CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 0);
+        CHECK_INT(seen[1], 4);
+        CHECK_INT(service_experiments_end(h.service, &q, &last, &more, &r), 0);
+        CHECK(last == 2 && more);
+        q.limit = 5;
+        CHECK_INT(service_experiments_end(h.service, &q, &last, &more, &r), 0);
+        CHECK(last == 1 && !more);
+        q = (struct experiment_query){.by_state = true, .state = STATE_DONE, .limit = 5};
+        CHECK_INT(service_experiments_end(h.service, &q, &last, &more, &r), 0);
+        CHECK(last == 0 && !more);
+}
+
 static int count_run(void *userdata, const struct run_record *run) {
         uint32_t *next = userdata;
         return run->position == (*next)++ ? 0 : -EILSEQ;
@@ -158,7 +195,7 @@ static void test_results(void) {
         for (size_t i = 0; i < ELEMENTS(runs); i++)
                 CHECK_INT(run_next(&h, runs[i].state, runs[i].result, runs[i].flags, runs[i].error), 0);
         struct result_record row = {0}, *p = &row;
-        CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+        CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
         CHECK(p == &row + 1);
         bool good = row.runs == 3 && row.runs_planned == 5 && row.runs_failed == 1 &&
                     row.throughput_bytes_per_second.n == 2 && row.throughput_bytes_per_second.median == 200 &&
@@ -170,7 +207,7 @@ static void test_results(void) {
                     strcmp(row.flags_json, "[\"noisy:steal\",\"no_steady_state\",\"placement_violated\"]") == 0;
         result_record_deinit(&row);
         CHECK(good);
-        CHECK_INT(service_results(h.service, 99, keep_row, &p, &r), -ENOENT);
+        CHECK_INT(service_results(h.service, 99, 0, UINT32_MAX, keep_row, &p, &r), -ENOENT);
         CHECK_INT(r.status, 404);
 }
 
@@ -203,7 +240,7 @@ static void test_results_of_counters(void) {
         for (size_t i = 0; i < ELEMENTS(runs); i++)
                 CHECK_INT(run_next(&h, STATE_DONE, runs[i].result, "[]", NULL), 0);
         struct result_record row = {0}, *p = &row;
-        CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+        CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
         CHECK_UINT(row.context_switches.n, 2);
         CHECK(row.context_switches.median == 40);
         CHECK_UINT(row.instructions.n, 1);
@@ -253,7 +290,7 @@ static void test_results_of_one_way(void) {
                 CHECK_INT(SUBMIT(&h, "{}", NULL, &id, &created, &r), 0);
                 CHECK_INT(run_next(&h, STATE_DONE, rows[i].run, "[]", NULL), 0);
                 struct result_record row = {0}, *p = &row;
-                CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+                CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
                 if ((row.one_way_p50.n == 0) != (rows[i].reason != NULL))
                         CHECK_FAIL("case %zu: %u figures", i, row.one_way_p50.n);
                 const char *reason = strstr(row.reasons_json, "\"latency_one_way_ns\"");
@@ -287,7 +324,7 @@ static void test_results_of_steadiness(void) {
                 for (size_t k = 0; k < ELEMENTS(rows[i].runs); k++)
                         CHECK_INT(run_next(&h, STATE_DONE, rows[i].runs[k], "[]", NULL), 0);
                 struct result_record row = {0}, *p = &row;
-                CHECK_INT(service_results(h.service, id, keep_row, &p, &r), 0);
+                CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
                 bool told = strstr(row.reasons_json, "\"steady\"");
                 if ((row.steady != NULL) != (rows[i].steady != NULL) ||
                     (row.steady && strcmp(row.steady, rows[i].steady) != 0))
@@ -318,7 +355,7 @@ static void test_results_before_the_first_run(void) {
         CHECK_INT(SUBMIT(&h, "{\"message_size\": [1,2,3,4,5,6,7,8,9,10], \"threads\": [1,2,3,4]}", NULL, &id, &created,
                          &r),
                   0);
-        CHECK_INT(service_results(h.service, id, count_row, &rows, &r), 0);
+        CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, count_row, &rows, &r), 0);
         CHECK_UINT(rows, 40);
 }
 
@@ -326,6 +363,7 @@ int main(void) {
         log_open(LOG_EMERG);
         fault_install();
         RUN(test_lists_are_paged);
+        RUN(test_a_page_ends_by_its_bytes);
         RUN(test_runs_samples_changes);
         RUN(test_results);
         RUN(test_results_of_counters);

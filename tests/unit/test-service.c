@@ -18,12 +18,13 @@ static void test_submit(void) {
         bool created;
         struct refusal r = {0};
         const char *body = "{\"name\": \"x\", \"message_size\": [1, 2], \"repetitions\": 3, \"duration_seconds\": 2}";
+        const char *compact = "{\"name\":\"x\",\"message_size\":[1,2],\"repetitions\":3,\"duration_seconds\":2}";
         CHECK_INT(SUBMIT(&h, body, NULL, &id, &created, &r), 0);
         CHECK(created && id == 1);
         CHECK_UINT(h.submitted, 1);
         struct experiment_record e;
         CHECK_INT(service_experiment(h.service, id, &e, &r), 0);
-        bool good = strcmp(e.spec_json, body) == 0 && strcmp(e.name, "x") == 0 && e.runs_total == 6 &&
+        bool good = strcmp(e.spec_json, compact) == 0 && strcmp(e.name, "x") == 0 && e.runs_total == 6 &&
                     e.seed < UINT64_C(1) << 53 && e.queue_position == 1 && e.eta_seconds == 21; /* 6 × (1 + 2 + 0.5) */
         experiment_record_deinit(&e);
         CHECK(good);
@@ -209,6 +210,33 @@ static void test_otherwise(void) {
         }
 }
 
+/* White space is not stored, a megabyte of it least of all: every list would carry it. Strings keep theirs. */
+static void test_a_spec_is_stored_compact(void) {
+        HOUSE h;
+        house_start(&h);
+        int64_t id, again;
+        bool created;
+        struct refusal r = {0};
+        struct experiment_record e;
+        static char body[1 << 20];
+        memset(body, ' ', sizeof(body) - 1);
+        memcpy(body, "{\t\"name\" :\r\n", 12);
+        const char *end = "\" a \\\"{ 1 , 2 }\\\\\"\n,\"message_size\": [ 1 , 2 ] }";
+        memcpy(body + sizeof(body) - 1 - strlen(end), end, strlen(end));
+        CHECK_INT(SUBMIT(&h, body, "key", &id, &created, &r), 0);
+        CHECK_INT(service_experiment(h.service, id, &e, &r), 0);
+        CHECK_STRING(e.spec_json, "{\"name\":\" a \\\"{ 1 , 2 }\\\\\",\"message_size\":[1,2]}");
+        CHECK_STRING(e.name, " a \"{ 1 , 2 }\\");
+        CHECK_INT(SUBMIT(&h, e.spec_json, "key", &again, &created, &r), 0); /* the same, written otherwise */
+        CHECK(!created && again == id);
+        experiment_record_deinit(&e);
+
+        /* what is no JSON does not become the same by it */
+        CHECK_INT(SUBMIT(&h, "{\"message_size\":10}", "ten", &id, &created, &r), 0);
+        CHECK_INT(SUBMIT(&h, "{\"message_size\":1 0}", "ten", &again, &created, &r), -EINVAL);
+        CHECK_STRING(r.code, "idempotency-key-reused");
+}
+
 static void test_idempotency(void) {
         HOUSE h;
         house_start(&h);
@@ -369,6 +397,7 @@ int main(void) {
         RUN(test_skip_impossible);
         RUN(test_answers_are_kept);
         RUN(test_otherwise);
+        RUN(test_a_spec_is_stored_compact);
         RUN(test_idempotency);
         RUN(test_full_disk);
         RUN(test_cancel_and_delete);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_FEED_H
+#define IPCLAB_API_FEED_H
+
+/*
+ * A body that is made portion by portion while the client takes it: lists, tables, samples and events. The first
+ * portion is made at once, so that what goes wrong there is answered with a problem; a list that it holds as a whole is
+ * answered with its length. Each portion is counted in the listener's budget until it has been sent.
+ */
+
+#include "api/handle/state.h"
+#include "api/http/text.h"
+
+#define FEED_PORTION ((size_t) 32 << 10) /* a source ends a portion when it has this much */
+
+enum { FEED_MORE, FEED_LAST };
+
+struct feed_source {
+        /* Appends the next portion to *out, in a thread that may wait. FEED_MORE, FEED_LAST, or a negative errno, with
+         * *r filled when there are words for the client. */
+        int (*fill)(void *userdata, struct text *out, struct refusal *r);
+        void (*free)(void *userdata);
+        bool waits; /* a portion may be empty: an event stream, which http_stream_wake() wakes */
+};
+
+/* Answers 200 with the body. Owns userdata from here on, also when it fails. `type` is the Content-Type; source is
+ * static. */
+int feed_respond(struct api *a, const struct request *q, struct response *p, const char *type,
+                 const struct feed_source *source, void *userdata, struct refusal *r);
+
+/* 503, for a listener whose budget is used up. Returns -EAGAIN. */
+int feed_refuse(struct refusal *r);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_GATE_H
+#define IPCLAB_API_GATE_H
+
+/*
+ * What of a client's bytes may reach the HTTP library: requests in HTTP/1.0 and 1.1 (RFC 9112) whose framing has one
+ * meaning. The library refuses others in HTML of its own, one of them twice, and cuts text at a NUL; here they are
+ * refused as all else is. A byte passes as soon as it is known to be part of a good request, so that nothing is held
+ * back, and the library sees no line that is not whole and well-formed.
+ */
+
+#include "schema/refusal.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GATE_LINE_MAX 8192u  /* bytes of a request line */
+#define GATE_HEAD_MAX 16384u /* bytes of a request's header fields, or of its trailers */
+#define GATE_FIELDS_MAX 100u /* of these */
+
+struct gate {
+        enum {
+                GATE_LINE,
+                GATE_LINE_END,
+                GATE_FIELD,
+                GATE_NAME,
+                GATE_VALUE,
+                GATE_VALUE_END,
+                GATE_HEAD_END,
+                GATE_BODY,
+                GATE_CHUNK_SIZE,
+                GATE_CHUNK_EXTENSION,
+                GATE_CHUNK_SIZE_END,
+                GATE_CHUNK,
+                GATE_CHUNK_CR,
+                GATE_CHUNK_LF,
+        } state;
+        uint32_t line, head; /* bytes so far */
+        uint32_t fields;
+        uint32_t spaces; /* of the request line */
+        char word[32];   /* of the request line the one after the last space; a field's name; a value */
+        uint32_t word_length;
+        enum { GATE_OTHER, GATE_CONTENT_LENGTH, GATE_TRANSFER_ENCODING } field;
+        bool http_1_0, has_length, chunked, trailers;
+        uint64_t left; /* of the body, or of the chunk */
+        bool in_body;  /* a whole head has passed, its body has not */
+};
+
+/* How many of the n bytes may pass; fewer than n when the next one is refused, with *r filled. A zeroed gate stands
+ * before a connection's first request; one that refused is not used again. */
+size_t gate_pass(struct gate *g, const char *data, size_t n, struct refusal *r);
+
+#endif

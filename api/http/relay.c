@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Bytes between clients and the HTTP library; started and stopped by http.c. */
+
+#include "api/http/relay.h"
+
+#include "api/http/gate.h"
+#include "schema/util.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/un.h>
+
+#define LINGER_NS (2 * NSEC_PER_SEC)
+#define LINGER_BYTES_MAX (16u * 1024u * 1024u)
+#define SEND_BUFFER (128 * 1024) /* the kernel's own choice grows to megabytes for a client that takes nothing */
+#define RESPONSE_BLOCK (64u * 1024u)
+#define TICK_MS 1000
+#define PAUSE_NS (100 * NSEC_PER_MSEC)
+
+struct client {
+        int fd, inner; /* inner: our end of the pair, -1 when the library has closed its own */
+        struct gate gate;
+        char in[RELAY_BUFFER]; /* from `sent` to `length`: what may pass and has not */
+        size_t sent, length;
+        bool in_ended;  /* the client sends no more, or nothing of it is let pass any more */
+        bool in_closed; /* and the library was told */
+        bool in_full, out_full;
+        bool answered; /* something came from the library since the last whole head was let pass */
+        char *refusal; /* to be sent when the library has closed */
+        size_t refusal_length;
+        uint64_t moved_at;      /* bytes of the response */
+        uint64_t lingers_until; /* 0: does not */
+        size_t dropped;         /* bytes, while it lingers */
+};
+
+struct relay {
+        struct relay_options options;
+        pthread_t thread;
+        int wake_fd;
+        pthread_mutex_t accepting; /* held by a client's way in: none is given to the library after relay_quiesce() */
+        atomic_bool quiet, stopping;
+        _Atomic uint64_t deadline_ns;
+        struct client *clients[RELAY_CLIENTS_MAX];
+        unsigned n;
+        uint64_t paused_until; /* nobody is accepted before */
+        char block[RESPONSE_BLOCK];
+};
+
+static void client_free(struct client *c) {
+        util_close(c->fd);
+        util_close(c->inner);
+        free(c->refusal);
+        free(c);
+}
+
+static bool would_block(void) {
+        return errno == EAGAIN || errno == EINTR;
+}
+
+/* ---- from the client to the library ---- */
+
+static void refuse_client(struct relay *r, struct client *c, const struct refusal *why) {
+        c->in_ended = true;
+        c->refusal = r->options.refused(r->options.userdata, why, &c->refusal_length);
+}
+
+static int read_client(struct relay *r, struct client *c) {
+        ssize_t n = recv(c->fd, c->in, sizeof(c->in), MSG_DONTWAIT);
+        if (n < 0)
+                return would_block() ? 0 : -errno;
+        if (n == 0) {
+                c->in_ended = true;
+                return 0;
+        }
+        struct refusal why = {0};
+        bool in_body = c->gate.in_body;
+        c->sent = 0;
+        c->length = gate_pass(&c->gate, c->in, (size_t) n, &why);
+        if (c->gate.in_body && !in_body)
+                c->answered = false;
+        if (c->length < (size_t) n)
+                refuse_client(r, c, &why);
+        return 0;
+}
+
+/* False: the library is gone, or its queue is full. */
+static bool pass_on(struct client *c) {
+        while (c->sent < c->length) {
+                ssize_t n = send(c->inner, c->in + c->sent, c->length - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+                if (n < 0) {
+                        c->in_full = would_block();
+                        if (!c->in_full) { /* its end of the stream says what it has sent before */
+                                c->sent = c->length = 0;
+                                c->in_ended = true;
+                        }
+                        return false;
+                }
+                c->sent += (size_t) n;
+        }
+        c->in_full = false;
+        return true;
+}
+
+static int take_request(struct relay *r, struct client *c, short events) {
+        int k = 0;
+        if (c->inner < 0)
+                return 0;
+        if (c->sent == c->length && !c->in_ended && (events & (POLLIN | POLLHUP | POLLERR)))
+                k = read_client(r, c);
+        if (k >= 0 && pass_on(c) && c->in_ended && !c->in_closed) {
+                (void) shutdown(c->inner, SHUT_WR); /* ENOTCONN: the library was faster */
+                c->in_closed = true;
+        }
+        return k;
+}
+
+/* ---- from the library to the client ---- */
+
+/* Reads and drops what the client still sends: a socket that is closed with unread bytes resets the connection, and the
+ * client would not see why it was refused. */
+static void begin_linger(struct client *c, uint64_t now) {
+        util_close(c->inner);
+        c->inner = -1;
+        /* A courtesy, and small: there is room for it as nothing is on its way. A request that is found to be bad amid
+         * its body may have been answered by then, for its head. */
+        if (c->refusal && !(c->gate.in_body && c->answered))
+                (void) send(c->fd, c->refusal, c->refusal_length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void) shutdown(c->fd, SHUT_WR);
+        c->lingers_until = now + LINGER_NS;
+}
+
+static int give_response(struct relay *r, struct client *c, uint64_t now) {
+        ssize_t have = recv(c->inner, r->block, sizeof(r->block), MSG_DONTWAIT | MSG_PEEK);
+        if (have < 0 && would_block())
+                return 0;
+        if (have <= 0) { /* ECONNRESET: it left bytes of the request unread */
+                begin_linger(c, now);
+                return 0;
+        }
+        ssize_t n = send(c->fd, r->block, (size_t) have, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && !would_block())
+                return -errno;
+        c->out_full = n < have;
+        if (n > 0) {
+                c->moved_at = now;
+                c->answered = true;
+                if (recv(c->inner, r->block, (size_t) n, MSG_DONTWAIT) != n)
+                        return -EIO;
+        }
+        return 0;
+}
+
+static int linger(struct relay *r, struct client *c, uint64_t now) {
+        for (;;) {
+                if (now >= c->lingers_until || c->dropped > LINGER_BYTES_MAX)
+                        return -ETIME;
+                ssize_t n = recv(c->fd, r->block, sizeof(r->block), MSG_DONTWAIT);
+                if (n < 0)
+                        return would_block() ? 0 : -errno;
+                if (n == 0)
+                        return -ESHUTDOWN;
+                c->dropped += (size_t) n;
+        }
+}
+
+/* A negative errno: it is over. */
+static int serve(struct relay *r, struct client *c, short outer, short inner, uint64_t now) {
+        if (c->lingers_until > 0)
+                return linger(r, c, now);
+        int k = take_request(r, c, outer);
+        if (k >= 0 && c->out_full && (outer & (POLLOUT | POLLHUP | POLLERR)))
+                c->out_full = false;
+        if (k >= 0 && !c->out_full && (inner || outer))
+                k = give_response(r, c, now);
+        if (k >= 0 && c->out_full && now - c->moved_at > RELAY_STALLED_NS)
+                k = -ETIME;
+        return k;
+}
+
+/* ---- clients ---- */
+
+static socklen_t address_of(int fd, struct sockaddr_storage *ret) {
+        socklen_t length = sizeof(*ret);
+        *ret = (struct sockaddr_storage){0};
+        if (getpeername(fd, (struct sockaddr *) ret, &length) < 0 || ret->ss_family != AF_UNIX)
+                return ret->ss_family ? length : sizeof(sa_family_t);
+        struct sockaddr_un *un = (struct sockaddr_un *) ret;
+        struct ucred ucred = {0};
+        length = sizeof(ucred);
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) == 0)
+                snprintf(un->sun_path, sizeof(un->sun_path), "%u", ucred.uid);
+        return sizeof(*un);
+}
+
+static int client_new(struct relay *r, int fd, struct client **ret) {
+        int pair[2], size = SEND_BUFFER;
+        struct sockaddr_storage address;
+        socklen_t length = address_of(fd, &address);
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+                return -errno;
+        struct client *c = calloc(1, sizeof(*c));
+        if (!c) {
+                util_close(pair[0]);
+                util_close(pair[1]);
+                return -ENOMEM;
+        }
+        /* only memory is saved: nothing is to be done where it fails */
+        (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+        (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+        *c = (struct client){.fd = -1, .inner = pair[0], .moved_at = util_now_ns()};
+        int k = r->options.accepted(r->options.userdata, pair[1], (struct sockaddr *) &address, length);
+        if (k < 0) {
+                client_free(c);
+                return k;
+        }
+        c->fd = fd;
+        *ret = c;
+        return 0;
+}
+
+static void remove_client(struct relay *r, unsigned i) {
+        client_free(r->clients[i]);
+        r->clients[i] = r->clients[--r->n];
+}
+
+/* r->n: there is none. */
+static unsigned find_lingering(const struct relay *r) {
+        unsigned i = 0;
+        while (i < r->n && r->clients[i]->lingers_until == 0)
+                i++;
+        return i;
+}
+
+/* One that is over already, and lingers, gives its place; false: there is none. */
+static bool make_room(struct relay *r) {
+        unsigned i = find_lingering(r);
+        if (i == r->n)
+                return false;
+        remove_client(r, i);
+        return true;
+}
+
+static void accept_clients(struct relay *r) {
+        while (!r->quiet && (r->n < RELAY_CLIENTS_MAX || make_room(r))) {
+                int fd = accept4(r->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                if (fd < 0) {
+                        if (errno != EAGAIN) /* no descriptor, no memory: they wait in the queue */
+                                r->paused_until = util_now_ns() + PAUSE_NS;
+                        return;
+                }
+                if (client_new(r, fd, &r->clients[r->n]) < 0)
+                        util_close(fd);
+                else
+                        r->n++;
+        }
+}
+
+/* ---- the thread ---- */
+
+static nfds_t list_fds(struct relay *r, struct pollfd *fds) {
+        bool paused = util_now_ns() < r->paused_until;
+        bool full = r->n == RELAY_CLIENTS_MAX && find_lingering(r) == r->n;
+        fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = full || paused || atomic_load(&r->quiet) ? -1 : r->options.fd, .events = POLLIN};
+        for (unsigned i = 0; i < r->n; i++) {
+                const struct client *c = r->clients[i];
+                bool reads = c->lingers_until > 0 || (!c->in_ended && c->sent == c->length);
+                short outer = (short) ((reads ? POLLIN : 0) | (c->out_full ? POLLOUT : 0));
+                short inner = (short) ((c->out_full ? 0 : POLLIN) | (c->in_full ? POLLOUT : 0));
+                /* without events a descriptor still reports its end, again and again */
+                fds[2 + 2 * i] = (struct pollfd){.fd = outer ? c->fd : -1, .events = outer};
+                fds[3 + 2 * i] = (struct pollfd){.fd = inner ? c->inner : -1, .events = inner};
+        }
+        return 2 + 2 * r->n;
+}
+
+static void *relay_run(void *userdata) {
+        struct relay *r = userdata;
+        struct pollfd fds[2 + 2 * RELAY_CLIENTS_MAX];
+        for (;;) {
+                nfds_t n = list_fds(r, fds);
+                (void) poll(fds, n, r->n > 0 || r->paused_until > 0 ? TICK_MS : -1);
+                uint64_t now = util_now_ns(), count;
+                if (fds[0].revents && read(r->wake_fd, &count, sizeof(count)) < 0 && !would_block())
+                        return NULL;
+                for (unsigned i = r->n; i-- > 0;)
+                        if (serve(r, r->clients[i], fds[2 + 2 * i].revents, fds[3 + 2 * i].revents, now) < 0)
+                                remove_client(r, i);
+                if (fds[1].revents) {
+                        pthread_mutex_lock(&r->accepting);
+                        accept_clients(r);
+                        pthread_mutex_unlock(&r->accepting);
+                }
+                if (atomic_load(&r->stopping) && (r->n == 0 || now >= atomic_load(&r->deadline_ns)))
+                        return NULL;
+        }
+}
+
+static void wake(struct relay *r) {
+        uint64_t one = 1;
+        if (write(r->wake_fd, &one, sizeof(one)) < 0)
+                return; /* full: it is awake already */
+}
+
+int relay_new(struct relay **ret, const struct relay_options *o) {
+        struct relay *r = calloc(1, sizeof(*r));
+        if (!r)
+                return -ENOMEM;
+        r->options = *o;
+        pthread_mutex_init(&r->accepting, NULL);
+        r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        int k = r->wake_fd < 0 ? -errno : -pthread_create(&r->thread, NULL, relay_run, r);
+        if (k < 0) {
+                util_close(r->wake_fd);
+                pthread_mutex_destroy(&r->accepting);
+                free(r);
+                return k;
+        }
+        *ret = r;
+        return 0;
+}
+
+void relay_quiesce(struct relay *r) {
+        pthread_mutex_lock(&r->accepting);
+        atomic_store(&r->quiet, true);
+        pthread_mutex_unlock(&r->accepting);
+        wake(r);
+}
+
+void relay_free(struct relay *r, uint64_t deadline_ns) {
+        if (!r)
+                return;
+        atomic_store(&r->deadline_ns, deadline_ns);
+        atomic_store(&r->stopping, true);
+        relay_quiesce(r);
+        pthread_join(r->thread, NULL);
+        for (unsigned i = 0; i < r->n; i++)
+                client_free(r->clients[i]);
+        util_close(r->wake_fd);
+        pthread_mutex_destroy(&r->accepting);
+        free(r);
+}

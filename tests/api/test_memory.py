@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""What readers without a token can make the daemon hold: a bounded part of what they ask for."""
+
+import contextlib
+import json
+import socket
+import threading
+import time
+
+import pytest
+from client import PATIENCE_SECONDS, parse_raw
+from conftest import SHORT
+
+RSS_MAX = 64 << 20
+READERS = 24
+SPECS = 40
+BODY = 1 << 20
+
+
+def rss(daemon):
+    with open(f"/proc/{daemon.process.pid}/statm") as f:
+        return int(f.read().split()[1]) * 4096
+
+
+class Peak:
+    """The largest resident set while the block runs."""
+
+    def __init__(self, daemon):
+        self.daemon, self.bytes, self.over = daemon, 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def watch(self):
+        while not self.over.wait(0.01):
+            self.bytes = max(self.bytes, rss(self.daemon))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def padded():
+    """A short spec, with a megabyte of white space."""
+    text = json.dumps(SHORT | {"duration_seconds": 600})
+    return (text[:-1] + " " * (BODY - len(text)) + "}").encode()
+
+
+def long_spec():
+    """A megabyte of which nothing can be left out: nodes that no machine of a lab has."""
+    places = [
+        {"sender": {"node": 0, "memory": {"policy": "bind", "nodes": list(range(2 + i, 1000))}}} for i in range(260)
+    ]
+    spec = SHORT | {"duration_seconds": 600, "skip_impossible": True, "placement": ["default", *places]}
+    return json.dumps(spec, separators=(",", ":")).encode()
+
+
+@pytest.fixture
+def blocked(own_daemon):
+    """Whose queue stands still: nothing but the readers takes its time."""
+    own_daemon.unix.wait_state(own_daemon.unix.post(SHORT | {"duration_seconds": 600})["id"], ("running",))
+    for client in (own_daemon.unix, own_daemon.stranger):  # to hold megabytes against the schema takes minutes
+        client.openapi = {}
+    return own_daemon
+
+
+def slow_reader(daemon, target):
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect(("127.0.0.1", daemon.port))
+    sock.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n\r\n".encode())
+    sock.settimeout(1)
+    return sock
+
+
+def drip(socks, seconds):
+    """Half of them take a little now and then; the others nothing."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for sock in socks[::2]:
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                sock.recv(4096)
+        time.sleep(0.05)
+
+
+def attack(daemon, target, readers=READERS):
+    with contextlib.ExitStack() as stack, Peak(daemon) as peak:
+        socks = [stack.enter_context(slow_reader(daemon, target)) for _ in range(readers)]
+        drip(socks, 4)
+        health = daemon.unix.get("/health")
+    assert health["status"] == "ok"
+    return peak.bytes
+
+
+def submit(daemon, body):
+    answer = daemon.unix.request("POST", "/experiments", body, {"Content-Type": "application/json"})
+    assert answer.status == 201, answer
+    return answer.json
+
+
+@pytest.mark.parametrize("spec", [padded, long_spec])
+def test_large_specs_are_not_held_for_each_reader(blocked, spec):
+    body = spec()
+    assert BODY * 0.8 < len(body) <= BODY
+    first = submit(blocked, body)
+    assert first["spec"] == json.loads(body)
+    for _ in range(SPECS - 1 if spec is padded else 11):
+        submit(blocked, body)
+    assert attack(blocked, "/experiments?limit=1000") < RSS_MAX
+    # and who reads gets all of it
+    listed = blocked.unix.get("/experiments?limit=1000")["items"]
+    assert listed[-2]["spec"] == first["spec"] and listed[-2]["id"] == first["id"]
+
+
+def test_large_tables_are_not_held_for_each_reader(blocked):
+    spec = SHORT | {"message_size": list(range(1, 1025)), "threads": [1, 2, 3, 4]}
+    experiment = submit(blocked, json.dumps(spec | {"transport": "unix-stream"}).encode())
+    points = experiment["progress"]["runs_total"]
+    assert points == 4096
+    for name in ("results", "runs?limit=1000"):
+        assert attack(blocked, f"/experiments/{experiment['id']}/{name}") < RSS_MAX
+    rows = blocked.unix.get(f"/experiments/{experiment['id']}/results")["items"]
+    assert len(rows) == points
+    assert rows[-1]["point"]["message_size"] == 1024
+
+
+def test_what_is_too_much_together_is_refused_for_a_while(blocked):
+    """As whole bodies, which a single experiment is."""
+    experiment = submit(blocked, long_spec())
+    target = f"/experiments/{experiment['id']}"
+    with contextlib.ExitStack() as stack, Peak(blocked) as peak:
+        for _ in range(60):
+            stack.enter_context(slow_reader(blocked, target))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (answer := blocked.stranger.request("GET", target)).status != 503:
+            assert time.monotonic() < deadline, "nothing is refused"
+        assert answer.headers["Retry-After"].isdigit()
+        assert answer.json["type"] == "urn:ipclab:problem:unavailable"
+        assert blocked.stranger.get("/health")["status"] == "ok"  # what is small is served
+        assert blocked.unix.get(target)["id"] == experiment["id"]  # a budget of its own
+    assert peak.bytes < RSS_MAX
+    while (answer := blocked.stranger.request("GET", target)).status == 503:
+        assert time.monotonic() < deadline, "still refused"
+        time.sleep(0.1)
+    assert answer.status == 200
+
+
+def test_an_answer_that_nobody_takes_is_dropped(blocked):
+    experiment = submit(blocked, long_spec())
+    with slow_reader(blocked, f"/experiments/{experiment['id']}") as sock:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (
+            'ipclab_http_connections{listener="tcp"} 0\n' not in blocked.unix.request("GET", "/metrics").body.decode()
+        ):
+            assert time.monotonic() < deadline, "it is still waited for"
+            time.sleep(0.1)
+        sock.settimeout(PATIENCE_SECONDS)
+        received = b""
+        with contextlib.suppress(ConnectionError):
+            while piece := sock.recv(65536):
+                received += piece
+    status, headers, body = parse_raw(received)
+    assert status == 200 and len(body) < int(headers["Content-Length"])

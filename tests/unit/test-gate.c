@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Which bytes may reach the HTTP library, in whatever pieces they come. */
+
+#include "api/http/gate.h"
+
+#include "check.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define TEXT(s) (s), sizeof(s) - 1
+#define GET "GET /health HTTP/1.1\r\n"
+#define POST "POST /experiments HTTP/1.1\r\n"
+
+static const struct {
+        const char *text;
+        size_t length;
+        int status; /* 0: all of it passes */
+        const char *code;
+} cases[] = {
+        {TEXT(GET "Host: x\r\n\r\n"), 0, ""},
+        {TEXT("\r\n\r\n" GET "\r\n" GET "X:\t y \r\n\r\n"), 0, ""},
+        {TEXT("get * HTTP/1.0\r\n\r\n"), 0, ""},
+        {TEXT(POST "Content-Length: 3\r\n\r\n\0\r\n" GET "\r\n"), 0, ""},
+        {TEXT(POST "content-length:0 \r\n\r\n" GET "\r\n"), 0, ""},
+        {TEXT(POST "Transfer-Encoding: Chunked\r\n\r\n2;a=b\r\n\0\n\r\n0\r\nX: y\r\n\r\n" GET "\r\n"), 0, ""},
+        {TEXT(" GET / HTTP/1.1\r\n"), 400, "malformed-request"},
+        {TEXT("GET\r\n\r\n"), 400, "malformed-request"},
+        {TEXT("GET /\r\n\r\n"), 400, "malformed-request"},
+        {TEXT("GET / FTP/1.1\r\n\r\n"), 400, "malformed-request"},
+        {TEXT("\x16\x03\x01"), 400, "malformed-target"},
+        {TEXT("G(T / HTTP/1.1\r\n"), 400, "malformed-request"},
+        {TEXT("GET /a b HTTP/1.1\r\n"), 400, "malformed-target"},
+        {TEXT("GET /a\0b HTTP/1.1\r\n"), 400, "malformed-target"},
+        {TEXT("GET / HTTP/1.1\n"), 400, "malformed-target"},
+        {TEXT("GET / HTTP/1.1\rX"), 400, "malformed-request"},
+        {TEXT("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 505, "http-version-not-supported"},
+        {TEXT("GET / HTTP/1.2\r\n"), 505, "http-version-not-supported"},
+        {TEXT(GET ": x\r\n"), 400, "malformed-request"},
+        {TEXT(GET " X: x\r\n"), 400, "malformed-request"},
+        {TEXT(GET "X: x\r\n y\r\n"), 400, "malformed-request"},
+        {TEXT(GET "X : x\r\n"), 400, "malformed-request"},
+        {TEXT(GET "X\r\n"), 400, "malformed-request"},
+        {TEXT(GET "Host: x\0y\r\n"), 400, "malformed-request"},
+        {TEXT(GET "Authorization: Bearer a\0b\r\n"), 400, "malformed-request"},
+        {TEXT(GET "Host: x\n\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Content-Length: \r\n"), 400, "malformed-request"},
+        {TEXT(POST "Content-Length: -1\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Content-Length: 1 1\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Content-Length: 99999999999999999999999999999999999\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Content-Length: 1\r\nContent-Length: 1\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"), 400, "malformed-request"},
+        {TEXT("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Transfer-Encoding: gzip, chunked\r\n"), 501, "not-implemented"},
+        {TEXT(POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), 501, "not-implemented"},
+        {TEXT(POST "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Transfer-Encoding: chunked\r\n\r\n\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Transfer-Encoding: chunked\r\n\r\nfffffffff\r\n"), 400, "malformed-request"},
+        {TEXT(POST "Transfer-Encoding: chunked\r\n\r\n1\r\nab"), 400, "malformed-request"},
+        {TEXT(POST "Transfer-Encoding: chunked\r\n\r\n0\r\nX: \0\r\n"), 400, "malformed-request"},
+};
+
+/* Returns how many pass. */
+static size_t feed(const char *text, size_t length, size_t piece, struct refusal *r) {
+        struct gate g = {0};
+        size_t passed = 0;
+        *r = (struct refusal){0};
+        while (passed < length) {
+                size_t n = length - passed < piece ? length - passed : piece;
+                size_t k = gate_pass(&g, text + passed, n, r);
+                passed += k;
+                if (k < n)
+                        break;
+        }
+        return passed;
+}
+
+static void test_each_case_in_any_pieces(void) {
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct refusal r;
+                size_t whole = feed(cases[i].text, cases[i].length, SIZE_MAX, &r);
+                if (r.status != cases[i].status || strcmp(r.code, cases[i].code) != 0)
+                        CHECK_FAIL("case %zu: %d %s (%s)", i, r.status, r.code, r.detail);
+                if ((cases[i].status == 0) != (whole == cases[i].length))
+                        CHECK_FAIL("case %zu: %zu of %zu bytes pass", i, whole, cases[i].length);
+                for (size_t piece = 1; piece < 5; piece++) {
+                        struct refusal again;
+                        CHECK_UINT(feed(cases[i].text, cases[i].length, piece, &again), whole);
+                        CHECK_INT(again.status, r.status);
+                }
+        }
+}
+
+/* Nothing of a line that is refused ends it: the library never sees it whole. */
+static void test_a_refused_line_is_never_whole(void) {
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct refusal r;
+                size_t n = feed(cases[i].text, cases[i].length, SIZE_MAX, &r);
+                if (r.status >= 400 && !strstr(cases[i].text, "Transfer-Encoding"))
+                        CHECK(!memmem(cases[i].text, n, "\r\n\r\n", 4));
+        }
+}
+
+static void limit(const char *begin, size_t most, int status) {
+        static char text[GATE_HEAD_MAX * 2];
+        struct refusal r;
+        size_t n = strlen(begin);
+        memset(text, 'a', sizeof(text));
+        memcpy(text, begin, n);
+        CHECK_UINT(feed(text, sizeof(text), 1000, &r), most);
+        CHECK_INT(r.status, status);
+}
+
+static void test_limits(void) {
+        limit("GET /", GATE_LINE_MAX, 414);
+        limit(GET "X: ", strlen(GET) + GATE_HEAD_MAX, 431);
+        limit(GET, strlen(GET) + GATE_HEAD_MAX, 431);
+}
+
+int main(void) {
+        RUN(test_each_case_in_any_pieces);
+        RUN(test_a_refused_line_is_never_whole);
+        RUN(test_limits);
+        return check_end();
+}
