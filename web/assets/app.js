@@ -21,6 +21,7 @@ const form = new Form((experiment) => {
     list.put(experiment);
     location.hash = `#/experiments/${experiment.id}`;
 });
+let listed; /* resolves when the list is there: it comes before all that describes the machine */
 let detail = null;
 
 function openDetail(id) {
@@ -51,7 +52,7 @@ async function route() {
     document.title = 'ipclab';
     if (match) openDetail(Number(match[1]));
     else
-        await (path === '/new' ? openForm(query) : showHost($('main'))).catch((error) =>
+        await (path === '/new' ? openForm(query) : showHost($('main'), listed)).catch((error) =>
             fill($('main'), h('p', { class: 'notice', role: 'alert', text: error.message })),
         );
 }
@@ -77,9 +78,9 @@ function start() {
         scrollTo(0, 0);
     });
     showToken();
-    list.start();
+    listed = list.start();
     route();
-    Promise.all([once('/topology'), get('/environment')])
+    listed.then(() => Promise.all([once('/topology'), once('/environment')]))
         .then(([topology, environment]) => setText($('host-line'), hostWords(topology, environment)))
         .catch(() => {});
 }

@@ -2,7 +2,7 @@
 // A line chart: uPlot for the drawing, a legend and a readout of our own that the keyboard reaches. Colours come from
 // the style sheet, so that a chart follows the page from light to dark.
 
-import uPlot from './uPlot.esm.js';
+import uPlot from 'uplot';
 import { $, fill, h, setText } from './dom.js';
 import { DASH, round } from './format.js';
 

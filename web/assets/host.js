@@ -33,14 +33,19 @@ const health = () =>
         throw error;
     });
 
-/** The overview page. */
-export async function showHost(main) {
+let visited = false;
+
+/** The overview page, read after `before` has resolved; its first visit shows the host as it was when the page opened. */
+export async function showHost(main, before) {
     fill(
         main,
         h('div', { class: 'title' }, h('h1', { text: 'This machine' })),
         h('p', { class: 'soft', text: 'Loading…' }),
     );
-    const parts = await Promise.allSettled([health(), once('/topology'), get('/environment'), once('/transports')]);
+    await before;
+    const environmentNow = visited ? get('/environment') : once('/environment');
+    visited = true;
+    const parts = await Promise.allSettled([health(), once('/topology'), environmentNow, once('/transports')]);
     if (!main.isConnected || location.hash.replace(/^#\/?/, '') !== '') return;
     const [state, topology, environment, transports] = parts.map((part) => part.value);
     const failed = parts.find((part) => part.status === 'rejected');
