@@ -59,8 +59,7 @@ def test_series_do_not_depend_on_their_colour(modules):
     assert len({str(one) for pair in looks for one in pair}) == 32
     assert len({one["shape"] for one, _ in looks[:COLOURS]}) == COLOURS
     for one, variant in looks:
-        assert variant["colour"] == one["colour"] and variant["dash"] != one["dash"]
-        assert variant["shape"] != one["shape"]
+        assert all(variant[channel] != one[channel] for channel in ("colour", "shape", "dash"))
 
 
 # axes
@@ -241,7 +240,6 @@ def test_agents_have_their_colours_whoever_is_first(modules):
     assert all(one == seen[0] for one in seen)
     throughput, latency = seen[0]
     assert throughput["initiator"]["colour"] == latency["p50 initiator"]["colour"]
-    assert latency["p50 initiator"]["colour"] == latency["p99 initiator"]["colour"]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def measured(daemon):
         transport=["pipe", "shm-posix"],
         message_size=[64, 4096, 65536],
         placement=[{"sender": {"cpu": 0}, "receiver": {"cpu": 0}}, "default"],
-        duration_seconds=0.2,
+        messages=2000,
         warmup_seconds=0,
         repetitions=2,
     )
@@ -126,7 +126,7 @@ def test_figures_are_seen_on_a_telephone(page, measured, picture):
         })"""
     cells = page.run(script)
     titles = {title for title, *_ in cells}
-    assert {"Message", "Throughput, MB/s", "Throughput, min – max, MB/s", "Messages, /s"} <= titles
+    assert {"Message", "Throughput, MB/s", "min – max, MB/s", "Messages, /s"} <= titles
     assert [cell for cell in cells if cell[1] < 0 or cell[2] > 360] == []
     picture("results-360")
 

@@ -288,7 +288,7 @@ export class Chart {
         this.#drawMarks(ctx, style, places, pixel);
     }
 
-    /* A mark on each point where there is room; else here and there, and on what stands alone. */
+    /* A mark on each point where there is room; else small ones on what stands alone, and here and there on a line. */
     #drawMarks(ctx, style, places, pixel) {
         const drawn = places.filter(Boolean);
         const dense = drawn.length > 1 && (drawn.at(-1)[0] - drawn[0][0]) / drawn.length < MARKED_UP_TO * pixel;
@@ -296,9 +296,9 @@ export class Chart {
         places.forEach((place, at) => {
             if (!place) return;
             const alone = !places[at - 1] && !places[at + 1];
-            const marked = !dense || place[0] - last >= MARKED_AGAIN * pixel;
-            if (marked) last = place[0];
-            if (marked || alone) drawMark(ctx, style, ...place, (marked ? 3.5 : 1.75) * pixel);
+            if (dense && !alone && place[0] - last < MARKED_AGAIN * pixel) return;
+            if (!alone) last = place[0];
+            drawMark(ctx, style, ...place, (dense && alone ? 2.25 : 3.5) * pixel);
         });
     }
 

@@ -27,12 +27,12 @@ const SHAPES = [
 
 /**
  * The looks of the series with number `slot`: {colour (1…8), shape, dash}. The second half of the colours has dashed
- * lines; `variant` 1 is another figure of the same thing, in its colour.
+ * lines; `variant` 1 is another figure of the same thing, dotted.
  */
 export function looks(slot, variant = 0) {
     const turn = Math.floor(slot / COLOURS);
     return {
-        colour: (slot % COLOURS) + 1,
+        colour: ((slot + (variant * COLOURS) / 2) % COLOURS) + 1,
         shape: (slot + turn + variant * 3) % SHAPES.length,
         dash: variant ? [1.5, 3] : slot % COLOURS < COLOURS / 2 ? [] : [7, 4],
     };

@@ -281,13 +281,13 @@ function figureCells(row, column) {
         cell(column.title, scale(statistic?.median), missing),
         column.range &&
             cell(
-                `${column.title}, min – max`,
+                'min – max',
                 statistic && row.runs > 1 ? `${scale(statistic.min)} – ${scale(statistic.max)}` : DASH,
                 statistic ? 'one run has no spread' : missing,
             ),
         column.interval &&
             cell(
-                `${column.title}, 95 % interval`,
+                '95 % interval',
                 statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH,
                 statistic ? TOO_FEW : missing,
             ),

@@ -4,7 +4,7 @@
 // that move no bytes the rate is that of what they count.
 
 /* In the order in which they look different (marks.js), whoever is first to send a sample. */
-const AGENTS = ['receiver', 'sender', 'initiator', 'responder', 'client', 'server'];
+const AGENTS = ['receiver', 'initiator', 'client', 'sender', 'responder', 'server'];
 
 /** The number of an agent's series. */
 export const slotOf = (agent) => (AGENTS.includes(agent) ? AGENTS.indexOf(agent) : AGENTS.length);
