@@ -298,7 +298,7 @@ function figureCells(row, column) {
 export const absent = (why) =>
     h('abbr', { class: 'none', title: why }, DASH, h('span', { class: 'sr', text: ` (${why})` }));
 
-const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
+export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 /* The server picks the format by Accept, which a plain link cannot set: fetched, then saved. */
 function download(label, { href, accept }, name) {
