@@ -63,6 +63,12 @@ def chromium(*logs):
 
 
 @pytest.fixture(scope="session")
+def own_chromium():
+    """For a test that needs more of a browser than `driver` is."""
+    return chromium
+
+
+@pytest.fixture(scope="session")
 def driver():
     with chromium() as driver:
         yield driver

@@ -8,7 +8,6 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import chromium
 from page import Page
 
 REQUESTS_MAX = 6  # until the list is there
@@ -16,8 +15,8 @@ BYTES_MAX = 90_000  # of all that the first page loads
 
 
 @pytest.fixture(scope="module")
-def network():
-    with chromium("performance") as driver:
+def network(own_chromium):
+    with own_chromium("performance") as driver:
         yield driver
 
 
