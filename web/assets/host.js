@@ -35,7 +35,7 @@ const health = () =>
 
 let visited = false;
 
-/** The overview page, read after `before` has resolved; its first visit shows the host as it was when the page opened. */
+/** The overview page, read after `before` has resolved; at the first visit the host as it was when the page opened. */
 export async function showHost(main, before) {
     fill(
         main,

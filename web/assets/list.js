@@ -45,7 +45,7 @@ export class List {
         setInterval(() => this.#draw(), 1000);
     }
 
-    /** Resolves when the list was read for the first time: once the stream is open, so that nothing is missed between. */
+    /** Resolves when the list was read first: once the stream is open, so that nothing is missed between. */
     start() {
         setInterval(() => !document.hidden && this.#refreshSoon(), REFRESH_MS);
         return new Promise((resolve) => {

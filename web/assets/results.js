@@ -251,7 +251,10 @@ function tableRow(row, varying, figures, shared) {
         (varying.length ? varying : [null]).map((field) =>
             h(
                 'td',
-                { class: field === 'message_size' ? 'number' : null, data: { title: capital(fieldTitle(field ?? 'point')) } },
+                {
+                    class: field === 'message_size' ? 'number' : null,
+                    data: { title: capital(fieldTitle(field ?? 'point')) },
+                },
                 field ? fieldValue(field, row.point[field]) : 'all runs',
             ),
         ),

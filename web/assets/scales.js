@@ -8,9 +8,8 @@ const EVEN_MOST = 6;
 /** [least, largest] of the numbers in the lists; null when there is none. */
 export function extent(...lists) {
     const numbers = lists.flat().filter((value) => Number.isFinite(value));
-    return numbers.length
-        ? numbers.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity])
-        : null;
+    const wider = ([least, most], value) => [Math.min(least, value), Math.max(most, value)];
+    return numbers.length ? numbers.reduce(wider, [Infinity, -Infinity]) : null;
 }
 
 /** The range of a linear x axis: what is marked at an end of it lies within the frame. */
