@@ -13,7 +13,8 @@ venv=$cache/venv
 # Words are either a package, looked up with dpkg, or command=package: that command will do, wherever it comes from.
 # shellcheck disable=SC2034 # read by those who source this file
 packages_run=(gcc libc6-dev meson=meson ninja=ninja-build pkg-config=pkgconf python3=python3 curl=curl ca-certificates
-              libcjson-dev libmicrohttpd-dev libnuma-dev liburing-dev libsqlite3-dev libsystemd-dev zlib1g-dev npm=npm)
+              libcjson-dev libmicrohttpd-dev libnuma-dev liburing-dev libsqlite3-dev libsystemd-dev zlib1g-dev node=nodejs
+              npm=npm)
 # shellcheck disable=SC2034
 packages_test=(python3-venv clang=clang libclang-rt-14-dev llvm-symbolizer=llvm chromium=chromium chromedriver=chromium-driver)
 # shellcheck disable=SC2034 # what TCP is compared with
@@ -104,7 +105,7 @@ need_web() {
         local stamp=$root/web/node_modules/.ipclab-lock
         cmp -s "$root/web/package-lock.json" "$stamp" && return 0
         say "Installing the dashboard's packages (npm ci)"
-        quietly npm npm --prefix "$root/web" ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier
+        quietly npm npm --prefix "$root/web" ci --ignore-scripts --no-audit --no-fund --no-update-notifier
         cp "$root/web/package-lock.json" "$stamp"
 }
 

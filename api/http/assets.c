@@ -5,6 +5,7 @@
 #include "api/http/assets.h"
 
 #include "api/handle/handlers.h"
+#include "api/http/negotiate.h"
 #include "api/http/text.h"
 #include "schema/util.h"
 
@@ -16,10 +17,12 @@
 #define ASSETS_MAX 128u
 #define ASSET_BYTES_MAX (8u * 1024u * 1024u)
 #define DEPTH_MAX 3u
+#define GZIP_SUFFIX ".gz"
 
 struct asset {
-        char *name; /* "index.html", "assets/app.js" */
+        char *name; /* "index.html", "assets/app.js", "assets/app.js.gz" */
         const char *type;
+        bool gzip; /* the compressed form of the asset whose name lacks the suffix */
         char *data;
         size_t length;
         char etag[32];
@@ -48,12 +51,29 @@ static const struct {
         {".map", "application/json"},
 };
 
+static bool is_gzip(const char *name) {
+        size_t length = strlen(name), suffix = strlen(GZIP_SUFFIX);
+        return length > suffix && strcmp(name + length - suffix, GZIP_SUFFIX) == 0;
+}
+
+/* Of a compressed form, the type of what is compressed. */
 static const char *type_of(const char *name) {
-        const char *dot = strrchr(name, '.');
-        for (size_t i = 0; dot && i < ELEMENTS(types); i++)
-                if (strcmp(dot, types[i].suffix) == 0)
+        size_t length = strlen(name) - (is_gzip(name) ? strlen(GZIP_SUFFIX) : 0);
+        for (size_t i = 0; i < ELEMENTS(types); i++) {
+                size_t suffix = strlen(types[i].suffix);
+                if (length >= suffix && strncmp(name + length - suffix, types[i].suffix, suffix) == 0)
                         return types[i].type;
+        }
         return NULL;
+}
+
+/* Whether the build put a hash of the content into the name, as in "app-7I5EJA4A.js": then the file of that name is the
+ * same for ever. */
+static bool is_versioned(const char *name) {
+        enum { HASH_LENGTH = 8 };
+        const char *dash = strrchr(name, '-');
+        return dash && strspn(dash + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == HASH_LENGTH &&
+               dash[1 + HASH_LENGTH] == '.';
 }
 
 /* FNV-1a, 64 bit: tells versions of one file apart, guards nothing. */
@@ -109,6 +129,7 @@ static int load_file(struct assets *a, int dir, const char *file, const char *na
                 return -ENOMEM;
         }
         asset->type = type;
+        asset->gzip = is_gzip(file);
         snprintf(asset->etag, sizeof(asset->etag), "\"%016llx\"",
                  (unsigned long long) hash(asset->data, asset->length));
         a->n++;
@@ -155,6 +176,8 @@ int assets_load(struct assets **ret, const char *dir) {
         int k = 0;
         if (fd >= 0) {
                 k = load_file(a, fd, "index.html", "index.html");
+                if (k >= 0)
+                        k = load_file(a, fd, "index.html" GZIP_SUFFIX, "index.html" GZIP_SUFFIX);
                 if (k >= 0)
                         k = load_dir(a, fd, "assets", "assets", 0);
         }
@@ -203,14 +226,39 @@ static bool client_has(const struct request *q, const struct asset *asset) {
         return false;
 }
 
-static void respond_asset(const struct request *q, const struct asset *asset, struct response *p) {
+/* Responds with the asset of that name in the form that the client takes, if there is one. */
+static int respond_asset(const struct assets *a, const struct request *q, const char *name, struct response *p,
+                         bool *ret_found) {
+        const struct asset *asset = find(a, name);
+        if (!asset || asset->gzip) {
+                *ret_found = false;
+                return 0;
+        }
+        _cleanup_free_ char *compressed = NULL;
+        if (asprintf(&compressed, "%s" GZIP_SUFFIX, name) < 0) {
+                compressed = NULL;
+                return -ENOMEM;
+        }
+        const struct asset *gzip = find(a, compressed);
+        int k = gzip ? negotiate_coding(q, "gzip") : 0;
+        if (k < 0)
+                return k;
+        if (k > 0)
+                asset = gzip;
         p->borrowed = true;
         if (client_has(q, asset))
                 p->status = 304;
         else
                 response_body(p, 200, asset->type, asset->data, asset->length);
+        if (asset->gzip && p->status == 200)
+                response_header(p, "Content-Encoding", "gzip");
+        if (gzip)
+                response_header(p, "Vary", "Accept-Encoding");
         response_header(p, "ETag", "%s", asset->etag);
-        response_header(p, "Cache-Control", "no-cache"); /* ask again each time: the name has no version in it */
+        response_header(p, "Cache-Control", "%s",
+                        is_versioned(name) ? "public, max-age=31536000, immutable" : "no-cache");
+        *ret_found = true;
+        return 0;
 }
 
 HANDLER(handle_dashboard) {
@@ -219,12 +267,11 @@ HANDLER(handle_dashboard) {
                 "<p>The daemon runs, and its API is here (<a href=\"/openapi.json\">openapi.json</a>), but the "
                 "dashboard's files are not: build them with <code>./tools/setup</code>, or name their "
                 "directory with <code>--web-dir</code>, and start the daemon again.</p></html>\n";
-        const struct asset *index = find(a->assets, "index.html");
+        bool found;
         (void) r;
-        if (index) {
-                respond_asset(q, index, p);
-                return 0;
-        }
+        int k = respond_asset(a->assets, q, "index.html", p, &found);
+        if (k < 0 || found)
+                return k;
         char *text = strdup(missing);
         if (!text)
                 return -ENOMEM;
@@ -242,9 +289,9 @@ HANDLER(handle_asset) {
         }
         if (name.error < 0 || !name.data)
                 return name.error;
-        const struct asset *asset = find(a->assets, name.data);
-        if (!asset)
-                return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
-        respond_asset(q, asset, p);
-        return 0;
+        bool found;
+        int k = respond_asset(a->assets, q, name.data, p, &found);
+        if (k < 0 || found)
+                return k;
+        return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
 }

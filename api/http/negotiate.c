@@ -23,7 +23,8 @@ static int parse_quality(const char *s, size_t length) {
         return q <= 1000 ? q : -1;
 }
 
-/* How precisely a media range names a type: 3 itself, 2 its major type, 1 any; 0 not at all. */
+/* How precisely a media range names a type: 3 itself, 2 its major type, 1 any; 0 not at all. A content coding is a type
+ * without a slash, which "*" names as any. */
 static int precision(const char *range, size_t length, const char *type) {
         if (length == 3 && memcmp(range, "*/*", 3) == 0)
                 return 1;
@@ -85,10 +86,10 @@ static int quality_of(const char *accept, const char *type) {
         return quality;
 }
 
-/* Several Accept headers mean the same as one list. */
-static int joined_accept(const struct request *q, struct text *ret) {
+/* Several headers of one name mean the same as one list. */
+static int joined(const struct request *q, const char *name, struct text *ret) {
         for (size_t i = 0; i < q->headers.n; i++)
-                if (strcasecmp(q->headers.items[i].name, "Accept") == 0) {
+                if (strcasecmp(q->headers.items[i].name, name) == 0) {
                         text_puts(ret, q->headers.items[i].value);
                         text_puts(ret, ",");
                 }
@@ -99,7 +100,7 @@ int negotiate(const struct request *q, const char *const types[], struct refusal
         if (!request_header(q, "Accept"))
                 return 0;
         _cleanup_(text_deinit) struct text accept = {0}, offered = {0};
-        int k = joined_accept(q, &accept);
+        int k = joined(q, "Accept", &accept);
         if (k < 0)
                 return k;
         int chosen = -1, best = 0;
@@ -115,4 +116,12 @@ int negotiate(const struct request *q, const char *const types[], struct refusal
                 return refuse(r, 406, "not-acceptable", "", "This is available as %s.",
                               offered.data ? offered.data : "");
         return chosen;
+}
+
+int negotiate_coding(const struct request *q, const char *coding) {
+        if (!request_header(q, "Accept-Encoding"))
+                return false;
+        _cleanup_(text_deinit) struct text accept = {0};
+        int k = joined(q, "Accept-Encoding", &accept);
+        return k < 0 ? k : quality_of(accept.data, coding) > 0;
 }

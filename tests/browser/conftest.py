@@ -2,6 +2,7 @@
 """A real Chromium in front of a real daemon. What the page complains about fails the test that provoked it."""
 
 import base64
+import contextlib
 import os
 import shutil
 import tempfile
@@ -42,20 +43,35 @@ def daemon():
         d.remove()
 
 
-@pytest.fixture(scope="session")
-def driver():
+@contextlib.contextmanager
+def chromium(*logs):
+    """A browser of its own, which keeps these logs of chromedriver's beside the console's."""
     options = webdriver.ChromeOptions()
     options.binary_location = program("chromium", "chromium-browser", "google-chrome")
     profile = tempfile.mkdtemp(prefix="ipclab-chromium-")
     for flag in [*FLAGS, f"--user-data-dir={profile}"]:
         options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chromium = webdriver.Chrome(options=options, service=Service(program("chromedriver")))
-    chromium.set_script_timeout(PATIENCE_SECONDS)
-    chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
-    yield chromium
-    chromium.quit()
-    shutil.rmtree(profile, ignore_errors=True)
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(("browser", *logs), "ALL"))
+    driver = webdriver.Chrome(options=options, service=Service(program("chromedriver")))
+    driver.set_script_timeout(PATIENCE_SECONDS)
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    try:
+        yield driver
+    finally:
+        driver.quit()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def own_chromium():
+    """For a test that needs more of a browser than `driver` is."""
+    return chromium
+
+
+@pytest.fixture(scope="session")
+def driver():
+    with chromium() as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", Path(__file__).parents[2] / "build"))
+WEB = Path(__file__).parents[2] / "web"
 FINAL = ("done", "failed", "cancelled")
 PATIENCE_SECONDS = 120  # for what must come; what comes sooner is not waited for
 PORTS = range(20000, 32000)  # below those that the kernel gives to clients, one of which could be at it meanwhile
@@ -27,10 +28,20 @@ def free_port():
     raise AssertionError("a hundred ports were taken")
 
 
+def dashboard(directory):
+    """The built dashboard, and beside its bundles each module by its own name, for tests to import: /assets/spec.js."""
+    shutil.copytree(BUILD / "web", directory)
+    modules = sorted((WEB / "assets").glob("*.js"))
+    options = ["--bundle", "--splitting", "--format=esm", "--log-level=warning", f"--outdir={directory / 'assets'}"]
+    subprocess.run([WEB / "node_modules/.bin/esbuild", *modules, *options], check=True, timeout=PATIENCE_SECONDS)
+    return directory
+
+
 class Daemon:
     def __init__(self):
         self.base = Path(tempfile.mkdtemp(prefix="ipclab-browser-"))
         self.base.chmod(0o755)
+        self.web = dashboard(self.base / "web")
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = None
@@ -47,7 +58,7 @@ class Daemon:
             f"--socket={self.base / 'socket'}",
             f"--listen=127.0.0.1:{self.port}",
             f"--token-file={self.base / 'token'}",
-            f"--web-dir={BUILD / 'web'}",
+            f"--web-dir={self.web}",
             f"--agent={BUILD / 'agent/ipclab-agent'}",
         ]
         if os.geteuid() == 0:

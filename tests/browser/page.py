@@ -94,8 +94,9 @@ class Page:
         self.expected.append("Multiple readback operations")  # a hint for pages, not for tests
         script = """const css = getComputedStyle(document.documentElement);
             const colour = (n) => parseInt(css.getPropertyValue(`--series-${n}`).trim().slice(1), 16);
-            const colours = new Set([1, 2, 3, 4].map(colour));
-            const canvas = document.querySelector('.chart canvas');
+            const colours = new Set([1, 2, 3, 4, 5, 6, 7, 8].map(colour));
+            const canvas = document.querySelector('.chart .canvas canvas');
+            if (!canvas) return 0;
             const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
             let count = 0;
             for (let i = 0; i < data.length; i += 4)

@@ -134,7 +134,7 @@ def test_nothing_is_cut_off_on_a_narrow_screen(page, measured, picture, width):
     for fragment, awaited in (
         ("#/", "main table"),
         ("#/new", "#field-name"),
-        (f"#/experiments/{measured}", ".chart canvas"),
+        (f"#/experiments/{measured}", ".chart .canvas canvas"),
     ):
         page.go(fragment)
         page.wait_for(awaited)

@@ -245,6 +245,7 @@ def test_results_become_plots(modules):
         return {
             "point": {"workload": "stream", "transport": transport, "message_size": size},
             "throughput_bytes_per_second": figure,
+            "runs": 3,
         }
 
     rows = [row(4096, "pipe", 40), row(64, "pipe", 20), row(64, "fifo", 30), row(4096, "fifo", None)]
@@ -255,9 +256,10 @@ def test_results_become_plots(modules):
             "title": "Throughput by message size",
             "xs": [64, 4096],
             "omitted": 0,
+            "bars": "Bars: min–max of 3 runs.",
             "series": [
-                {"label": "pipe", "ys": [20, 40], "lo": [19, 39], "hi": [21, 41]},
-                {"label": "fifo", "ys": [30, None], "lo": [29, None], "hi": [31, None]},
+                {"label": "pipe", "slot": 0, "ys": [20, 40], "lo": [19, 39], "hi": [21, 41]},
+                {"label": "fifo", "slot": 1, "ys": [30, None], "lo": [29, None], "hi": [31, None]},
             ],
         }
     ]

@@ -45,13 +45,19 @@ static void answer_close(struct answer *a) {
 }
 #define ANSWER __attribute__((cleanup(answer_close))) struct answer
 
-static void ask(struct site *s, const char *target, const char *tags, struct answer *a) {
+static void get(struct site *s, const char *target, const char *tags, const char *codings, struct answer *a) {
         *a = (struct answer){.q = {.method = METHOD_GET}};
         a->result = request_parse_target(&a->q, target, &a->r);
         if (a->result == 0 && tags)
                 a->result = pairs_add(&a->q.headers, "If-None-Match", 13, tags, strlen(tags));
+        if (a->result == 0 && codings)
+                a->result = pairs_add(&a->q.headers, "Accept-Encoding", 15, codings, strlen(codings));
         if (a->result == 0)
                 a->result = (strcmp(target, "/") == 0 ? handle_dashboard : handle_asset)(&s->api, &a->q, &a->p, &a->r);
+}
+
+static void ask(struct site *s, const char *target, const char *tags, struct answer *a) {
+        get(s, target, tags, NULL, a);
 }
 
 static int status_of(struct site *s, const char *target) {
@@ -185,6 +191,77 @@ static void a_version_that_the_client_has_is_not_sent(void) {
         CHECK_INT(a.p.status, 200);
 }
 
+/* What has a hash of its content in its name is kept for ever; the rest is validated each time. */
+static void only_names_with_a_hash_are_kept_for_ever(void) {
+        static const struct {
+                const char *file;
+                bool kept;
+        } cases[] = {{"/assets/app-7I5EJA4A.js", true},    {"/assets/two-parts-ABCDEFGH.css", true},
+                     {"/assets/sub/a-22222222.js", true},  {"/assets/app.js", false},
+                     {"/assets/app-7I5EJA4.js", false},    {"/assets/app-7I5EJA4AB.js", false},
+                     {"/assets/app-abcdefgh.js", false},   {"/assets/app-10189001.js", false},
+                     {"/assets/app-7I5EJA4A-b.js", false}, {"/index.html", false}};
+        SITE s;
+        CHECK(site_open(&s));
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                CHECK(host_tree_write(s.dir, cases[i].file, "x") == 0);
+        CHECK_INT(load(&s), 0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                ANSWER a;
+                ask(&s, strcmp(cases[i].file, "/index.html") == 0 ? "/" : cases[i].file, NULL, &a);
+                CHECK_INT(a.p.status, 200);
+                CHECK_STRING(response_get_header(&a.p, "Cache-Control"),
+                             cases[i].kept ? "public, max-age=31536000, immutable" : "no-cache");
+        }
+}
+
+static void a_compressed_form_goes_to_who_accepts_it(void) {
+        static const struct {
+                const char *codings;
+                bool gzip;
+        } cases[] = {{NULL, false},          {"", false},      {"gzip", true},        {"br, gzip;q=0.5", true},
+                     {"gzip;q=0, *", false}, {"*", true},      {"*;q=0", false},      {"identity", false},
+                     {"GZIP", true},         {"xgzip", false}, {"deflate, br", false}};
+        static const char *const targets[] = {"/", "/assets/app-7I5EJA4A.js"};
+        SITE s;
+        CHECK(site_open(&s));
+        CHECK(host_tree_write(s.dir, "/index.html", "the long text") == 0);
+        CHECK(host_tree_write(s.dir, "/index.html.gz", "short") == 0);
+        CHECK(host_tree_write(s.dir, "/assets/app-7I5EJA4A.js", "the long text") == 0);
+        CHECK(host_tree_write(s.dir, "/assets/app-7I5EJA4A.js.gz", "short") == 0);
+        CHECK(host_tree_write(s.dir, "/assets/plain.js", "the long text") == 0);
+        CHECK(host_tree_write(s.dir, "/assets/alone.js.gz", "short") == 0);
+        CHECK(host_tree_write(s.dir, "/assets/none.gz", "short") == 0);
+        CHECK_INT(load(&s), 0);
+        for (size_t i = 0; i < ELEMENTS(cases) * ELEMENTS(targets); i++) {
+                bool gzip = cases[i / 2].gzip;
+                ANSWER a;
+                ANSWER same;
+                ANSWER other;
+                get(&s, targets[i % 2], NULL, cases[i / 2].codings, &a);
+                CHECK_INT(a.p.status, 200);
+                CHECK_UINT(a.p.length, gzip ? 5 : 13);
+                const char *coding = response_get_header(&a.p, "Content-Encoding");
+                if (gzip != (coding && strcmp(coding, "gzip") == 0))
+                        CHECK_FAIL("%s with Accept-Encoding: %s has the coding %s", targets[i % 2],
+                                   cases[i / 2].codings, coding ? coding : "none");
+                CHECK_STRING(response_get_header(&a.p, "Vary"), "Accept-Encoding");
+                CHECK(strstr(response_get_header(&a.p, "Content-Type"), i % 2 ? "javascript" : "html"));
+                get(&s, targets[i % 2], response_get_header(&a.p, "ETag"), cases[i / 2].codings, &same);
+                CHECK_INT(same.p.status, 304); /* each form has a tag of its own */
+                get(&s, targets[i % 2], response_get_header(&a.p, "ETag"), gzip ? NULL : "gzip", &other);
+                CHECK_INT(other.p.status, 200);
+        }
+        ANSWER a;
+        get(&s, "/assets/plain.js", NULL, "gzip", &a);
+        CHECK_UINT(a.p.length, 13);
+        CHECK(!response_get_header(&a.p, "Vary") && !response_get_header(&a.p, "Content-Encoding"));
+        static const char *const none[] = {"/assets/app-7I5EJA4A.js.gz", "/assets/alone.js", "/assets/alone.js.gz",
+                                           "/assets/none.gz", "/assets/none"};
+        for (size_t i = 0; i < ELEMENTS(none); i++)
+                CHECK_INT(status_of(&s, none[i]), 404);
+}
+
 static void without_files_it_says_how_to_get_them(void) {
         SITE s;
         CHECK(site_open(&s));
@@ -226,6 +303,8 @@ int main(void) {
         RUN(what_is_no_asset_is_left_out);
         RUN(a_request_never_becomes_a_path);
         RUN(a_version_that_the_client_has_is_not_sent);
+        RUN(only_names_with_a_hash_are_kept_for_ever);
+        RUN(a_compressed_form_goes_to_who_accepts_it);
         RUN(without_files_it_says_how_to_get_them);
         RUN(too_many_or_too_large_is_an_error);
         return check_end();

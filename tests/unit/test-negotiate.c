@@ -61,7 +61,28 @@ static void reads_several_headers_as_one_list(void) {
         CHECK_INT(negotiate(&q, offered, &r), 1);
 }
 
+static void a_coding_is_taken_where_it_is_listed(void) {
+        static const struct {
+                const char *codings;
+                int taken;
+        } cases[] = {
+                {NULL, 0},         {"", 0},      {"gzip", 1},        {"GZip", 1},  {"br, gzip;q=0.001", 1},
+                {"gzip;q=0", 0},   {"*", 1},     {"*, gzip;q=0", 0}, {"*;q=0", 0}, {"*;q=0, gzip", 1},
+                {"gzip;q=nan", 0}, {"xgzip", 0}, {"identity", 0},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct request q = {0};
+                if (cases[i].codings)
+                        CHECK(pairs_add(&q.headers, "Accept-Encoding", 15, cases[i].codings,
+                                        strlen(cases[i].codings)) == 0);
+                if (negotiate_coding(&q, "gzip") != cases[i].taken)
+                        CHECK_FAIL("Accept-Encoding: %s gives %d", cases[i].codings, !cases[i].taken);
+                request_deinit(&q);
+        }
+}
+
 int main(void) {
+        RUN(a_coding_is_taken_where_it_is_listed);
         RUN(chooses_as_the_client_likes_it);
         RUN(reads_several_headers_as_one_list);
         return check_end();

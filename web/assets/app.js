@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page as a whole: which view the address asks for, the bar at the top, and what keeps them together.
 
-import { connection, get, getWithText, onUnauthorized, token } from './api.js';
+import { connection, getWithText, onUnauthorized, token } from './api.js';
 import { Detail } from './detail.js';
 import { askToken } from './dialogs.js';
 import { $, setText } from './dom.js';
@@ -25,6 +25,7 @@ const opened = (experiment) => {
     location.hash = `#/experiments/${experiment.id}`;
 };
 const form = new Form(opened);
+let listed; /* resolves when the list is there: it comes before all that describes the machine */
 let detail = null;
 let views = 0;
 
@@ -55,7 +56,7 @@ const NOWHERE = {
  * view has begun.
  */
 const VIEWS = [
-    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left) },
+    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left, listed) },
     { path: /^\/new$/, view: 'detail', show: showForm },
     { path: /^\/experiments\/\d+$/, view: 'detail', show: showExperiment },
 ];
@@ -116,7 +117,8 @@ let named = false;
 function nameHost() {
     if (named) return;
     named = true;
-    Promise.all([once('/topology'), get('/environment')])
+    listed
+        .then(() => Promise.all([once('/topology'), once('/environment')]))
         .then(([topology, environment]) => setText($('host-line'), hostWords(topology, environment)))
         .catch(() => {
             named = false; /* until it answers again */
@@ -142,9 +144,9 @@ function start() {
         $('main').focus({ preventScroll: true });
         scrollTo(0, 0);
     });
-    route();
     showToken();
-    list.start();
+    listed = list.start();
+    route();
     nameHost();
 }
 

@@ -1,35 +1,48 @@
 // SPDX-License-Identifier: MIT
-// A line chart: uPlot for the drawing, a legend and a readout of our own that the keyboard reaches. Colours come from
-// the style sheet, so that a chart follows the page from light to dark.
+// A line chart: uPlot for the frame, the axes and the cursor; the series, a legend and a readout that the keyboard
+// reaches are drawn here. Colours come from the style sheet, so that a chart follows the page from light to dark.
 
-import uPlot from './uPlot.esm.js';
 import { $, fill, h, setText } from './dom.js';
 import { DASH, round } from './format.js';
+import { drawLine, drawMark, drawSwatch, drawWhisker, looks } from './marks.js';
+import { extent, linearMarks, logMarks, padded, spaced } from './scales.js';
 
-const COLOURS = 8;
-const POINTS_SHOWN_UP_TO = 120;
+const PRINTED_WIDTH = 640; /* fits on A4 and on letter paper */
+const MARKED_UP_TO = 8; /* pixels between points that have a mark each; denser ones have one here and there */
+const MARKED_AGAIN = 60;
+const LABEL_WIDTH = 58;
+const LABEL_HEIGHT = 30;
+
+const root = document.documentElement;
 const dark = matchMedia('(prefers-color-scheme: dark)');
+const charts = new Set();
 
-const styleOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const colour = (index) => styleOf(`--series-${(index % COLOURS) + 1}`);
+const styleOf = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+const colour = (number) => styleOf(`--series-${number}`);
 const finite = (values) => values.filter((value) => value !== null && value !== undefined);
 
-/* Marks of a logarithmic axis: powers of ten, with 2 and 5 between them where there is room. */
-function decades(min, max) {
-    const marks = [];
-    const steps = max / min < 200 ? [1, 2, 5] : [1];
-    for (let power = 10 ** Math.floor(Math.log10(min)); power <= max; power *= 10)
-        marks.push(...steps.map((step) => step * power).filter((mark) => mark >= min && mark <= max));
-    return marks;
+/* The library comes with the first chart: the pages before it need not wait for it. */
+let uPlot = null;
+let loading = null;
+const load = () => (loading ??= import('uplot').then((module) => (uPlot = module.default)));
+
+/* Paper has the light scheme and a width of its own, of which a canvas learns nothing by itself. */
+function setPrinting(printing) {
+    root.classList.toggle('printing', printing);
+    charts.forEach((chart) => chart.print(printing));
 }
+addEventListener('beforeprint', () => setPrinting(true));
+addEventListener('afterprint', () => setPrinting(false));
 
 /**
- * A figure to be put somewhere and given data. Options: `title`; `format(value)` for the y axis and the readout;
- * `formatX(value)`; `x`: "linear" or "log2"; `log`: a logarithmic y axis; `splitsX`: mark the x values themselves.
+ * A figure to be put somewhere and given data. Options: `title`; `format(value)` for the y axis and the readout, and
+ * `unit`, how many of what it shows a datum of 1 is, up to a power of ten; `formatX(value)`; `x`: "linear" or "log2";
+ * `log`: a logarithmic y axis; `splitsX`: mark the x values themselves.
  */
 export class Chart {
     constructor(options) {
         this.options = { x: 'linear', formatX: String, ...options };
+        this.slots = new Map(); /* label → number of a series that brings none */
         this.log = Boolean(options.log);
         this.hidden = new Set();
         this.readout = h('p', { class: 'readout' });
@@ -44,30 +57,45 @@ export class Chart {
         );
         this.observer = new ResizeObserver(() => this.#resize());
         this.observer.observe(this.canvas);
-        this.restyle = () => this.plot?.redraw(false);
+        this.restyle = () => this.#redraw();
         dark.addEventListener('change', this.restyle);
+        charts.add(this);
     }
 
     destroy() {
+        charts.delete(this);
         this.observer.disconnect();
         dark.removeEventListener('change', this.restyle);
         this.plot?.destroy();
         this.element.remove();
     }
 
-    /** xs ascending; series: [{label, ys, lo, hi}], lo and hi (lists) draw a range; describe(index): a point in words. */
+    /**
+     * xs ascending; series: [{label, ys, lo, hi, slot, variant}]: lo and hi (lists) draw a range, slot and variant are
+     * what a series looks like (marks.js), by default as its label came first in this chart; describe(index): a point
+     * in words.
+     */
     set(xs, series, describe = (index) => this.options.formatX(xs[index])) {
         this.xs = xs;
         this.describe = describe;
-        const same = this.plot && this.series.map((s) => s.label).join('\n') === series.map((s) => s.label).join('\n');
+        const who = (list) => JSON.stringify(list.map(({ label, slot, variant }) => [label, slot, variant]));
+        const same = this.plot && who(this.series) === who(series);
         this.series = series;
-        if (same) this.plot.setData(this.#data());
-        else this.#rebuild();
-        const drawn = series.reduce((sum, one) => sum + finite(one.ys).length, 0);
+        this.styles = series.map(({ label, slot, variant }) => looks(slot ?? this.#slot(label), variant));
+        if (!same) {
+            this.#rebuild();
+            return;
+        }
+        this.plot.setData(this.#data());
+        this.#announce();
+    }
+
+    #announce() {
+        const drawn = this.series.reduce((sum, one) => sum + finite(one.ys).length, 0);
         this.element.dataset.points = drawn;
         this.canvas.setAttribute(
             'aria-label',
-            `${this.options.title}: ${drawn} points in ${series.length} series. ` +
+            `${this.options.title}: ${drawn} points in ${this.series.length} series. ` +
                 'Left and right arrow keys read them out.',
         );
         this.#readOut(null);
@@ -84,23 +112,57 @@ export class Chart {
         if (this.series) this.#rebuild();
     }
 
+    /** Drawn anew for paper, or for the screen again. */
+    print(printing) {
+        this.printing = printing;
+        if (!this.plot) return;
+        this.plot.setSize(printing ? { ...this.#extent(), width: PRINTED_WIDTH } : this.#extent());
+        this.#redraw();
+    }
+
+    #slot(label) {
+        if (!this.slots.has(label)) this.slots.set(label, this.slots.size);
+        return this.slots.get(label);
+    }
+
+    #positive(value) {
+        return this.log && !(value > 0) ? null : (value ?? null);
+    }
+
     #data() {
-        const positive = (value) => (this.log && !(value > 0) ? null : value);
-        return [this.xs, ...this.series.map((one) => one.ys.map(positive))];
+        return [this.xs, ...this.series.map((one) => one.ys.map((value) => this.#positive(value)))];
     }
 
     #rebuild() {
+        if (!uPlot) {
+            load().then(
+                () => charts.has(this) && this.#rebuild(),
+                () => setText(this.readout, 'The chart cannot be drawn: its library was not loaded.'),
+            );
+            return;
+        }
         this.plot?.destroy();
         this.plot = new uPlot(this.#uplotOptions(), this.#data(), this.canvas);
         fill(
             this.legend,
             this.series.map((one, index) => this.#legendItem(one, index)),
         );
+        this.#drawSwatches();
+        this.#announce();
+    }
+
+    #redraw() {
+        this.plot?.redraw(false);
+        if (this.plot) this.#drawSwatches();
+    }
+
+    #drawSwatches() {
+        this.legend
+            .querySelectorAll('canvas')
+            .forEach((canvas, at) => drawSwatch(canvas, this.styles[at], colour(this.styles[at].colour)));
     }
 
     #legendItem(one, index) {
-        const swatch = h('span', { class: 'swatch' });
-        swatch.style.background = `var(--series-${(index % COLOURS) + 1})`;
         const shown = !this.hidden.has(one.label);
         const toggle = (event) => {
             const show = this.hidden.delete(one.label);
@@ -114,7 +176,7 @@ export class Chart {
             h(
                 'button',
                 { type: 'button', 'aria-pressed': String(shown), on: { click: toggle } },
-                swatch,
+                h('canvas', { class: 'swatch', width: 64, height: 28 }),
                 one.label,
                 h('span', { class: 'value' }),
             ),
@@ -128,8 +190,9 @@ export class Chart {
             font: `12px ${styleOf('--sans')}`,
             grid: { stroke: () => styleOf('--grid'), width: 1 },
             ticks: { show: false },
+            filter: (u, splits) => splits,
         };
-        const marks = options.splitsX ? { splits: () => this.#marks(), filter: (u, splits) => splits } : {};
+        const marks = options.splitsX ? { splits: (u, at, min, max) => this.#marks(u, min, max) } : {};
         return {
             ...this.#extent(),
             legend: { show: false },
@@ -138,10 +201,8 @@ export class Chart {
                 x:
                     options.x === 'log2'
                         ? { time: false, distr: 3, log: 2, range: (u, min, max) => [min / 1.25, max * 1.25] }
-                        : { time: false, range: (u, min, max) => (min === max ? [min - 0.5, max + 0.5] : [min, max]) },
-                y: this.log
-                    ? { distr: 3, log: 10, range: (u, min, max) => (min > 0 ? [min * 0.7, max * 1.4] : [1, 10]) }
-                    : { range: (u, min, max) => [0, max > 0 ? max * 1.08 : 1] },
+                        : { time: false, range: (u, min, max) => padded([min, max]) },
+                y: { ...(this.log ? { distr: 3, log: 10 } : {}), range: () => this.#rangeY() },
             },
             axes: [
                 {
@@ -153,9 +214,11 @@ export class Chart {
                 },
                 {
                     ...axis,
-                    ...(this.log
-                        ? { splits: (u, at, min, max) => decades(min, max), filter: (u, splits) => splits }
-                        : {}),
+                    splits: (u, at, min, max) =>
+                        (this.log ? logMarks : linearMarks)(min, max, {
+                            unit: options.unit ?? 1,
+                            most: Math.max(3, Math.floor(u.height / LABEL_HEIGHT)),
+                        }),
                     values: (u, splits) => splits.map((v) => (v === null ? '' : round(options.format(v)))),
                     size: 84,
                     gap: 8,
@@ -166,43 +229,76 @@ export class Chart {
                 ...this.series.map((one, index) => ({
                     label: one.label,
                     show: !this.hidden.has(one.label),
-                    width: 1.75,
-                    spanGaps: false,
-                    stroke: () => colour(index),
-                    points: {
-                        show: this.xs.length <= POINTS_SHOWN_UP_TO,
-                        size: 5,
-                        fill: () => colour(index),
-                        stroke: () => colour(index),
-                    },
+                    stroke: () => colour(this.styles[index].colour),
+                    paths: () => null /* #drawSeries: uPlot joins what a gap parts and paints over the joint */,
+                    points: { show: false },
                 })),
             ],
-            hooks: { setCursor: [(u) => this.#readOut(u.cursor.idx ?? null)], draw: [(u) => this.#drawRanges(u)] },
+            hooks: { setCursor: [(u) => this.#readOut(u.cursor.idx ?? null)], draw: [(u) => this.#draw(u)] },
         };
     }
 
-    /* The x values themselves as marks, thinned where their labels would touch. */
-    #marks() {
-        const least = Math.ceil((this.xs.length * 70) / Math.max(this.canvas.clientWidth - 84, 70));
-        return this.xs.filter((x, index) => index % least === 0);
+    /* Of what is shown, with its ranges. */
+    #rangeY() {
+        const shown = this.series.filter((one) => !this.hidden.has(one.label));
+        const [min, max] = extent(
+            shown.flatMap((one) => [one.ys, one.lo ?? [], one.hi ?? []].flat().map((value) => this.#positive(value))),
+        ) ?? [1, 1];
+        return this.log ? [min * 0.75, max * 1.33] : [Math.min(0, min * 1.08), max > 0 ? max * 1.08 : 1];
     }
 
-    #drawRanges(u) {
+    /* The x values themselves as marks, but for those whose labels would touch. */
+    #marks(u, min, max) {
+        const scale = this.options.x === 'log2' ? Math.log2 : Number;
+        const width = Math.max(u.width - 84, LABEL_WIDTH);
+        const place = (x) => ((scale(x) - scale(min)) / (scale(max) - scale(min))) * width;
+        return spaced(this.xs.map(place), LABEL_WIDTH).map((index) => this.xs[index]);
+    }
+
+    #draw(u) {
+        const { left, top, width, height } = u.bbox;
+        u.ctx.save();
+        u.ctx.beginPath();
+        u.ctx.rect(left, top, width, height);
+        u.ctx.clip();
+        u.ctx.lineJoin = 'round';
         this.series.forEach((one, index) => {
-            if (!one.lo || this.hidden.has(one.label)) return;
-            u.ctx.save();
-            u.ctx.strokeStyle = colour(index);
-            u.ctx.globalAlpha = 0.55;
-            u.ctx.lineWidth = 2 * devicePixelRatio;
-            u.ctx.beginPath();
-            this.xs.forEach((x, at) => {
-                if (!(one.lo[at] > 0)) return;
-                const px = u.valToPos(x, 'x', true);
-                u.ctx.moveTo(px, u.valToPos(one.lo[at], 'y', true));
-                u.ctx.lineTo(px, u.valToPos(one.hi[at], 'y', true));
-            });
-            u.ctx.stroke();
-            u.ctx.restore();
+            if (!this.hidden.has(one.label)) this.#drawSeries(u, one, this.styles[index]);
+        });
+        u.ctx.restore();
+    }
+
+    #drawSeries(u, one, style) {
+        const { ctx } = u;
+        const pixel = devicePixelRatio;
+        const placeX = (at) => u.valToPos(this.xs[at], 'x', true);
+        const placeY = (value) => u.valToPos(value, 'y', true);
+        const places = one.ys.map((value, at) =>
+            this.#positive(value) === null ? null : [placeX(at), placeY(value)],
+        );
+        ctx.strokeStyle = ctx.fillStyle = colour(style.colour);
+        ctx.lineWidth = 1.5 * pixel;
+        ctx.globalAlpha = 0.7;
+        one.lo?.forEach((low, at) => {
+            if (this.#positive(low) !== null) drawWhisker(ctx, placeX(at), placeY(low), placeY(one.hi[at]), 4 * pixel);
+        });
+        ctx.globalAlpha = 1;
+        ctx.lineWidth = 1.75 * pixel;
+        drawLine(ctx, style, places, pixel);
+        this.#drawMarks(ctx, style, places, pixel);
+    }
+
+    /* A mark on each point where there is room; else small ones on what stands alone, and here and there on a line. */
+    #drawMarks(ctx, style, places, pixel) {
+        const drawn = places.filter(Boolean);
+        const dense = drawn.length > 1 && (drawn.at(-1)[0] - drawn[0][0]) / drawn.length < MARKED_UP_TO * pixel;
+        let last = -Infinity;
+        places.forEach((place, at) => {
+            if (!place) return;
+            const alone = !places[at - 1] && !places[at + 1];
+            if (dense && !alone && place[0] - last < MARKED_AGAIN * pixel) return;
+            if (!alone) last = place[0];
+            drawMark(ctx, style, ...place, (dense && alone ? 2.25 : 3.5) * pixel);
         });
     }
 
@@ -235,6 +331,6 @@ export class Chart {
     }
 
     #resize() {
-        if (this.plot && this.canvas.clientWidth) this.plot.setSize(this.#extent());
+        if (this.plot && this.canvas.clientWidth && !this.printing) this.plot.setSize(this.#extent());
     }
 }

@@ -2,6 +2,8 @@
 // Numbers and words as the page shows them. Decimal prefixes are powers of ten (MB/s = 10^6 bytes per second), binary
 // ones are written as such (KiB); a figure that is not there is a dash, never a zero.
 
+import { isPlacementByHand, placementWords } from './placement.js';
+
 export const DASH = '—';
 const THIN = '\u202f'; // narrow no-break space between groups of three digits
 
@@ -103,11 +105,12 @@ const FIELD_TITLES = {
 };
 export const fieldTitle = (field) => FIELD_TITLES[field] ?? field.replaceAll('_', ' ');
 
-/** One field of a point: sizes with their unit, objects as JSON. */
+/** One field of a point: sizes with their unit, placements in words, other objects as JSON. */
 export function fieldValue(field, value) {
     if (value === null || value === undefined) return DASH;
     if (field === 'message_size' || field === 'working_set') return size(value);
     if (value.kind) return [value.kind, ...requirements(value.require)].join(', ');
+    if (isPlacementByHand(value)) return [placementWords(value), ...requirements(value.require)].join(', ');
     if (SETTINGS.has(field)) return requirements(value).join(', ');
     return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
@@ -121,11 +124,20 @@ function requirements(require = {}) {
     );
 }
 
-/** The fields that differ between the points (those to show), and those that all share. */
+/**
+ * The fields that differ between the points (those to show), and those that all share. A field that only some points
+ * have, and these with one value, is shared by them: nobody varied it, unless it is all that tells two points apart.
+ */
 export function splitFields(points) {
     const fields = [...new Set(points.flatMap((point) => Object.keys(point)))];
-    const varies = (field) => new Set(points.map((point) => JSON.stringify(point[field]))).size > 1;
-    return { varying: fields.filter(varies), common: fields.filter((field) => !varies(field)) };
+    const valuesOf = (field) => new Set(points.map((point) => JSON.stringify(point[field])));
+    const distinct = (some) => new Set(points.map((point) => JSON.stringify(some.map((field) => point[field])))).size;
+    let varying = fields.filter((field) => valuesOf(field).size > 1);
+    for (const field of varying.filter((one) => valuesOf(one).size === 2 && valuesOf(one).has(undefined))) {
+        const rest = varying.filter((other) => other !== field);
+        if (distinct(rest) === distinct(varying)) varying = rest;
+    }
+    return { varying, common: fields.filter((field) => !varying.includes(field)) };
 }
 
 /** "pipe · 64 KiB · 2 threads": a point in a line, by the fields given or by all of its own. */

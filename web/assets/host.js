@@ -28,19 +28,20 @@ export function once(path) {
 export const topologyWords = (topology) =>
     `${plural(topology.cpus.filter((cpu) => cpu.online !== false).length, 'CPU')}, ${plural(topology.nodes.length, 'NUMA node')}`;
 
-/** The overview page, unless the view is `left` meanwhile. */
-export async function showHost(main, left) {
+let visited = false;
+
+/** The overview page, read after `before` has resolved, unless the view is `left` meanwhile; at the first visit with the
+ * environment as it was when the page opened. */
+export async function showHost(main, left, before) {
     fill(
         main,
         h('div', { class: 'title' }, h('h1', { text: 'This machine' })),
         h('p', { class: 'soft', text: 'Loading…' }),
     );
-    const parts = await Promise.allSettled([
-        status.refresh(),
-        once('/topology'),
-        get('/environment'),
-        once('/transports'),
-    ]);
+    await before;
+    const environmentNow = visited ? get('/environment') : once('/environment');
+    visited = true;
+    const parts = await Promise.allSettled([status.refresh(), once('/topology'), environmentNow, once('/transports')]);
     if (left()) return;
     const [, topology, environment, transports] = parts.map((part) => part.value);
     const failed = parts.find((part) => part.status === 'rejected');

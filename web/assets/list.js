@@ -9,6 +9,7 @@ import { status } from './status.js';
 const PAGE = 25;
 const REFRESH_SOON_MS = 1000;
 const REFRESH_MS = 30000;
+const STREAM_OPENS_MS = 1000; /* after which the list is read without it */
 
 /** What an experiment's progress is, in words. */
 export function progressWords(experiment, eta = experiment.eta_seconds) {
@@ -46,15 +47,19 @@ export class List {
         setInterval(() => this.#draw(), 1000);
     }
 
+    /** Resolves when the list was read first: once the stream is open, so that nothing is missed between. */
     start() {
-        this.stream = follow('/events', {
-            reports: true,
-            onOpen: () => this.refresh(),
-            poll: () => this.refresh(),
-            onEvent: (type, data) => type === 'experiment' && this.#told(data),
-        });
         setInterval(() => !document.hidden && this.#refreshSoon(), REFRESH_MS);
-        return this.reload();
+        return new Promise((resolve) => {
+            const read = () => (this.loaded ? this.refresh() : this.reload().then(resolve));
+            this.stream = follow('/events', {
+                reports: true,
+                onOpen: read,
+                poll: read,
+                onEvent: (type, data) => type === 'experiment' && this.#told(data),
+            });
+            setTimeout(() => this.loaded || read(), STREAM_OPENS_MS);
+        });
     }
 
     select(id) {

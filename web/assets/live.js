@@ -6,7 +6,7 @@ import { getAll } from './api.js';
 import { Chart } from './charts.js';
 import { h, reconcile, setText } from './dom.js';
 import { latencyKind, nanoseconds, perSecond, plural, pointLabel, throughput } from './format.js';
-import { Samples } from './samples.js';
+import { Samples, slotOf } from './samples.js';
 
 const SAMPLES_MAX = 20000;
 const PAGE = 5000;
@@ -122,7 +122,7 @@ export class Live {
                 this.charts[rate],
                 line,
                 describe,
-                [...line[rate]].map(([agent, ys]) => ({ label: agent, ys })),
+                [...line[rate]].map(([agent, ys]) => ({ label: agent, ys, slot: slotOf(agent) })),
             );
         this.charts.latency.setTitle(latencyTitle(line.kinds));
         this.#show(this.charts.latency, line, describe, latencySeries(line));
@@ -176,8 +176,8 @@ function latencySeries(line) {
     return [...line.p50].flatMap(([agent, ys]) => {
         const of = (several ? ` ${agent}` : '') + (line.timing.get(agent) > 1 ? ', slowest thread' : '');
         return [
-            { label: `p50${of}`, ys },
-            { label: `p99${of}`, ys: line.p99.get(agent) },
+            { label: `p50${of}`, ys, slot: slotOf(agent) },
+            { label: `p99${of}`, ys: line.p99.get(agent), slot: slotOf(agent), variant: 1 },
         ];
     });
 }

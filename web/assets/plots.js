@@ -14,63 +14,102 @@ const AXES = {
 };
 
 /*
- * A plot: `title`; `x`, a numeric field of the points; `value(row)`, a statistic {median, min, max} or null;
- * `format`; `rows(row)`, which rows take part; `ignore`, fields of a point that make no line of their own; `field`, the
- * figure whose reason is told when no row has one; `lacking`, what is told when rows have it and yet there is no line;
- * `log: false`, a linear axis; `note`, words below.
+ * A plot: `title`; `x`, a numeric field of the points; `value(row)`, a statistic {median, min, max, ci95} or null;
+ * `format` and `unit` (charts.js); `rows(row)`, which rows take part, measured or not; `ignore`, fields of a point
+ * that make no line of their own; `field`, the figure whose reason is told when no row has one; `lacking`, what is told
+ * when rows have it and yet there is no line; `log: false`, a linear axis; `note`, words below.
  */
+const UNMOVING = new Set(['pingpong', 'syscall', 'context-switch']);
 const THROUGHPUT = {
     title: 'Throughput',
     format: throughput,
     value: (row) => row.throughput_bytes_per_second,
-    rows: (row) => Boolean(row.throughput_bytes_per_second) && row.point.workload !== 'pingpong',
+    rows: (row) => !UNMOVING.has(row.point.workload),
 };
 const BOTH_WAYS = {
     title: 'Throughput both ways',
     format: throughput,
     value: (row) => row.both_ways_bytes_per_second,
-    rows: (row) => Boolean(row.both_ways_bytes_per_second),
+    rows: (row) => row.point.workload === 'pingpong',
 };
 /* Of each kind there is a plot: a hop's time and a round trip's are no figures to be compared. */
-const latencyOf = (kind) => ({
+const latencyOf = (kind, workloads) => ({
     title: `Latency, ${latencyKind(kind)}: median`,
     format: nanoseconds,
-    value: (row) => row.latency_ns.p50,
-    rows: (row) => row.latency_ns?.kind === kind && Boolean(row.latency_ns.p50),
+    value: (row) => (row.latency_ns?.kind === kind ? row.latency_ns.p50 : null),
+    rows: (row) => workloads.has(row.point.workload),
 });
+
+const taking = (rows, plot) => rows.filter(plot.rows ?? (() => true));
 
 /** The plots that a results table calls for: each figure over each numeric axis with at least two values. */
 export function plotsFor(rows) {
-    const kinds = new Set(rows.map((row) => row.latency_ns?.kind).filter(Boolean));
-    return [THROUGHPUT, BOTH_WAYS, ...[...kinds].map(latencyOf)].flatMap((figure) => {
-        const taking = rows.filter(figure.rows);
+    const timed = rows.filter((row) => row.latency_ns);
+    const kinds = new Set(timed.map((row) => row.latency_ns.kind));
+    const workloadsOf = (kind) =>
+        new Set(timed.filter((row) => row.latency_ns.kind === kind).map((row) => row.point.workload));
+    const latencies = [...kinds].map((kind) => latencyOf(kind, workloadsOf(kind)));
+    return [THROUGHPUT, BOTH_WAYS, ...latencies].flatMap((figure) => {
+        const among = taking(rows, figure);
+        if (!among.some(figure.value)) return [];
         return Object.keys(AXES)
-            .filter((axis) => new Set(taking.map((row) => row.point[axis])).size > 1)
+            .filter((axis) => new Set(among.map((row) => row.point[axis])).size > 1)
             .map((axis) => ({ ...figure, x: axis, title: `${figure.title} by ${AXES[axis].title}` }));
     });
 }
 
-/** {xs, series: [{label, ys, lo, hi}], omitted}: the definition applied to the rows. */
+/* What a bar is: the interval where one is claimed, else how far the runs lie apart. */
+function barOf(row, figure) {
+    if (figure?.ci95) return { range: figure.ci95 };
+    return figure && row.runs > 1 ? { range: [figure.min, figure.max], runs: row.runs } : { range: [null, null] };
+}
+
+/* In words, for all bars of a plot: `runs` of those that are no interval, `intervals` how many are one. */
+function barWords(intervals, runs) {
+    const [least, most] = [Math.min(...runs), Math.max(...runs)];
+    const spread = runs.length && `min–max of ${least === most ? least : `${least} to ${most}`} runs`;
+    if (intervals && spread) return `Bars: 95 % interval of the median; with fewer runs than 6, ${spread}.`;
+    if (intervals) return 'Bars: 95 % interval of the median.';
+    return spread ? `Bars: ${spread}.` : '';
+}
+
+/**
+ * {xs, series: [{label, slot, ys, lo, hi}], omitted, bars}: the definition applied to the rows, of which those that are
+ * not measured yet have their places already. A series' slot follows from its place in the whole table: it is the same
+ * in every plot with lines of that kind, and stays the same while others come. `bars` says what lo and hi are.
+ */
 export function plotData(rows, plot) {
-    const taking = rows.filter(plot.rows ?? (() => true)).filter((row) => row.point[plot.x] !== undefined);
-    const xs = [...new Set(taking.map((row) => row.point[plot.x]))].sort((a, b) => a - b);
-    const others = splitFields(taking.map((row) => row.point)).varying.filter(
+    const among = taking(rows, plot).filter((row) => row.point[plot.x] !== undefined);
+    const xs = [...new Set(among.map((row) => row.point[plot.x]))].sort((a, b) => a - b);
+    const others = splitFields(among.map((row) => row.point)).varying.filter(
         (field) => field !== plot.x && !plot.ignore?.includes(field),
     );
+    const labelOf = (row) => pointLabel(row.point, others) || plot.title;
+    const slots = [...new Set(rows.map(labelOf))];
     const series = new Map();
-    for (const row of taking) {
-        const label = pointLabel(row.point, others) || plot.title;
-        if (!series.has(label))
-            series.set(label, { label, ys: xs.map(() => null), lo: xs.map(() => null), hi: xs.map(() => null) });
+    const bars = { intervals: 0, runs: [] };
+    for (const row of among) {
+        const label = labelOf(row);
+        if (!series.has(label)) {
+            const empty = () => xs.map(() => null);
+            series.set(label, { label, slot: slots.indexOf(label), ys: empty(), lo: empty(), hi: empty() });
+        }
         const figure = plot.value(row);
         const at = xs.indexOf(row.point[plot.x]);
         const one = series.get(label);
         one.ys[at] = figure?.median ?? null;
-        one.lo[at] = figure?.min ?? null;
-        one.hi[at] = figure?.max ?? null;
+        const { range, runs } = barOf(row, figure);
+        [one.lo[at], one.hi[at]] = range;
+        if (runs) bars.runs.push(runs);
+        else bars.intervals += range[0] !== null;
     }
     const shown = [...series.values()].filter((one) => one.ys.some((value) => value !== null));
-    return { xs, series: shown.slice(0, SERIES_MAX), omitted: Math.max(0, shown.length - SERIES_MAX) };
+    return {
+        xs,
+        series: shown.slice(0, SERIES_MAX),
+        omitted: Math.max(0, shown.length - SERIES_MAX),
+        bars: barWords(bars.intervals, bars.runs),
+    };
 }
 
 /** The plots of a table as figures that are kept between updates. */
@@ -97,7 +136,7 @@ export class Plots {
     }
 
     #figure(plot, rows) {
-        const { xs, series, omitted } = plotData(rows, plot);
+        const { xs, series, omitted, bars } = plotData(rows, plot);
         if (!this.figures.has(plot.title)) {
             const axis = AXES[plot.x] ?? {};
             const chart = new Chart({
@@ -105,6 +144,7 @@ export class Plots {
                 format: plot.format,
                 splitsX: true,
                 log: plot.log ?? true,
+                unit: plot.unit,
                 ...pick(axis),
             });
             const note = h('p', { class: 'hint' });
@@ -115,7 +155,7 @@ export class Plots {
         const figure = this.figures.get(plot.title);
         figure.element.classList.toggle('no-lines', series.length === 0);
         figure.chart.set(xs, series);
-        figure.note.textContent = [series.length === 0 && missing(rows, plot), plot.note, omitted && more(omitted)]
+        figure.note.textContent = [series.length === 0 && missing(rows, plot), bars, plot.note, omitted && more(omitted)]
             .filter(Boolean)
             .join(' ');
     }
@@ -125,9 +165,9 @@ const more = (count) => `${count} more series are in the table; the plot shows t
 
 /** Why a plot has no line. */
 export function missing(rows, plot) {
-    const taking = rows.filter(plot.rows ?? (() => true));
-    if (plot.lacking && taking.some((row) => row[plot.field])) return plot.lacking;
-    const reason = taking.map((row) => reasonFor(row, plot.field)).find(Boolean);
+    const among = taking(rows, plot);
+    if (plot.lacking && among.some((row) => row[plot.field])) return plot.lacking;
+    const reason = among.map((row) => reasonFor(row, plot.field)).find(Boolean);
     return `Not measured${reason ? `: ${reason}` : ''}.`;
 }
 

@@ -84,8 +84,9 @@ export class Results {
         this.rows = rows;
         this.state = state;
         const measured = rows.filter((row) => row.runs > 0);
-        this.study.update(measured);
-        this.plots.update(measured, isStudy(measured) ? [] : plotsFor(measured));
+        const drawn = measured.length ? rows : [];
+        this.study.update(drawn);
+        this.plots.update(drawn, isStudy(drawn) ? [] : plotsFor(drawn));
         this.#draw();
     }
 
@@ -120,7 +121,7 @@ export class Results {
                 { class: 'table', tabindex: '0', role: 'region', 'aria-labelledby': 'results-title' },
                 h(
                     'table',
-                    { 'aria-describedby': 'results-caption' },
+                    { class: 'cards', 'aria-describedby': 'results-caption' },
                     h('thead', {}, h('tr', {}, heads(varying, figures))),
                     h(
                         'tbody',
@@ -160,11 +161,18 @@ function columnsFor(rows) {
 }
 
 function caption(rows, common) {
-    const shared = common.map((field) => `${fieldTitle(field)} ${fieldValue(field, rows[0].point[field])}`).join(', ');
+    const shared = common.map((field) => sharedWords(rows, field)).join(', ');
     const alike = rows.length === 1 ? 'Measured:' : 'The same for all:';
     const figures = 'Medians over the runs; 1 MB is 10⁶ bytes.';
     const words = [messageWords(rows), costWords(rows), latencyWords(rows), roundTripWords(rows)];
     return [shared && `${alike} ${shared}.`, figures, ...words].filter(Boolean).join(' ');
+}
+
+/* "transport pipe"; of a field that not every point has, the value where there is one. */
+function sharedWords(rows, field) {
+    const having = rows.filter((row) => row.point[field] !== undefined && row.point[field] !== null);
+    const words = `${fieldTitle(field)} ${fieldValue(field, having[0]?.point[field])}`;
+    return having.length > 0 && having.length < rows.length ? `${words} where it applies` : words;
 }
 
 /* Where nothing is moved, the column of messages has what was done. */
@@ -243,15 +251,22 @@ function tableRow(row, varying, figures, shared) {
         (varying.length ? varying : [null]).map((field) =>
             h(
                 'td',
-                { class: field === 'message_size' ? 'number' : null },
+                {
+                    class: field === 'message_size' ? 'number' : null,
+                    data: { title: capital(fieldTitle(field ?? 'point')) },
+                },
                 field ? fieldValue(field, row.point[field]) : 'all runs',
             ),
         ),
-        h('td', { class: 'number', text: planned === row.runs ? String(row.runs) : `${row.runs} of ${planned}` }),
+        h('td', {
+            class: 'number',
+            data: { title: 'Runs' },
+            text: planned === row.runs ? String(row.runs) : `${row.runs} of ${planned}`,
+        }),
         figures.flatMap((column) => figureCells(row, column)),
         h(
             'td',
-            { class: 'wrap' },
+            { class: 'wrap', data: { title: 'Notes' } },
             row.flags.filter((flag) => !shared.includes(flag)).map(flagLabel),
             row.error && h('span', { class: 'field-error', text: row.error }),
         ),
@@ -263,16 +278,19 @@ function figureCells(row, column) {
     const scale = (value) => figure(value === null || value === undefined ? null : value / column.by);
     const missing =
         reasonFor(row, column.field) ?? (row.runs ? 'not measured for this workload' : 'no run is done yet');
-    const cell = (text, why) => h('td', { class: 'number' }, text === DASH ? absent(why) : text);
+    const cell = (title, text, why) =>
+        h('td', { class: 'number', data: { title: `${title}, ${column.unit}` } }, text === DASH ? absent(why) : text);
     return [
-        cell(scale(statistic?.median), missing),
+        cell(column.title, scale(statistic?.median), missing),
         column.range &&
             cell(
+                'min – max',
                 statistic && row.runs > 1 ? `${scale(statistic.min)} – ${scale(statistic.max)}` : DASH,
                 statistic ? 'one run has no spread' : missing,
             ),
         column.interval &&
             cell(
+                '95 % interval',
                 statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH,
                 statistic ? TOO_FEW : missing,
             ),
@@ -283,7 +301,7 @@ function figureCells(row, column) {
 export const absent = (why) =>
     h('abbr', { class: 'none', title: why }, DASH, h('span', { class: 'sr', text: ` (${why})` }));
 
-const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
+export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 /* The server picks the format by Accept, which a plain link cannot set: fetched, then saved. */
 function download(label, { href, accept }, name) {

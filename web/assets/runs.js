@@ -4,7 +4,7 @@
 import { get } from './api.js';
 import { fill, h, reconcile, setText } from './dom.js';
 import { duration, fieldTitle, fieldValue, integer, plural, reasonFor, throughput } from './format.js';
-import { absent, flagLabel } from './results.js';
+import { absent, capital, flagLabel } from './results.js';
 import { showRun } from './run.js';
 
 const PAGE = 100;
@@ -32,7 +32,7 @@ export class Runs {
                 h(
                     'div',
                     { class: 'table tall', tabindex: '0', role: 'region', 'aria-label': 'Runs' },
-                    h('table', {}, h('thead', {}, this.head), this.rows),
+                    h('table', { class: 'cards' }, h('thead', {}, this.head), this.rows),
                 ),
                 this.more,
             ),
@@ -47,7 +47,7 @@ export class Runs {
                 h(
                     'th',
                     { scope: 'col', class: ['message', 'Repetition', 'Throughput'].includes(title) ? 'number' : null },
-                    title.charAt(0).toUpperCase() + title.slice(1),
+                    capital(title),
                 ),
             ),
         );
@@ -108,22 +108,30 @@ export class Runs {
         const focused = row.contains(document.activeElement);
         fill(
             row,
-            h('td', { text: run.id }),
+            h('td', { data: { title: 'Run' }, text: run.id }),
             this.fields.map((field) =>
-                h('td', { class: field === 'message_size' ? 'number' : null }, fieldValue(field, run.point[field])),
+                h(
+                    'td',
+                    { class: field === 'message_size' ? 'number' : null, data: { title: capital(fieldTitle(field)) } },
+                    fieldValue(field, run.point[field]),
+                ),
             ),
-            h('td', { class: 'number', text: run.repetition }),
-            h('td', {}, h('span', { class: 'state', data: { state: run.state }, text: run.state })),
+            h('td', { class: 'number', data: { title: 'Repetition' }, text: run.repetition }),
             h(
                 'td',
-                { class: 'number' },
+                { data: { title: 'State' } },
+                h('span', { class: 'state', data: { state: run.state }, text: run.state }),
+            ),
+            h(
+                'td',
+                { class: 'number', data: { title: 'Throughput' } },
                 rate === null || rate === undefined
                     ? absent(reasonFor(run.result, 'throughput_bytes_per_second') ?? `the run is ${run.state}`)
                     : throughput(rate),
             ),
             h(
                 'td',
-                { class: 'wrap' },
+                { class: 'wrap', data: { title: 'Notes' } },
                 run.attempt > 1 && h('span', { class: 'flag', text: `attempt ${run.attempt}` }),
                 run.flags.map(flagLabel),
                 run.error && h('span', { class: 'field-error', text: run.error }),

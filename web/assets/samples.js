@@ -3,6 +3,12 @@
 // threads are summed for throughput, and for latency the worst thread is shown, as percentiles cannot be added. Of runs
 // that move no bytes the rate is that of what they count.
 
+/* In the order in which they look different (marks.js), whoever is first to send a sample. */
+const AGENTS = ['receiver', 'initiator', 'client', 'sender', 'responder', 'server'];
+
+/** The number of an agent's series. */
+export const slotOf = (agent) => (AGENTS.includes(agent) ? AGENTS.indexOf(agent) : AGENTS.length);
+
 export class Samples {
     constructor(limit) {
         this.limit = limit;

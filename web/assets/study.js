@@ -103,6 +103,7 @@ export function studyPlots(rows, chosen = {}) {
             ...bySize,
             title: 'Throughput by size',
             format: gigabits,
+            unit: 8,
             value: (row) => row.throughput_bytes_per_second,
             field: 'throughput_bytes_per_second',
         },
