@@ -176,8 +176,10 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
                 json_put_double(w, s->ci95_low);
                 json_put_double(w, s->ci95_high);
                 json_array_end(w);
+                json_member_double(w, "level", s->level);
         } else {
                 json_put_null(w);
+                json_member_null(w, "level");
         }
         json_object_end(w);
 }

@@ -9,6 +9,7 @@
  * of the record's last visible change.
  */
 
+#include "daemon/analysis/order.h"
 #include "schema/histogram.h"
 
 #include <stdbool.h>
@@ -62,13 +63,6 @@ struct sample_record {
         uint64_t interval_ns, messages, bytes;
         struct histogram *latency; /* NULL: none */
         char *counters_json;       /* object or NULL */
-};
-
-struct statistic {
-        uint32_t n; /* 0: nothing to show, all else meaningless */
-        double median, min, max;
-        bool has_ci95;
-        double ci95_low, ci95_high;
 };
 
 /* A row per point of /results. */

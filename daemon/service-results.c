@@ -5,12 +5,12 @@
  * runs reported, so that a better statistic later applies to old experiments too.
  */
 
+#include "daemon/analysis/order.h"
 #include "daemon/log.h"
 #include "daemon/result-cost.h"
 #include "daemon/result-effective.h"
 #include "daemon/result.h"
 #include "daemon/service-internal.h"
-#include "daemon/statistics.h"
 #include "schema/json.h"
 #include "schema/util.h"
 
@@ -337,7 +337,7 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                 if (p->runs[i].state == STATE_DONE && p->runs[i].result_json)
                         r = collect_run(p->runs[i].result_json, &c, &row->latency_kind);
         for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
-                r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
+                r = order_summarize(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
         row->steady = steady_of(&c);
         if (r == 0)
                 r = print_reasons(&c, row, &row->reasons_json);
