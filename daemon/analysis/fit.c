@@ -86,7 +86,9 @@ static int sizes_init(struct sizes *ret, const struct fit_point *points, size_t 
         for (size_t i = 0; i < n; i++)
                 if (!(points[i].size > 0 && isfinite(points[i].size) && points[i].time > 0 && isfinite(points[i].time)))
                         return -EINVAL;
-        ret->points = reallocarray(NULL, n + 1, sizeof(*ret->points));
+        if (n == 0)
+                return -EINVAL;
+        ret->points = reallocarray(NULL, n, sizeof(*ret->points));
         if (!ret->points)
                 return -ENOMEM;
         memcpy(ret->points, points, n * sizeof(*points));
