@@ -69,45 +69,35 @@ int rank_sum_quantile(size_t n, size_t m, double tail, uint64_t *ret, double *re
 }
 
 /*
- * A walk through the ranks that takes or leaves each. odds[k] has the probability of each sum when k have been taken,
- * from the smallest sum of k on: a sum that would exceed the one asked for, even if the smallest ranks followed, is not
- * followed, and so all rows are as long.
+ * A walk through the ranks that takes or leaves each. ways[k] counts the choices of k with each sum, from the smallest
+ * sum of k on: a sum that would exceed the one asked for, even if the smallest ranks followed, is not followed, and so
+ * all rows are as long. A count is 1e119 at most, and an addition adds no more than its own rounding.
  */
 struct walk {
         const uint32_t *ranks;
         size_t n_ranks, n;
         uint64_t excess; /* of the sum asked for over the smallest one */
-        double *odds;
+        double *ways;
 };
 
 static double *row_of(const struct walk *w, size_t k) {
-        return w->odds + k * (w->excess + 1);
+        return w->ways + k * (w->excess + 1);
 }
 
-/* One more rank, the j-th from 0, for those that have taken k before it or k - 1. `greatest` is the greatest excess of
- * k ranks among the first j + 1. */
-static void walk_row(const struct walk *w, size_t j, size_t k, uint64_t greatest) {
-        double left = (double) (w->n_ranks - j);
-        double *row = row_of(w, k), leave = 1 - (double) (w->n - k) / left;
-        uint64_t end = smaller(greatest, w->excess);
-        for (uint64_t e = 0; e <= end; e++)
-                row[e] *= leave;
-        if (k == 0)
-                return;
-        const double *from = row_of(w, k - 1);
-        double take = (double) (w->n - k + 1) / left;
-        uint64_t step = w->ranks[j] - w->ranks[k - 1];
+static void add_shifted(double *restrict row, const double *restrict from, uint64_t step, uint64_t end) {
         for (uint64_t e = step; e <= end; e++)
-                row[e] += from[e - step] * take;
+                row[e] += from[e - step];
 }
 
 static void walk_all(const struct walk *w, const uint64_t *below) {
+        size_t others = w->n_ranks - w->n; /* are left */
         row_of(w, 0)[0] = 1;
-        for (size_t j = 0; j < w->n_ranks; j++) {
-                size_t others = w->n_ranks - w->n;
-                for (size_t k = smaller(j + 1, w->n) + 1; k-- > 0 && j + 1 <= k + others;)
-                        walk_row(w, j, k, below[j + 1] - below[j + 1 - k] - below[k]);
-        }
+        for (size_t j = 0; j < w->n_ranks; j++)
+                for (size_t k = smaller(j + 1, w->n); k > 0 && j + 1 <= k + others; k--) {
+                        uint64_t greatest = below[j + 1] - below[j + 1 - k] - below[k]; /* of k among the first j + 1 */
+                        add_shifted(row_of(w, k), row_of(w, k - 1), w->ranks[j] - w->ranks[k - 1],
+                                    smaller(greatest, w->excess));
+                }
 }
 
 int rank_sum_tied(const uint32_t *ranks, size_t n_ranks, size_t n, uint64_t sum, struct rank_tail *ret) {
@@ -117,16 +107,17 @@ int rank_sum_tied(const uint32_t *ranks, size_t n_ranks, size_t n, uint64_t sum,
         for (size_t i = 0; i < n_ranks; i++)
                 below[i + 1] = below[i] + ranks[i];
         struct walk w = {.ranks = ranks, .n_ranks = n_ranks, .n = n, .excess = sum - below[n]};
-        _cleanup_free_ double *odds = calloc((n + 1) * (w.excess + 1), sizeof(*odds));
-        if (!odds)
+        _cleanup_free_ double *ways = calloc((n + 1) * (w.excess + 1), sizeof(*ways));
+        if (!ways)
                 return -ENOMEM;
-        w.odds = odds;
+        w.ways = ways;
         walk_all(&w, below);
         const double *row = row_of(&w, n);
-        double at_most = 0;
+        long double at_most = 0, all = choices(n, n_ranks - n);
         for (uint64_t e = 0; e <= w.excess; e++)
-                at_most += row[e];
-        *ret = (struct rank_tail){.at_most = at_most, .exactly = row[w.excess]};
+                at_most += (long double) row[e];
+        *ret = (struct rank_tail){.at_most = (double) (at_most / all),
+                                  .exactly = (double) ((long double) row[w.excess] / all)};
         return 0;
 }
 

@@ -2,6 +2,7 @@
 
 /* Exact tests and intervals against R, coin, SciPy and counting in integers; see the heads of the data for which. */
 
+#include "daemon/analysis/rank-internal.h"
 #include "daemon/analysis/rank.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
@@ -152,6 +153,22 @@ static void test_every_run_twice(void) {
         }
 }
 
+/* Both ways to the distribution of 200 and 200, where there are 1e119 choices: by factors, and rank by rank. */
+static void test_two_ways_to_a_tail(void) {
+        static const uint64_t values[] = {0, 1, 40, 1000, 15000, 17800, 20000};
+        uint32_t ranks[2 * RANK_MAX];
+        for (uint32_t i = 0; i < 2 * RANK_MAX; i++)
+                ranks[i] = i + 1;
+        for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+                struct rank_tail by_factors, by_ranks;
+                uint64_t least = RANK_MAX * (RANK_MAX + 1) / 2;
+                CHECK_INT(rank_sum_untied(RANK_MAX, RANK_MAX, values[i], &by_factors), 0);
+                CHECK_INT(rank_sum_tied(ranks, 2 * RANK_MAX, RANK_MAX, least + values[i], &by_ranks), 0);
+                CHECK(fabs(by_ranks.at_most / by_factors.at_most - 1) < 1e-12);
+                CHECK(fabs(by_ranks.exactly / by_factors.exactly - 1) < 1e-12);
+        }
+}
+
 static void test_nothing_but_zeros(void) {
         struct rank_test t;
         CHECK_INT(rank_signed_test((const double[]){0, 0, 0}, 3, &t), 0);
@@ -224,6 +241,7 @@ int main(void) {
         RUN(test_scale_and_order);
         RUN(test_sides_change_places);
         RUN(test_every_run_twice);
+        RUN(test_two_ways_to_a_tail);
         RUN(test_nothing_but_zeros);
         RUN(test_refused);
         RUN(test_too_few);
