@@ -215,7 +215,8 @@ static void columns_show_their_statistic(void) {
 }
 
 static void statistics_with_and_without_an_interval(void) {
-        const struct statistic s = {.n = 3, .median = 2.5, .min = 1, .max = 4, .ci95_low = 1.5, .ci95_high = 3.5, .level = 0.96875};
+        const struct statistic s = {
+                .n = 3, .median = 2.5, .min = 1, .max = 4, .ci95_low = 1.5, .ci95_high = 3.5, .level = 0.96875};
         struct result_record row = {.latency_kind = "rtt", .latency_p50 = s, .one_way_p50 = s};
         struct json_writer w;
         row.throughput_bytes_per_second = row.hop_ns = row.cycles_per_byte = s;
@@ -224,9 +225,12 @@ static void statistics_with_and_without_an_interval(void) {
         render_result(&w, &row);
         _cleanup_free_ char *text = steal(&w);
         CHECK(text);
-        CHECK(strstr(text, "\"throughput_bytes_per_second\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null,\"level\":null}"));
+        CHECK(strstr(
+                text,
+                "\"throughput_bytes_per_second\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null,\"level\":null}"));
         CHECK(strstr(text, "\"hop_ns\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null,\"level\":null}"));
-        CHECK(strstr(text, "\"cycles_per_byte\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":[1.5,3.5],\"level\":0.96875}"));
+        CHECK(strstr(text,
+                     "\"cycles_per_byte\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":[1.5,3.5],\"level\":0.96875}"));
         CHECK(strstr(text, "\"latency_ns\":{\"kind\":\"rtt\",\"min\":null,\"p50\":{\"median\":2.5,"));
         CHECK(strstr(text, "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"median\":2.5,"));
 }
