@@ -25,9 +25,9 @@ double order_quantile(const double *sorted, size_t n, double p) {
 }
 
 double order_middle(const double *sorted, size_t n) {
-        if (n % 2)
-                return sorted[n / 2];
-        return sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2; /* the sum might overflow */
+        double low = sorted[(n - 1) / 2], high = sorted[n / 2];
+        return low == high ? low
+                           : low + (high - low) / 2; /* the sum might overflow, and infinities have no difference */
 }
 
 /* The largest k with P(B <= k - 1) <= tail, for B binomial(n, p), and that probability; 0 where even P(B = 0) is more.

@@ -44,8 +44,8 @@ void order_sort(double *values, size_t n);
 /* Of n >= 1 sorted values; 0 <= p <= 1. */
 double order_quantile(const double *sorted, size_t n, double p);
 
-/* Of n >= 1 sorted values: the mean of the two in the middle where n is even. For estimates that a definition wants so
- * (Hodges-Lehmann), never for figures of runs. */
+/* Of n >= 1 sorted values, which may be infinite: the mean of the two in the middle where n is even. For estimates that
+ * a definition wants so (Hodges and Lehmann's) and ratios, never for figures of runs. */
 double order_middle(const double *sorted, size_t n);
 
 /* 0 < p < 1, 0 < level < 1. -EINVAL: n is 0, or p or the level is out of its range. */

@@ -31,6 +31,13 @@ static void test_median(void) {
         }
 }
 
+static void test_middle(void) {
+        CHECK(order_middle((const double[]){1, 2, 4}, 3) == 2);
+        CHECK(order_middle((const double[]){1, 2, 4, 5}, 4) == 3);
+        CHECK(order_middle((const double[]){1e308, 1.5e308}, 2) == 1.25e308); /* the sum would overflow */
+        CHECK(order_middle((const double[]){1, INFINITY, INFINITY, INFINITY}, 4) == INFINITY);
+}
+
 static void test_nothing_to_show(void) {
         struct statistic s = {.n = 9, .has_ci95 = true};
         CHECK_INT(order_summarize(NULL, 0, &s), 0);
@@ -151,6 +158,7 @@ static void test_input_is_left_alone(void) {
 
 int main(void) {
         RUN(test_median);
+        RUN(test_middle);
         RUN(test_nothing_to_show);
         RUN(test_interval_ranks);
         RUN(test_interval_of_many);
