@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Makes the data that daemon/analysis is held against: cases, and what other programs answer to them.
 
-Needs R with the package coin (Debian: r-base-core, r-cran-coin), and from PyPI scipy, numpy and ruptures; the versions
-that made a file stand in its first lines. The unit tests need none of these. Usage: make.py [NAME...]
+Needs R with the package coin (Debian 12: r-base-core, r-cran-coin), and from PyPI numpy==2.4.6, scipy==1.17.1 and
+ruptures==1.1.10; what made a file stands in its first lines. The unit tests need none of these. All files take some
+minutes. Usage: make.py [NAME...]
 
 A line is a case: its numbers one after the other, in the order that the file's head says. Values of the cases have few
 digits, so that C, Python and R read the same double; answers have all of theirs.
