@@ -176,57 +176,33 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
                 json_put_double(w, s->ci95_low);
                 json_put_double(w, s->ci95_high);
                 json_array_end(w);
+                json_member_double(w, "level", s->level);
         } else {
                 json_put_null(w);
+                json_member_null(w, "level");
         }
         json_object_end(w);
 }
 
-const struct statistic_column latency_columns[] = {
-        {"min", offsetof(struct result_record, latency_min)},     {"p50", offsetof(struct result_record, latency_p50)},
-        {"p90", offsetof(struct result_record, latency_p90)},     {"p99", offsetof(struct result_record, latency_p99)},
-        {"p99_9", offsetof(struct result_record, latency_p99_9)}, {"max", offsetof(struct result_record, latency_max)},
-        {"mean", offsetof(struct result_record, latency_mean)},
-};
-const size_t n_latency_columns = ELEMENTS(latency_columns);
-
-const struct statistic_column one_way_columns[] = {
-        {"min", offsetof(struct result_record, one_way_min)},     {"p50", offsetof(struct result_record, one_way_p50)},
-        {"p90", offsetof(struct result_record, one_way_p90)},     {"p99", offsetof(struct result_record, one_way_p99)},
-        {"p99_9", offsetof(struct result_record, one_way_p99_9)}, {"max", offsetof(struct result_record, one_way_max)},
-        {"mean", offsetof(struct result_record, one_way_mean)}};
-const size_t n_one_way_columns = ELEMENTS(one_way_columns);
-
-const struct statistic_column counter_columns[] = {
-        {"cycles", offsetof(struct result_record, cycles)},
-        {"instructions", offsetof(struct result_record, instructions)},
-        {"l1d_read_misses", offsetof(struct result_record, l1d_read_misses)},
-        {"llc_misses", offsetof(struct result_record, llc_misses)},
-        {"dtlb_misses", offsetof(struct result_record, dtlb_misses)},
-        {"branch_misses", offsetof(struct result_record, branch_misses)},
-        {"context_switches", offsetof(struct result_record, context_switches)},
-        {"cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message)},
-        {"cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte)},
-        {"cycles_per_byte", offsetof(struct result_record, cycles_per_byte)},
-};
-const size_t n_counter_columns = ELEMENTS(counter_columns);
-
-const struct statistic *statistic_of_column(const struct result_record *row, const struct statistic_column *column) {
-        return (const struct statistic *) (const void *) ((const char *) row + column->offset);
-}
-
-static void member_latencies(struct json_writer *w, const char *key, const char *kind, const struct result_record *row,
-                             const struct statistic_column *columns, size_t n) {
-        json_put_key(w, key);
-        if (!kind) {
+/* All of a group, in an object with their kind where the group has one. */
+static void member_figures(struct json_writer *w, enum figure_group group, const char *kind,
+                           const struct result_record *row) {
+        const char *object = figure_groups[group].in_row;
+        if (object)
+                json_put_key(w, object);
+        if (object && !kind) {
                 json_put_null(w);
                 return;
         }
-        json_object_begin(w);
-        json_member_string(w, "kind", kind);
-        for (size_t i = 0; i < n; i++)
-                member_statistic(w, columns[i].name, statistic_of_column(row, &columns[i]));
-        json_object_end(w);
+        if (object) {
+                json_object_begin(w);
+                json_member_string(w, "kind", kind);
+        }
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].group == group)
+                        member_statistic(w, figure_terms[f].name, &row->figures[f]);
+        if (object)
+                json_object_end(w);
 }
 
 void render_result(struct json_writer *w, const struct result_record *row) {
@@ -235,21 +211,15 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         json_member_u64(w, "runs", row->runs);
         json_member_u64(w, "runs_planned", row->runs_planned);
         json_member_u64(w, "runs_failed", row->runs_failed);
-        member_statistic(w, "throughput_bytes_per_second", &row->throughput_bytes_per_second);
-        member_statistic(w, "messages_per_second", &row->messages_per_second);
-        member_statistic(w, "both_ways_bytes_per_second", &row->both_ways_bytes_per_second);
-        member_statistic(w, "cost_ns", &row->cost_ns);
-        member_statistic(w, "hop_ns", &row->hop_ns);
-        member_latencies(w, "latency_ns", row->latency_p50.n > 0 ? row->latency_kind : NULL, row, latency_columns,
-                         n_latency_columns);
-        member_latencies(w, "latency_one_way_ns", row->one_way_p50.n > 0 ? "one_way" : NULL, row, one_way_columns,
-                         n_one_way_columns);
+        member_figures(w, FIGURES_RATE, NULL, row);
+        member_figures(w, FIGURES_LATENCY, row->figures[FIGURE_LATENCY_P50].n > 0 ? row->latency_kind : NULL, row);
+        member_figures(w, FIGURES_ONE_WAY, row->figures[FIGURE_ONE_WAY_P50].n > 0 ? "one_way" : NULL, row);
         json_member_string(w, "loop", row->loop);
         json_member_raw(w, "steady", row->steady);
         json_member_string(w, "verify", row->verify);
         json_member_string(w, "counted_by", row->counted_by);
-        for (size_t i = 0; i < n_counter_columns; i++)
-                member_statistic(w, counter_columns[i].name, statistic_of_column(row, &counter_columns[i]));
+        member_figures(w, FIGURES_COUNTERS, NULL, row);
+        member_figures(w, FIGURES_PER_UNIT, NULL, row);
         json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");
         json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");
         member_list(w, "flags", row->flags_json);

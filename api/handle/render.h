@@ -20,14 +20,4 @@ void render_result(struct json_writer *w, const struct result_record *row);
 /* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
 const char *render_latency_kind(const char *point_json);
 
-/* Statistics of a result row by name, in the order they are shown: members of its latency_ns and latency_one_way_ns,
- * and its counters with what is derived from them. */
-struct statistic_column {
-        const char *name;
-        size_t offset; /* in struct result_record */
-};
-extern const struct statistic_column latency_columns[], one_way_columns[], counter_columns[];
-extern const size_t n_latency_columns, n_one_way_columns, n_counter_columns;
-const struct statistic *statistic_of_column(const struct result_record *row, const struct statistic_column *column);
-
 #endif

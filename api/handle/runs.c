@@ -207,23 +207,24 @@ static void csv_statistic(struct text *t, const struct statistic *s) {
         }
 }
 
-/* Figures that the table has already, in the units that people plot. */
-static const struct scaled_column {
-        struct statistic_column column;
-        double factor, divisor; /* 1e-3 is no double, and would leave its trace in the last digits */
-} scaled_columns[] = {
-        {{"throughput_gbit_per_second", offsetof(struct result_record, throughput_bytes_per_second)}, 8, 1e9},
-        {{"both_ways_gbit_per_second", offsetof(struct result_record, both_ways_bytes_per_second)}, 8, 1e9},
-        {{"latency_us_mean", offsetof(struct result_record, latency_mean)}, 1, 1e3},
-        {{"latency_one_way_us_mean", offsetof(struct result_record, one_way_mean)}, 1, 1e3},
-};
+static void csv_figures(struct text *t, enum figure_group group, const struct result_record *row) {
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].group == group)
+                        csv_statistic(t, &row->figures[f]);
+}
 
-static void csv_scaled(struct text *t, const struct result_record *row, const struct scaled_column *column) {
-        struct statistic s = *statistic_of_column(row, &column->column);
-        double *const values[] = {&s.median, &s.min, &s.max, &s.ci95_low, &s.ci95_high};
-        for (size_t i = 0; i < ELEMENTS(values); i++)
-                *values[i] = *values[i] * column->factor / column->divisor;
-        csv_statistic(t, &s);
+/* Figures that the table has already, in the units that people plot. */
+static void csv_scaled(struct text *t, const struct result_record *row) {
+        for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                const struct figure_term *term = &figure_terms[f];
+                struct statistic s = row->figures[f];
+                double *const values[] = {&s.median, &s.min, &s.max, &s.ci95_low, &s.ci95_high};
+                if (!term->scaled)
+                        continue;
+                for (size_t i = 0; i < ELEMENTS(values); i++)
+                        *values[i] = *values[i] * term->factor / term->divisor;
+                csv_statistic(t, &s);
+        }
 }
 
 static void csv_flags(struct text *t, const char *flags_json) {
@@ -264,23 +265,16 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         if (t->error < 0)
                 return 1;
         text_printf(t->text, "%u,%u,%u", row->runs, row->runs_planned, row->runs_failed);
-        csv_statistic(t->text, &row->throughput_bytes_per_second);
-        csv_statistic(t->text, &row->messages_per_second);
-        csv_statistic(t->text, &row->both_ways_bytes_per_second);
-        csv_statistic(t->text, &row->cost_ns);
-        csv_statistic(t->text, &row->hop_ns);
+        csv_figures(t->text, FIGURES_RATE, row);
         text_printf(t->text, ",%s", row->latency_kind ? row->latency_kind : "");
-        for (size_t i = 0; i < n_latency_columns; i++)
-                csv_statistic(t->text, statistic_of_column(row, &latency_columns[i]));
-        for (size_t i = 0; i < n_one_way_columns; i++)
-                csv_statistic(t->text, statistic_of_column(row, &one_way_columns[i]));
-        for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
-                csv_scaled(t->text, row, &scaled_columns[i]);
+        csv_figures(t->text, FIGURES_LATENCY, row);
+        csv_figures(t->text, FIGURES_ONE_WAY, row);
+        csv_scaled(t->text, row);
         const char *const words[] = {row->loop, row->steady, row->verify, row->counted_by};
         for (size_t i = 0; i < ELEMENTS(words); i++)
                 text_printf(t->text, ",%s", words[i] ? words[i] : "");
-        for (size_t i = 0; i < n_counter_columns; i++)
-                csv_statistic(t->text, statistic_of_column(row, &counter_columns[i]));
+        csv_figures(t->text, FIGURES_COUNTERS, row);
+        csv_figures(t->text, FIGURES_PER_UNIT, row);
         text_puts(t->text, ",");
         t->error = csv_members(t->text, &t->effective, row->effective_json);
         if (t->error < 0)
@@ -299,10 +293,12 @@ static void csv_statistic_header(struct text *t, const char *name) {
         text_printf(t, ",%s_median,%s_min,%s_max,%s_ci95_low,%s_ci95_high", name, name, name, name, name);
 }
 
-static void csv_latency_header(struct text *t, const char *latency, const struct statistic_column *columns, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                char name[40];
-                snprintf(name, sizeof(name), "%s_%s", latency, columns[i].name);
+static void csv_group_header(struct text *t, enum figure_group group) {
+        for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                char name[64];
+                if (figure_terms[f].group != group)
+                        continue;
+                figure_name((enum figure) f, name, sizeof(name));
                 csv_statistic_header(t, name);
         }
 }
@@ -313,19 +309,16 @@ static void csv_header(struct table *t) {
                 text_puts(t->text, ",");
         }
         text_puts(t->text, "runs,runs_planned,runs_failed");
-        csv_statistic_header(t->text, "throughput_bytes_per_second");
-        csv_statistic_header(t->text, "messages_per_second");
-        csv_statistic_header(t->text, "both_ways_bytes_per_second");
-        csv_statistic_header(t->text, "cost_ns");
-        csv_statistic_header(t->text, "hop_ns");
+        csv_group_header(t->text, FIGURES_RATE);
         text_puts(t->text, ",latency_kind");
-        csv_latency_header(t->text, "latency_ns", latency_columns, n_latency_columns);
-        csv_latency_header(t->text, "latency_one_way_ns", one_way_columns, n_one_way_columns);
-        for (size_t i = 0; i < ELEMENTS(scaled_columns); i++)
-                csv_statistic_header(t->text, scaled_columns[i].column.name);
+        csv_group_header(t->text, FIGURES_LATENCY);
+        csv_group_header(t->text, FIGURES_ONE_WAY);
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].scaled)
+                        csv_statistic_header(t->text, figure_terms[f].scaled);
         text_puts(t->text, ",loop,steady,verify,counted_by");
-        for (size_t i = 0; i < n_counter_columns; i++)
-                csv_statistic_header(t->text, counter_columns[i].name);
+        csv_group_header(t->text, FIGURES_COUNTERS);
+        csv_group_header(t->text, FIGURES_PER_UNIT);
         for (size_t i = 0; i < t->effective.n; i++)
                 text_printf(t->text, ",effective_%s", t->effective.names[i]);
         text_puts(t->text, ",reasons,flags,error\r\n");

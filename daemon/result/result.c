@@ -7,10 +7,10 @@
 
 #include "daemon/result/result.h"
 
+#include "daemon/analysis/thirds.h"
 #include "daemon/result/cost.h"
 #include "daemon/result/derived.h"
 #include "daemon/result/effective.h"
-#include "daemon/result/statistics.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

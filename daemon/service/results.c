@@ -5,12 +5,13 @@
  * runs reported, so that a better statistic later applies to old experiments too.
  */
 
+#include "daemon/analysis/order.h"
 #include "daemon/log.h"
 #include "daemon/result/cost.h"
 #include "daemon/result/effective.h"
 #include "daemon/result/result.h"
-#include "daemon/result/statistics.h"
 #include "daemon/service/internal.h"
+#include "schema/figures.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -21,46 +22,6 @@
 
 /* Of figures that runs of another version did not have. */
 #define UNTOLD "the runs do not tell it"
-
-#define ONE_WAY "latency_one_way_ns"
-
-/* Where each figure stands in a run's result, and where its statistic goes. */
-static const struct figure {
-        const char *object; /* NULL: the result itself */
-        const char *name;
-        size_t offset; /* of the struct statistic in struct result_record */
-        bool by_role;  /* in the object's member for the agent that the result names in "counted_by" */
-} figures[] = {
-        {NULL, "throughput_bytes_per_second", offsetof(struct result_record, throughput_bytes_per_second), false},
-        {NULL, "messages_per_second", offsetof(struct result_record, messages_per_second), false},
-        {NULL, "both_ways_bytes_per_second", offsetof(struct result_record, both_ways_bytes_per_second), false},
-        {NULL, "cost_ns", offsetof(struct result_record, cost_ns), false},
-        {NULL, "hop_ns", offsetof(struct result_record, hop_ns), false},
-        {"latency_ns", "min", offsetof(struct result_record, latency_min), false},
-        {"latency_ns", "p50", offsetof(struct result_record, latency_p50), false},
-        {"latency_ns", "p90", offsetof(struct result_record, latency_p90), false},
-        {"latency_ns", "p99", offsetof(struct result_record, latency_p99), false},
-        {"latency_ns", "p99_9", offsetof(struct result_record, latency_p99_9), false},
-        {"latency_ns", "max", offsetof(struct result_record, latency_max), false},
-        {"latency_ns", "mean", offsetof(struct result_record, latency_mean), false},
-        {ONE_WAY, "min", offsetof(struct result_record, one_way_min), false},
-        {ONE_WAY, "p50", offsetof(struct result_record, one_way_p50), false},
-        {ONE_WAY, "p90", offsetof(struct result_record, one_way_p90), false},
-        {ONE_WAY, "p99", offsetof(struct result_record, one_way_p99), false},
-        {ONE_WAY, "p99_9", offsetof(struct result_record, one_way_p99_9), false},
-        {ONE_WAY, "max", offsetof(struct result_record, one_way_max), false},
-        {ONE_WAY, "mean", offsetof(struct result_record, one_way_mean), false},
-        {"counters", "cycles", offsetof(struct result_record, cycles), true},
-        {"counters", "instructions", offsetof(struct result_record, instructions), true},
-        {"counters", "l1d_read_misses", offsetof(struct result_record, l1d_read_misses), true},
-        {"counters", "llc_misses", offsetof(struct result_record, llc_misses), true},
-        {"counters", "dtlb_misses", offsetof(struct result_record, dtlb_misses), true},
-        {"counters", "branch_misses", offsetof(struct result_record, branch_misses), true},
-        {"counters", "context_switches", offsetof(struct result_record, context_switches), true},
-        {NULL, "cpu_ns_per_message", offsetof(struct result_record, cpu_ns_per_message), true},
-        {NULL, "cpu_ns_per_gigabyte", offsetof(struct result_record, cpu_ns_per_gigabyte), true},
-        {NULL, "cycles_per_byte", offsetof(struct result_record, cycles_per_byte), true},
-};
 
 /* What runs say in words. The last that says one is believed: what is asked of a point is the same for all of them. */
 enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, ONE_WAY_REASON, STEADY_REASON, COUNTED_BY, WORD_COUNT };
@@ -76,16 +37,16 @@ static const char *const words[WORD_COUNT] = {
 
 /* The values of a point's done runs, figure by figure: a run that has none of one adds nothing to it. */
 struct columns {
-        double *values[ELEMENTS(figures)];
-        size_t n[ELEMENTS(figures)];
+        double *values[FIGURE_COUNT];
+        size_t n[FIGURE_COUNT];
         size_t n_runs, n_steady, n_unsteady;
-        char *reasons[ELEMENTS(figures)]; /* why the last run that has none has none; NULL: it does not say */
-        char *words[WORD_COUNT];          /* NULL: no run says it */
+        char *reasons[FIGURE_COUNT]; /* why the last run that has none has none; NULL: it does not say */
+        char *words[WORD_COUNT];     /* NULL: no run says it */
         struct effective_values effective;
 };
 
 static void columns_deinit(struct columns *c) {
-        for (size_t i = 0; i < ELEMENTS(figures); i++) {
+        for (size_t i = 0; i < FIGURE_COUNT; i++) {
                 free(c->values[i]);
                 free(c->reasons[i]);
         }
@@ -95,7 +56,7 @@ static void columns_deinit(struct columns *c) {
 }
 
 static int columns_init(struct columns *c, size_t n_runs) {
-        for (size_t i = 0; i < ELEMENTS(figures); i++) {
+        for (size_t i = 0; i < FIGURE_COUNT; i++) {
                 c->values[i] = reallocarray(NULL, n_runs ? n_runs : 1, sizeof(double));
                 if (!c->values[i])
                         return -ENOMEM; /* the caller frees the others */
@@ -131,25 +92,26 @@ static bool is_open(const char *loop) {
 }
 
 /* The object that has a figure, or would have it. Runs of earlier versions halve round trips of open loops, too. */
-static const struct json *object_of(const struct figure *f, const struct json *result) {
-        if (f->object && strcmp(f->object, ONE_WAY) == 0 && is_open(string_member(result, "loop")))
+static const struct json *object_of(enum figure f, const struct json *result) {
+        const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
+        if (figure_terms[f].group == FIGURES_ONE_WAY && is_open(string_member(result, "loop")))
                 return NULL;
-        const struct json *object = f->object ? object_member(result, f->object) : result;
-        const char *role = f->by_role ? string_member(result, "counted_by") : NULL;
-        if (!f->by_role)
+        const struct json *object = group->in_run ? object_member(result, group->in_run) : result;
+        const char *role = group->by_role ? string_member(result, "counted_by") : NULL;
+        if (!group->by_role)
                 return object;
         return role ? object_member(object, role) : NULL;
 }
 
 /* Reasons stand beside a figure as NAME_reason, or among the counters' "reasons" by name or for all the hardware's. */
-static const char *reason_for(const struct figure *f, const struct json *object) {
+static const char *reason_for(enum figure f, const struct json *object) {
         char name[64];
-        (void) snprintf(name, sizeof(name), "%s_reason", f->name);
+        (void) snprintf(name, sizeof(name), "%s_reason", figure_terms[f].name);
         const struct json *reasons = object_member(object, "reasons");
         const char *reason = string_member(object, name);
         if (!reason)
-                reason = string_member(reasons, f->name);
-        return reason || !f->by_role ? reason : string_member(reasons, "hardware");
+                reason = string_member(reasons, figure_terms[f].name);
+        return reason || !figure_groups[figure_terms[f].group].by_role ? reason : string_member(reasons, "hardware");
 }
 
 static int keep(char **kept, const char *text) {
@@ -161,14 +123,14 @@ static int keep(char **kept, const char *text) {
         return 0;
 }
 
-static int collect_figure(const struct json *result, size_t i, struct columns *c) {
-        const struct json *object = object_of(&figures[i], result), *value = object_member(object, figures[i].name);
+static int collect_figure(const struct json *result, enum figure i, struct columns *c) {
+        const struct json *object = object_of(i, result), *value = object_member(object, figure_terms[i].name);
         double v;
         if (value && json_as_double(value, &v) == 0) {
                 c->values[i][c->n[i]++] = v;
                 return 0;
         }
-        const char *reason = reason_for(&figures[i], object);
+        const char *reason = reason_for(i, object);
         return reason ? keep(&c->reasons[i], reason) : 0;
 }
 
@@ -201,8 +163,8 @@ static int collect_run(const char *result_json, struct columns *c, const char **
         }
         c->n_runs++;
         collect_steady(result, c);
-        for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
-                r = collect_figure(result, i, c);
+        for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
+                r = collect_figure(result, (enum figure) i, c);
         for (size_t i = 0; r == 0 && i < WORD_COUNT; i++) {
                 const char *word = string_member(result, words[i]);
                 if (word)
@@ -282,29 +244,22 @@ static int unite_flags(const struct point_record *p, struct result_record *row) 
         return flag_set_print(&flags, &row->flags_json);
 }
 
-/* Of a figure that no run has: what the last says, else what is known of all that say nothing. */
-static const char *reason_of(const struct columns *c, size_t i) {
-        static const struct {
-                const char *name, *reason;
-        } known[] = {{"both_ways_bytes_per_second", RESULT_BOTH_WAYS_REASON},
-                     {"cost_ns", RESULT_COST_REASON},
-                     {"hop_ns", RESULT_HOP_REASON}};
-        if (c->reasons[i])
-                return c->reasons[i];
-        for (size_t k = 0; k < ELEMENTS(known); k++)
-                if (strcmp(figures[i].name, known[k].name) == 0)
-                        return known[k].reason;
-        return UNTOLD;
+/* Of a figure that no run has: what the last run says, else what is known of all that say nothing. */
+static const char *reason_of(const struct columns *c, enum figure f) {
+        if (c->reasons[f])
+                return c->reasons[f];
+        return figure_terms[f].absent ? figure_terms[f].absent : UNTOLD;
 }
 
-static bool is_latency(const struct figure *f) {
-        return f->object && strncmp(f->object, "latency", 7) == 0; /* has one reason for all its percentiles */
+/* Whether a row's object has one reason for all of its figures. */
+static bool has_common_reason(enum figure f) {
+        return figure_groups[figure_terms[f].group].in_row != NULL;
 }
 
 static const char *one_way_reason(const struct columns *c, const struct result_record *row) {
         if (c->words[ONE_WAY_REASON])
                 return c->words[ONE_WAY_REASON];
-        bool round_trips = row->both_ways_bytes_per_second.n > 0;
+        bool round_trips = row->figures[FIGURE_BOTH_WAYS].n > 0;
         return round_trips && is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
 }
 
@@ -313,13 +268,13 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
         struct json_writer w;
         json_writer_init(&w);
         json_object_begin(&w);
-        for (size_t i = 0; c->n_runs > 0 && i < ELEMENTS(figures); i++)
-                if (c->n[i] == 0 && !is_latency(&figures[i]))
-                        json_member_string(&w, figures[i].name, reason_of(c, i));
-        if (c->n_runs > 0 && (!row->latency_kind || row->latency_p50.n == 0))
+        for (size_t i = 0; c->n_runs > 0 && i < FIGURE_COUNT; i++)
+                if (c->n[i] == 0 && !has_common_reason((enum figure) i))
+                        json_member_string(&w, figure_terms[i].name, reason_of(c, (enum figure) i));
+        if (c->n_runs > 0 && (!row->latency_kind || row->figures[FIGURE_LATENCY_P50].n == 0))
                 json_member_string(&w, "latency_ns", c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : UNTOLD);
-        if (c->n_runs > 0 && row->one_way_p50.n == 0)
-                json_member_string(&w, ONE_WAY, one_way_reason(c, row));
+        if (c->n_runs > 0 && row->figures[FIGURE_ONE_WAY_P50].n == 0)
+                json_member_string(&w, figure_groups[FIGURES_ONE_WAY].in_row, one_way_reason(c, row));
         if (c->n_runs > 0 && !row->steady)
                 json_member_string(&w, "steady", c->words[STEADY_REASON] ? c->words[STEADY_REASON] : UNTOLD);
         if (!c->words[VERIFY] && c->words[VERIFY_REASON])
@@ -336,8 +291,8 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
         for (size_t i = 0; r == 0 && i < p->n_runs; i++)
                 if (p->runs[i].state == STATE_DONE && p->runs[i].result_json)
                         r = collect_run(p->runs[i].result_json, &c, &row->latency_kind);
-        for (size_t i = 0; r == 0 && i < ELEMENTS(figures); i++)
-                r = statistic_of(c.values[i], c.n[i], (struct statistic *) ((char *) row + figures[i].offset));
+        for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
+                r = order_summarize(c.values[i], c.n[i], &row->figures[i]);
         row->steady = steady_of(&c);
         if (r == 0)
                 r = print_reasons(&c, row, &row->reasons_json);

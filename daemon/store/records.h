@@ -9,6 +9,8 @@
  * of the record's last visible change.
  */
 
+#include "daemon/analysis/order.h"
+#include "schema/figures.h"
 #include "schema/measure/histogram.h"
 
 #include <stdbool.h>
@@ -64,35 +66,18 @@ struct sample_record {
         char *counters_json;       /* object or NULL */
 };
 
-struct statistic {
-        uint32_t n; /* 0: nothing to show, all else meaningless */
-        double median, min, max;
-        bool has_ci95;
-        double ci95_low, ci95_high;
-};
-
 /* A row per point of /results. */
 struct result_record {
         char *point_json;
         uint32_t runs; /* done ones, which the statistics are of */
         uint32_t runs_planned, runs_failed;
-        struct statistic throughput_bytes_per_second, messages_per_second;
-        struct statistic both_ways_bytes_per_second; /* pingpong: there and back together */
-        struct statistic cost_ns; /* per call or context switch; n = 0 for workloads that move data */
-        struct statistic hop_ns;  /* of context-switch: with what the pipe takes, which cost_ns leaves out */
-        /* percentiles of each run's whole window, then the statistic over the runs; n = 0 without latency */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
-        struct statistic latency_min, latency_p50, latency_p90, latency_p99, latency_p99_9, latency_max, latency_mean;
-        /* pingpong: half of the round trips' */
-        struct statistic one_way_min, one_way_p50, one_way_p90, one_way_p99, one_way_p99_9, one_way_max, one_way_mean;
+        /* Of each run's own figure; n = 0 where no run has one. */
+        struct statistic figures[FIGURE_COUNT];
         char *loop;         /* "open" or "closed", as the runs say; NULL where none does */
         const char *steady; /* "true", "false" (of one run at least), or NULL: of one it is not known; static */
         char *verify;       /* "none", "touch" or "checksum", likewise */
-        char *counted_by;   /* role of the agent that the following are of, from the runs' results; NULL without runs */
-        /* n = 0 where there is no such counter */
-        struct statistic cycles, instructions, l1d_read_misses, llc_misses, dtlb_misses, branch_misses;
-        struct statistic context_switches;
-        struct statistic cpu_ns_per_message, cpu_ns_per_gigabyte, cycles_per_byte;
+        char *counted_by;   /* role of the agent whose counters the figures have, from the runs' results; NULL without runs */
         char *reasons_json;   /* {"cycles": sentence}: why a statistic is missing although there are runs */
         char *flags_json;     /* union over the runs */
         char *effective_json; /* {"chunk_bytes": 8192}: what was in force, a list where the runs differ */

@@ -186,47 +186,56 @@ static void a_bare_result_has_every_key(void) {
                 if (!v || json_type(v) != JSON_NULL)
                         CHECK_FAIL("%s is not null", nulls[i]);
         }
-        for (size_t i = 0; i < n_counter_columns; i++) {
-                const struct json *v = json_get(root, counter_columns[i].name);
+        for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                const char *object = figure_groups[figure_terms[f].group].in_row;
+                const struct json *v = json_get(root, object ? object : figure_terms[f].name);
                 if (!v || json_type(v) != JSON_NULL)
-                        CHECK_FAIL("%s is not null", counter_columns[i].name);
+                        CHECK_FAIL("%s is not null", figure_terms[f].name);
         }
         CHECK(strstr(text, "\"reasons\":{},\"effective\":{},\"flags\":[]"));
         CHECK(strstr(text, "\"runs\":0,\"runs_planned\":3,\"runs_failed\":0"));
 }
 
-/* Each column shows its own statistic: they are told apart by a median that is their place. */
-static void columns_show_their_statistic(void) {
-        static const struct {
-                const struct statistic_column *columns;
-                size_t offset; /* of the first statistic, behind which the others stand in the columns' order */
-        } groups[] = {{latency_columns, offsetof(struct result_record, latency_min)},
-                      {one_way_columns, offsetof(struct result_record, one_way_min)},
-                      {counter_columns, offsetof(struct result_record, cycles)}};
-        const size_t n[] = {n_latency_columns, n_one_way_columns, n_counter_columns};
-        struct result_record row = {0};
-        for (size_t g = 0; g < ELEMENTS(groups); g++)
-                for (size_t i = 0; i < n[g]; i++) {
-                        const void *at = (const char *) &row + groups[g].offset + i * sizeof(struct statistic);
-                        CHECK(statistic_of_column(&row, &groups[g].columns[i]) == at);
-                        for (size_t k = 0; k < i; k++)
-                                CHECK(strcmp(groups[g].columns[i].name, groups[g].columns[k].name) != 0);
-                }
+/* Each figure stands in its place with its own statistic: they are told apart by their medians. */
+static void figures_show_their_statistic(void) {
+        struct result_record row = {.latency_kind = "rtt"};
+        struct json_writer w;
+        struct json *root = NULL;
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                row.figures[f] = (struct statistic){.n = 1, .median = 100 + (double) f};
+        json_writer_init(&w);
+        render_result(&w, &row);
+        _cleanup_free_ char *text = steal(&w);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                const char *object = figure_groups[figure_terms[f].group].in_row;
+                const struct json *v = object ? json_get(json_get(root, object), figure_terms[f].name)
+                                              : json_get(root, figure_terms[f].name);
+                double median = 0;
+                if (!v || json_as_double(json_get(v, "median"), &median) < 0 || median != 100 + (double) f)
+                        CHECK_FAIL("%s: %g", figure_terms[f].name, median);
+        }
+        json_free(root);
 }
 
 static void statistics_with_and_without_an_interval(void) {
-        const struct statistic s = {.n = 3, .median = 2.5, .min = 1, .max = 4, .ci95_low = 1.5, .ci95_high = 3.5};
-        struct result_record row = {.latency_kind = "rtt", .latency_p50 = s, .one_way_p50 = s};
+        const struct statistic s = {
+                .n = 3, .median = 2.5, .min = 1, .max = 4, .ci95_low = 1.5, .ci95_high = 3.5, .level = 0.96875};
+        struct result_record row = {.latency_kind = "rtt",
+                                    .figures = {[FIGURE_LATENCY_P50] = s, [FIGURE_ONE_WAY_P50] = s}};
         struct json_writer w;
-        row.throughput_bytes_per_second = row.hop_ns = row.cycles_per_byte = s;
-        row.cycles_per_byte.has_ci95 = true;
+        row.figures[FIGURE_THROUGHPUT] = row.figures[FIGURE_HOP] = row.figures[FIGURE_CYCLES_PER_BYTE] = s;
+        row.figures[FIGURE_CYCLES_PER_BYTE].has_ci95 = true;
         json_writer_init(&w);
         render_result(&w, &row);
         _cleanup_free_ char *text = steal(&w);
         CHECK(text);
-        CHECK(strstr(text, "\"throughput_bytes_per_second\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null}"));
-        CHECK(strstr(text, "\"hop_ns\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null}"));
-        CHECK(strstr(text, "\"cycles_per_byte\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":[1.5,3.5]}"));
+        CHECK(strstr(
+                text,
+                "\"throughput_bytes_per_second\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null,\"level\":null}"));
+        CHECK(strstr(text, "\"hop_ns\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null,\"level\":null}"));
+        CHECK(strstr(text,
+                     "\"cycles_per_byte\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":[1.5,3.5],\"level\":0.96875}"));
         CHECK(strstr(text, "\"latency_ns\":{\"kind\":\"rtt\",\"min\":null,\"p50\":{\"median\":2.5,"));
         CHECK(strstr(text, "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"median\":2.5,"));
 }
@@ -239,7 +248,7 @@ int main(void) {
         RUN(samples_are_exact);
         RUN(latencies_with_and_without_their_histogram);
         RUN(a_bare_result_has_every_key);
-        RUN(columns_show_their_statistic);
+        RUN(figures_show_their_statistic);
         RUN(statistics_with_and_without_an_interval);
         return check_end();
 }

@@ -198,11 +198,12 @@ static void test_results(void) {
         CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
         CHECK(p == &row + 1);
         bool good = row.runs == 3 && row.runs_planned == 5 && row.runs_failed == 1 &&
-                    row.throughput_bytes_per_second.n == 2 && row.throughput_bytes_per_second.median == 200 &&
-                    row.throughput_bytes_per_second.min == 100 && row.messages_per_second.n == 3 &&
-                    row.messages_per_second.median == 2.5 && !row.messages_per_second.has_ci95 &&
-                    row.latency_p50.n == 2 && row.latency_p50.median == 30 && row.latency_p99.n == 1 &&
-                    row.latency_mean.median == 21.5 && row.latency_kind && strcmp(row.latency_kind, "rtt") == 0 &&
+                    row.figures[FIGURE_THROUGHPUT].n == 2 && row.figures[FIGURE_THROUGHPUT].median == 100 &&
+                    row.figures[FIGURE_THROUGHPUT].min == 100 && row.figures[FIGURE_MESSAGES].n == 3 &&
+                    row.figures[FIGURE_MESSAGES].median == 2.5 && !row.figures[FIGURE_MESSAGES].has_ci95 &&
+                    row.figures[FIGURE_LATENCY_P50].n == 2 && row.figures[FIGURE_LATENCY_P50].median == 20 &&
+                    row.figures[FIGURE_LATENCY_P99].n == 1 && row.figures[FIGURE_LATENCY_MEAN].median == 21.5 &&
+                    row.latency_kind && strcmp(row.latency_kind, "rtt") == 0 &&
                     strcmp(row.error, "thread 0 ran on CPU 3, asked 1") == 0 &&
                     strcmp(row.flags_json, "[\"noisy:steal\",\"no_steady_state\",\"placement_violated\"]") == 0;
         result_record_deinit(&row);
@@ -241,13 +242,13 @@ static void test_results_of_counters(void) {
                 CHECK_INT(run_next(&h, STATE_DONE, runs[i].result, "[]", NULL), 0);
         struct result_record row = {0}, *p = &row;
         CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
-        CHECK_UINT(row.context_switches.n, 2);
-        CHECK(row.context_switches.median == 40);
-        CHECK_UINT(row.instructions.n, 1);
-        CHECK_UINT(row.cycles.n, 0);
-        CHECK(row.dtlb_misses.n == 1 && row.dtlb_misses.median == 8);
-        CHECK_UINT(row.cycles_per_byte.n, 0);
-        CHECK(row.cpu_ns_per_message.n == 1 && row.cpu_ns_per_message.median == 5);
+        CHECK_UINT(row.figures[FIGURE_CONTEXT_SWITCHES].n, 2);
+        CHECK(row.figures[FIGURE_CONTEXT_SWITCHES].median == 30);
+        CHECK_UINT(row.figures[FIGURE_INSTRUCTIONS].n, 1);
+        CHECK_UINT(row.figures[FIGURE_CYCLES].n, 0);
+        CHECK(row.figures[FIGURE_DTLB_MISSES].n == 1 && row.figures[FIGURE_DTLB_MISSES].median == 8);
+        CHECK_UINT(row.figures[FIGURE_CYCLES_PER_BYTE].n, 0);
+        CHECK(row.figures[FIGURE_CPU_PER_MESSAGE].n == 1 && row.figures[FIGURE_CPU_PER_MESSAGE].median == 5);
         CHECK_STRING(row.counted_by, "server");
         CHECK_STRING(row.loop, "open");
         CHECK(!row.verify);
@@ -291,8 +292,8 @@ static void test_results_of_one_way(void) {
                 CHECK_INT(run_next(&h, STATE_DONE, rows[i].run, "[]", NULL), 0);
                 struct result_record row = {0}, *p = &row;
                 CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
-                if ((row.one_way_p50.n == 0) != (rows[i].reason != NULL))
-                        CHECK_FAIL("case %zu: %u figures", i, row.one_way_p50.n);
+                if ((row.figures[FIGURE_ONE_WAY_P50].n == 0) != (rows[i].reason != NULL))
+                        CHECK_FAIL("case %zu: %u figures", i, row.figures[FIGURE_ONE_WAY_P50].n);
                 const char *reason = strstr(row.reasons_json, "\"latency_one_way_ns\"");
                 if ((reason != NULL) != (rows[i].reason != NULL) || (reason && !strstr(reason, rows[i].reason)))
                         CHECK_FAIL("case %zu: %s", i, row.reasons_json);
@@ -338,7 +339,7 @@ static void test_results_of_steadiness(void) {
 static int count_row(void *userdata, const struct result_record *row) {
         unsigned *n = userdata;
         (*n)++;
-        return row->runs == 0 && row->throughput_bytes_per_second.n == 0 && !row->latency_kind && !row->counted_by &&
+        return row->runs == 0 && row->figures[FIGURE_THROUGHPUT].n == 0 && !row->latency_kind && !row->counted_by &&
                                !row->loop && !row->steady && !row->verify && strcmp(row->flags_json, "[]") == 0 &&
                                strcmp(row->reasons_json, "{}") == 0
                        ? 0

@@ -1,68 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/*
- * Order statistics over repetitions, and the question whether a series has settled. Called by the results table and
- * by the runner's verdict on a finished run.
- */
+/* See thirds.h. Called for the runner's verdict on a finished run. */
 
-#include "daemon/result/statistics.h"
-#include "schema/util.h"
+#include "daemon/analysis/thirds.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
+#include <stdbool.h>
 
-#define INTERVAL_FROM 6 /* with fewer, even [min, max] covers less than 95 % */
-#define TAIL 0.025
 #define THIRDS_FROM 6 /* a third of two has a scatter of its own */
-
-static int compare_doubles(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-        return (x > y) - (x < y);
-}
-
-static double median_of_sorted(const double *v, size_t n) {
-        return n % 2 ? v[n / 2] : v[n / 2 - 1] + (v[n / 2] - v[n / 2 - 1]) / 2;
-}
-
-/* The largest k with P(B <= k - 1) <= 0.025 for B binomial(n, 1/2): [x(k), x(n + 1 - k)] covers the median with at
- * least 95 %, whatever the distribution. In logarithms, as 2^-n underflows from n = 1075 on. */
-static size_t interval_rank(size_t n) {
-        double cumulative = 0, log_term = -(double) n * M_LN2; /* of C(n, i) / 2^n, from i = 0 */
-        for (size_t i = 0; i <= n / 2; i++) {
-                cumulative += exp(log_term);
-                if (cumulative > TAIL)
-                        return i;
-                log_term += log((double) (n - i) / (double) (i + 1));
-        }
-        return 0;
-}
-
-int statistic_of(const double *values, size_t n, struct statistic *ret) {
-        struct statistic s = {0};
-        if (n == 0) {
-                *ret = s;
-                return 0;
-        }
-        _cleanup_free_ double *sorted = reallocarray(NULL, n, sizeof(*sorted));
-        if (!sorted)
-                return -ENOMEM;
-        memcpy(sorted, values, n * sizeof(*sorted));
-        qsort(sorted, n, sizeof(*sorted), compare_doubles);
-
-        s.n = (uint32_t) n;
-        s.median = median_of_sorted(sorted, n);
-        s.min = sorted[0];
-        s.max = sorted[n - 1];
-        size_t k = n >= INTERVAL_FROM ? interval_rank(n) : 0;
-        if (k > 0) {
-                s.has_ci95 = true;
-                s.ci95_low = sorted[k - 1];
-                s.ci95_high = sorted[n - k];
-        }
-        *ret = s;
-        return 0;
-}
 
 static double mean_of(const double *v, size_t n) {
         double sum = 0;

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STATISTICS_H
-#define IPCLAB_DAEMON_STATISTICS_H
+#ifndef IPCLAB_DAEMON_ANALYSIS_THIRDS_H
+#define IPCLAB_DAEMON_ANALYSIS_THIRDS_H
 
 /*
- * What repetitions amount to. Medians and order statistics only; nothing here assumes a distribution.
+ * Whether a per-second series (messages per second, in order) has settled, judged from its ends: all that so few values
+ * allow. segments.h finds what lies between them, where there are counts ten times a second.
  */
 
-#include "daemon/store/records.h"
+#include <stddef.h>
 
-/* Median, min, max of n values (any order; they are copied); the 95 % interval for the median from order statistics
- * (binomial) from 6 values on. Source: Conover, Practical Nonparametric Statistics, ch. 3.2. -ENOMEM. */
-int statistic_of(const double *values, size_t n, struct statistic *ret);
-
-/* Whether a per-second series (messages per second, in order) has settled. */
 enum series_verdict {
         SERIES_STEADY,
         SERIES_UNSTEADY,

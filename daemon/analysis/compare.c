@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See compare.h. */
+
+#include "daemon/analysis/compare.h"
+#include "daemon/analysis/normal.h"
+#include "daemon/analysis/rank.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define EQUIVALENCE_LEVEL (1 - 2 * COMPARE_ERROR)
+#define RANK_EFFICIENCY                                                                                                \
+        (3 / M_PI)      /* of Wilcoxon's tests beside the t test, for normal values; Lehmann, section 2.4              \
+                         */
+#define SMALL_SAMPLE 2u /* runs more than the approximation says: see the table in test-compare.c */
+
+/* How far apart, in standard errors, a difference must be to be found with the power that is meant. */
+static double reach(double error) {
+        return normal_quantile(1 - error / 2) + normal_quantile(COMPARE_POWER);
+}
+
+static double least_p(bool paired, size_t n) {
+        return paired ? rank_signed_least_p(n) : rank_sum_least_p(n, n);
+}
+
+uint32_t compare_runs_least(bool paired, size_t n_rows) {
+        uint32_t n = 2;
+        while (least_p(paired, n) * (double) n_rows > COMPARE_ERROR)
+                n++;
+        return n;
+}
+
+static uint32_t runs_of(double n, uint32_t at_least) {
+        if (!(n < COMPARE_RUNS_MAX))
+                return COMPARE_RUNS_MAX;
+        return n > at_least ? (uint32_t) ceil(n) : at_least;
+}
+
+uint32_t compare_runs_for(double variation, double difference, bool paired, size_t n_rows) {
+        double steps = reach(COMPARE_ERROR / (double) n_rows) * variation / log1p(difference);
+        return runs_of(2 * steps * steps / RANK_EFFICIENCY + SMALL_SAMPLE, compare_runs_least(paired, n_rows));
+}
+
+/* Logarithms of both sides; of pairs, their differences stand in the candidate's place. */
+struct logs {
+        double *candidate, *baseline;
+        size_t n, m;
+        bool paired;
+};
+
+static void logs_deinit(struct logs *l) {
+        free(l->candidate);
+        free(l->baseline);
+}
+
+static int take_logs(const double *values, size_t n, double **ret) {
+        double *logs = reallocarray(NULL, n, sizeof(*logs));
+        if (!logs)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                if (!(values[i] > 0 && isfinite(values[i]))) {
+                        free(logs);
+                        return -EDOM;
+                }
+                logs[i] = log(values[i]);
+        }
+        *ret = logs;
+        return 0;
+}
+
+static int logs_init(struct logs *l, const struct compare_row *row) {
+        if (row->n_baseline == 0 || row->n_candidate == 0 || (row->paired && row->n_baseline != row->n_candidate))
+                return -EINVAL;
+        l->n = row->n_candidate;
+        l->m = row->n_baseline;
+        l->paired = row->paired;
+        int r = take_logs(row->candidate, l->n, &l->candidate);
+        if (r == 0)
+                r = take_logs(row->baseline, l->m, &l->baseline);
+        for (size_t i = 0; r == 0 && l->paired && i < l->n; i++)
+                l->candidate[i] -= l->baseline[i];
+        return r; /* the caller frees */
+}
+
+static int shift_of(const struct logs *l, double level, struct rank_shift *ret) {
+        if (l->paired)
+                return rank_signed_shift(l->candidate, l->n, level, ret);
+        return rank_sum_shift(l->candidate, l->n, l->baseline, l->m, level, ret);
+}
+
+static int compare_row(const struct compare_row *row, struct comparison *ret) {
+        _cleanup_(logs_deinit) struct logs logs = {0};
+        struct rank_test test;
+        struct rank_shift shift, narrow;
+        int r = logs_init(&logs, row);
+        if (r == 0)
+                r = row->paired ? rank_signed_test(logs.candidate, logs.n, &test)
+                                : rank_sum_test(logs.candidate, logs.n, logs.baseline, logs.m, &test);
+        if (r == 0)
+                r = shift_of(&logs, 1 - COMPARE_ERROR, &shift);
+        if (r == 0)
+                r = shift_of(&logs, EQUIVALENCE_LEVEL, &narrow);
+        if (r < 0)
+                return r;
+        *ret = (struct comparison){
+                .ratio = exp(shift.estimate),
+                .has_interval = shift.has_interval,
+                .low = shift.has_interval ? exp(shift.low) : 0,
+                .high = shift.has_interval ? exp(shift.high) : 0,
+                .level = shift.level,
+                .has_equivalence = narrow.has_interval,
+                .equivalence_low = narrow.has_interval ? exp(narrow.low) : 0,
+                .equivalence_high = narrow.has_interval ? exp(narrow.high) : 0,
+                .equivalence_level = narrow.level,
+                .p = test.p_two_sided,
+        };
+        return 0;
+}
+
+/* Either way decides: the difference is found, or the interval shrinks to within the margin. What remains to be gone is
+ * told in standard errors, which shrink with the root of the runs. */
+static void plan_row(const struct compare_row *row, double margin, double error, size_t n_rows, struct comparison *c) {
+        size_t n = row->n_baseline < row->n_candidate ? row->n_baseline : row->n_candidate;
+        uint32_t least = compare_runs_least(row->paired, n_rows);
+        if (!c->has_interval) {
+                c->runs_needed = least;
+                return;
+        }
+        double standard_error = log(c->high / c->low) / 2 / normal_quantile((1 + c->level) / 2);
+        if (n >= least) {
+                c->has_visible = true;
+                c->visible = expm1(reach(error) * standard_error);
+        }
+        double shift = log(c->ratio), room = shift > 0 ? log1p(margin) - shift : shift - log1p(-margin);
+        double to_differ = fabs(shift) > 0 ? reach(error) * standard_error / fabs(shift) : INFINITY;
+        double to_agree = room > 0 ? reach(2 * COMPARE_ERROR) * standard_error / room : INFINITY;
+        double steps = fmin(to_differ, to_agree);
+        uint32_t more = (uint32_t) n + 1;
+        c->runs_needed = runs_of((double) n * steps * steps, more > least ? more : least);
+}
+
+static void settle_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
+                       struct comparison *c) {
+        c->differs = c->p_adjusted <= COMPARE_ERROR;
+        if (c->has_equivalence && c->equivalence_low >= 1 - rule->margin && c->equivalence_high <= 1 + rule->margin) {
+                c->verdict = COMPARE_EQUIVALENT;
+        } else if (c->differs && c->ratio != 1) {
+                c->verdict = (c->ratio < 1) == row->less_is_faster ? COMPARE_FASTER : COMPARE_SLOWER;
+        } else {
+                c->verdict = COMPARE_UNDECIDED;
+                plan_row(row, rule->margin, COMPARE_ERROR / (double) n_rows, n_rows, c);
+        }
+}
+
+int compare_rows(const struct compare_row *rows, size_t n_rows, const struct compare_rule *rule,
+                 struct comparison *ret) {
+        if (!(rule->margin > 0 && rule->margin < 1))
+                return -EINVAL;
+        if (n_rows == 0)
+                return 0;
+        _cleanup_free_ struct comparison *all = calloc(n_rows, sizeof(*all));
+        _cleanup_free_ double *p = reallocarray(NULL, n_rows, sizeof(*p));
+        if (!all || !p)
+                return -ENOMEM;
+        for (size_t i = 0; i < n_rows; i++) {
+                int r = compare_row(&rows[i], &all[i]);
+                if (r < 0)
+                        return r;
+                p[i] = all[i].p;
+        }
+        int r = multiple_adjust(rule->correction, p, n_rows, p);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n_rows; i++) {
+                all[i].p_adjusted = p[i];
+                settle_row(&rows[i], rule, n_rows, &all[i]);
+        }
+        memcpy(ret, all, n_rows * sizeof(*all));
+        return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_COMPARE_H
+#define IPCLAB_DAEMON_ANALYSIS_COMPARE_H
+
+/*
+ * Whether a candidate is faster than a baseline, row by row of an answer: exact rank tests on the logarithms of one
+ * figure of their runs (throughput, or a percentile that each run has of its own), the ratio with its exact interval,
+ * and a verdict. Runs of the same block are compared with each other: the machine's drift is in both.
+ *
+ * A row is
+ *  - equivalent, where the 90 % interval of the ratio lies within 1 ± margin: two one-sided tests at 5 % (Schuirmann,
+ *    J. Pharmacokin. Biopharm. 15 (1987)). This goes first: a difference that is certain and below the margin is one
+ *    that nobody asked about. `differs` says that it is certain;
+ *  - faster or slower, where the two-sided test says so at 5 % after the correction over all rows of the answer;
+ *  - undecided otherwise, and then it is said what would have been seen and how many runs would decide.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/analysis/multiple.h"
+
+#define COMPARE_MARGIN 0.03
+#define COMPARE_ERROR 0.05 /* of first kind, over the answer; one minus the level of a ratio's interval */
+#define COMPARE_POWER 0.95 /* with which "would have seen" and "would decide" are meant */
+#define COMPARE_RUNS_MAX UINT32_C(1000000)
+
+enum compare_verdict { COMPARE_UNDECIDED, COMPARE_FASTER, COMPARE_SLOWER, COMPARE_EQUIVALENT };
+
+/* One figure of the runs of both sides, > 0, at most RANK_MAX of rank.h a side. */
+struct compare_row {
+        const double *baseline, *candidate;
+        size_t n_baseline, n_candidate;
+        bool paired;         /* runs at the same place are of the same block; there are as many of both */
+        bool less_is_faster; /* a time */
+};
+
+struct compare_rule {
+        double margin;                   /* of equivalence; 0 < margin < 1 */
+        enum multiple_method correction; /* Holm; for maps Benjamini and Hochberg */
+};
+
+struct comparison {
+        enum compare_verdict verdict;
+        double ratio;      /* candidate over baseline, Hodges and Lehmann's */
+        bool has_interval; /* at 95 % or more; else there are too few runs and low, high and level are 0 */
+        double low, high, level;
+        bool has_equivalence; /* the same at 90 % or more */
+        double equivalence_low, equivalence_high, equivalence_level;
+        double p, p_adjusted; /* two-sided */
+        bool differs;         /* p_adjusted <= COMPARE_ERROR, whatever the margin */
+        /* undecided: */
+        bool has_visible;     /* else no difference would have been seen by so few runs */
+        double visible;       /* the smallest difference that would have been seen, 0.02 for 2 %; else 0 */
+        uint32_t runs_needed; /* a side, to decide, at most COMPARE_RUNS_MAX; else 0 */
+};
+
+/* All rows of one answer. -EINVAL: no runs, pairs of unlike number, a margin out of range; -EDOM: a value that is not
+ * greater than 0 and finite; -E2BIG: more than RANK_MAX runs; -ENOMEM. */
+int compare_rows(const struct compare_row *rows, size_t n_rows, const struct compare_rule *rule,
+                 struct comparison *ret);
+
+/* Runs a side that see a difference (0.05 for 5 %) with COMPARE_POWER where a run differs from the next by `variation`
+ * (standard deviation over mean) and an answer has so many rows. From the normal approximation with the rank test's
+ * efficiency of 3/π, held against simulation in the test. Both > 0. */
+uint32_t compare_runs_for(double variation, double difference, bool paired, size_t n_rows);
+
+/* Below this many runs a side nothing can be seen at all in an answer of so many rows: the least p is too great. */
+uint32_t compare_runs_least(bool paired, size_t n_rows);
+
+#endif

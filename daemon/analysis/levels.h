@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_LEVELS_H
+#define IPCLAB_DAEMON_ANALYSIS_LEVELS_H
+
+/*
+ * Where the scatter of a point comes from: from run to run, or from second to second within a run; and the plan that
+ * follows, how many runs of how many seconds tell most in the same time. Where runs differ more than their seconds do,
+ * a longer run says more about that run and nothing about the next. Source: Kalibera and Jones, "Rigorous Benchmarking
+ * in Reasonable Time", ISMM 2013, sections 6 and 8 (two levels); Searle, Casella and McCulloch, Variance Components,
+ * section 3.6 (unbiased estimates for runs of unlike length).
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct levels {
+        double mean;    /* of the runs' means */
+        double between; /* variance from run to run, beyond what the seconds explain; 0 where they explain all */
+        double within;  /* variance of the seconds within a run */
+        size_t n_runs, n_values;
+};
+
+/* values has the runs' values one run after the other, lengths[i] >= 2 of the i-th; n_runs >= 2. -EINVAL: fewer, or a
+ * value that is not finite. */
+int levels_of(const double *values, const size_t *lengths, size_t n_runs, struct levels *ret);
+
+struct levels_plan {
+        uint32_t runs;            /* >= 2 */
+        uint32_t seconds_per_run; /* of the window, >= 1 */
+        double relative_error;    /* standard error of the mean that this gives, over the mean */
+};
+
+/* The best plan for a budget. A run costs `overhead_seconds` (start, warm-up) beside its window; no window is longer
+ * than `window_max`. -EINVAL: mean 0, a cost <= 0, window_max 0; -ERANGE: not even two runs of one second fit in. */
+int levels_plan(const struct levels *l, double overhead_seconds, double budget_seconds, uint32_t window_max,
+                struct levels_plan *ret);
+
+#endif

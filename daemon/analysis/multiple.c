@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See multiple.h. Called by compare.c for all rows of an answer. */
+
+#include "daemon/analysis/multiple.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+
+struct ranked {
+        double p;
+        size_t at;
+};
+
+static int by_p(const void *a, const void *b) {
+        const struct ranked *x = a, *y = b;
+        if (x->p != y->p)
+                return x->p < y->p ? -1 : 1;
+        return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Step down: the smallest p meets the strictest limit, and none may look better than one before it. */
+static void adjust_holm(const struct ranked *sorted, size_t n, double *ret) {
+        double worst = 0;
+        for (size_t i = 0; i < n; i++) {
+                worst = fmax(worst, fmin(1, sorted[i].p * (double) (n - i)));
+                ret[sorted[i].at] = worst;
+        }
+}
+
+/* Step up: from the largest p on. */
+static void adjust_benjamini_hochberg(const struct ranked *sorted, size_t n, double *ret) {
+        double best = 1;
+        for (size_t i = n; i-- > 0;) {
+                best = fmin(best, sorted[i].p * ((double) n / (double) (i + 1)));
+                ret[sorted[i].at] = best;
+        }
+}
+
+int multiple_adjust(enum multiple_method method, const double *p, size_t n, double *ret) {
+        if (n == 0)
+                return 0;
+        _cleanup_free_ struct ranked *sorted = reallocarray(NULL, n, sizeof(*sorted));
+        if (!sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                if (!(p[i] >= 0 && p[i] <= 1))
+                        return -EINVAL;
+                sorted[i] = (struct ranked){.p = p[i], .at = i};
+        }
+        qsort(sorted, n, sizeof(*sorted), by_p);
+        if (method == MULTIPLE_HOLM)
+                adjust_holm(sorted, n, ret);
+        else
+                adjust_benjamini_hochberg(sorted, n, ret);
+        return 0;
+}

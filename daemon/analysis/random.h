@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_RANDOM_H
+#define IPCLAB_DAEMON_ANALYSIS_RANDOM_H
+
+/*
+ * Random numbers that a stored seed repeats on any build of any version: xoshiro256++, its state filled by splitmix64.
+ * Sources: Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS 47 (2021); Steele, Lea and
+ * Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014 (splitmix64). The order of the runs has a
+ * generator of its own, xoshiro256** in schema/spec-shuffle.c, because seeds are stored that it must repeat.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct random {
+        uint64_t state[4]; /* not all 0 */
+};
+
+void random_init(struct random *r, uint64_t seed);
+uint64_t random_next(struct random *r);
+/* Uniform in [0, 1), a multiple of 2^-53. */
+double random_unit(struct random *r);
+/* Uniform in 0 … n - 1, n >= 1, without bias. */
+uint64_t random_below(struct random *r, uint64_t n);
+/* Fisher and Yates: every order is as likely. */
+void random_shuffle(struct random *r, uint32_t *values, size_t n);
+
+#endif
