@@ -371,7 +371,7 @@ static void take_head(struct reader *r, struct message *m) {
 int message_decode(const char *text, size_t length, struct message *ret, char *ret_detail) {
         char detail[DETAIL_MAX] = "";
         struct json *root = NULL;
-        struct json_error e = {.offset = 0};
+        struct json_error e = {.pointer = ""};
         struct message m;
 
         memset(&m, 0, sizeof(m));

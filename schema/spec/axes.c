@@ -79,9 +79,9 @@ static int read_list(struct parser *p, const struct axis *a, const struct json *
         char parent[JSON_POINTER_MAX], pointer[JSON_POINTER_MAX];
         size_t i = 0;
 
-        pointer_key(parent, "", a->field);
+        json_pointer_key(parent, "", a->field);
         for (const struct json *v = json_first(list); v; v = json_next(v), i++) {
-                pointer_index(pointer, parent, i);
+                json_pointer_index(pointer, parent, i);
                 int r = a->read(p, v, pointer, elements + i * a->size);
                 if (r < 0)
                         return r;
@@ -98,7 +98,7 @@ static int read_axis(struct parser *p, const struct axis *a, void **ret, size_t 
         size_t n = v && json_type(v) == JSON_ARRAY ? json_length(v) : 1;
         int r = 0;
 
-        pointer_key(pointer, "", a->field);
+        json_pointer_key(pointer, "", a->field);
         if (n == 0)
                 return refuse(p->r, 422, "empty-list", pointer, "%s: an empty list; it needs at least one value",
                               a->field);
@@ -238,9 +238,9 @@ static int meaningless(struct parser *p, const struct mechanism *m, size_t index
                         }
         list_names(by_workload, workload_word, workloads);
         list_names(by_transport, transport_word, transports);
-        pointer_key(pointer, "", m->field);
+        json_pointer_key(pointer, "", m->field);
         if (json_type(parser_get(p, m->field)) == JSON_ARRAY)
-                pointer_index(pointer, pointer, index);
+                json_pointer_index(pointer, pointer, index);
         return refuse(p->r, 422, "wrong-combination", pointer,
                       "%s %s is for %s over %s, and no point of this experiment is one", m->field, m->word(value),
                       by_workload, by_transport);

@@ -42,8 +42,4 @@ const char *suggest(const char *word, const char *const *names, size_t n);
 void point_put(struct json_writer *w, const struct point *p, bool with_placement);
 int point_take(const struct json *object, bool with_placement, struct point *ret);
 
-/* Appends "/key" or "/index" to a pointer. */
-void pointer_key(char pointer[JSON_POINTER_MAX], const char *parent, const char *key);
-void pointer_index(char pointer[JSON_POINTER_MAX], const char *parent, size_t index);
-
 #endif

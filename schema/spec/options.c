@@ -125,7 +125,7 @@ int options_take(struct parser *p, const struct json *v, const char *pointer, st
                                 names[i] = options[i].name;
                         return parser_unknown_member(p, pointer, m, names, ELEMENTS(options));
                 }
-                pointer_key(here, pointer, json_key(m));
+                json_pointer_key(here, pointer, json_key(m));
                 int r = take_option(p, m, here, o, ret);
                 if (r < 0)
                         return r;
@@ -213,7 +213,7 @@ int options_check(struct parser *p, const struct json *v) {
                 char pointer[JSON_POINTER_MAX];
                 if (!o || o->transports & transports) /* options_take() has refused what has no row */
                         continue;
-                pointer_key(pointer, "/transport_options", json_key(m));
+                json_pointer_key(pointer, "/transport_options", json_key(m));
                 if (parser_is_posted(p, "transport_options"))
                         return refuse(p->r, 422, "wrong-combination", pointer,
                                       "%s is for %s, and no transport of this experiment is one", o->name, o->are_for);

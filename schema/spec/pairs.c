@@ -23,7 +23,7 @@ static int append(struct list *l, size_t others, const struct placement *p, size
                 const struct placement *other = &l->items[i];
                 if (p->kind == PLACEMENT_EXPLICIT ? placement_same(other, p) : placement_equal(other, p)) {
                         char pointer[JSON_POINTER_MAX];
-                        pointer_index(pointer, "/placement", index);
+                        json_pointer_index(pointer, "/placement", index);
                         return refuse(r, 422, "duplicate-value", pointer,
                                       "this placement stands among the pairs of nodes or CPUs already");
                 }
@@ -68,7 +68,7 @@ int spec_expand_pairs(struct spec *s, const struct end_placement *nodes, size_t 
                 enum placement_kind kind = s->placements[i].kind;
                 size_t n = kind == PLACEMENT_ALL_NODE_PAIRS ? n_nodes : kind == PLACEMENT_ALL_CPU_PAIRS ? n_cpus : 1;
                 char pointer[JSON_POINTER_MAX];
-                pointer_index(pointer, "/placement", i);
+                json_pointer_index(pointer, "/placement", i);
                 if (check_count(placement_kind_name(kind), n * n, pointer, r) < 0)
                         return -EINVAL;
                 any |= placement_is_pairs(&s->placements[i]);

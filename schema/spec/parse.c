@@ -246,7 +246,7 @@ int parser_unknown_member(struct parser *p, const char *parent, const struct jso
         char pointer[JSON_POINTER_MAX];
         const char *meant = suggest(json_key(member), names, n);
 
-        pointer_key(pointer, parent, json_key(member));
+        json_pointer_key(pointer, parent, json_key(member));
         return refuse(p->r, 422, "unknown-field", pointer, "there is no field \"%.60s\"%s%s%s", json_key(member),
                       meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
 }
@@ -373,7 +373,7 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
 
 static int parse(const char *text, size_t length, bool stored, struct spec **ret, struct refusal *r) {
         struct json *root = NULL;
-        struct json_error e = {.offset = 0};
+        struct json_error e = {.pointer = ""};
 
         if (length > SPEC_BODY_MAX) {
                 char value[32];

@@ -57,7 +57,7 @@ static int take_nodes(const struct json *list, const char *pointer, struct node_
         for (const struct json *v = json_first(list); v; v = json_next(v), i++) {
                 char here[JSON_POINTER_MAX];
                 int node;
-                pointer_index(here, pointer, i);
+                json_pointer_index(here, pointer, i);
                 if (take_number(v, here, "node", SPEC_NODES_MAX, &node, r) < 0)
                         return -EINVAL;
                 if (node_set_has(ret, (unsigned) node))
@@ -92,7 +92,7 @@ static int take_memory(const struct json *v, const char *pointer, enum memory_po
                 return refuse(r, 422, "wrong-type", pointer, "memory is an object with policy and nodes");
         for (const struct json *m = json_first(v); m; m = json_next(m)) {
                 char here[JSON_POINTER_MAX];
-                pointer_key(here, pointer, json_key(m));
+                json_pointer_key(here, pointer, json_key(m));
                 if (strcmp(json_key(m), "nodes") == 0) {
                         if (take_nodes(m, here, ret_nodes, r) < 0)
                                 return -EINVAL;
@@ -105,7 +105,7 @@ static int take_memory(const struct json *v, const char *pointer, enum memory_po
         if (!policy)
                 return refuse(r, 422, "missing-field", pointer, "memory needs a policy");
         char here[JSON_POINTER_MAX];
-        pointer_key(here, pointer, "policy");
+        json_pointer_key(here, pointer, "policy");
         if (json_as_string(policy, &word) < 0 || memory_policy_from_name(word, ret_policy) < 0)
                 return refuse(r, 422, "unknown-value", here,
                               "a memory policy is one of default, bind, preferred, interleave, local");
@@ -120,7 +120,7 @@ static int take_buffer(const struct json *v, const char *pointer, struct end_pla
 
         if (!node || json_length(v) > 1)
                 return take_memory(v, pointer, &ret->buffer, &ret->buffer_nodes, r);
-        pointer_key(here, pointer, "node");
+        json_pointer_key(here, pointer, "node");
         int x = take_number(node, here, "node", SPEC_NODES_MAX, &id, r);
         if (x < 0)
                 return x;
@@ -137,7 +137,7 @@ static int take_end(const struct json *v, const char *pointer, struct end_placem
                 char here[JSON_POINTER_MAX];
                 const char *key = json_key(m);
                 int x;
-                pointer_key(here, pointer, key);
+                json_pointer_key(here, pointer, key);
                 if (strcmp(key, "node") == 0)
                         x = take_number(m, here, "node", SPEC_NODES_MAX, &ret->node, r);
                 else if (strcmp(key, "cpu") == 0)
@@ -181,7 +181,7 @@ static int parse_roles(const struct json *v, const char *pointer, struct placeme
                 char here[JSON_POINTER_MAX];
                 enum role_pair pair = ROLES_STREAM;
                 enum end end;
-                pointer_key(here, pointer, json_key(m));
+                json_pointer_key(here, pointer, json_key(m));
                 if (strcmp(json_key(m), "require") == 0)
                         continue;
                 if (find_role(json_key(m), &pair, &end) < 0)
@@ -208,22 +208,22 @@ static int parse_object(const struct json *v, const char *pointer, struct placem
         char here[JSON_POINTER_MAX];
         const char *word;
 
-        pointer_key(here, pointer, "require");
+        json_pointer_key(here, pointer, "require");
         if (require && require_take(&parser, require, here, &p->require) < 0)
                 return -EINVAL;
         if (!kind)
                 return parse_roles(v, pointer, p, r);
-        pointer_key(here, pointer, "kind");
+        json_pointer_key(here, pointer, "kind");
         if (json_as_string(kind, &word) < 0)
                 return refuse(r, 422, "wrong-type", here, "the kind of a placement is a word");
         if (parse_word(word, here, p, r) < 0)
                 return -EINVAL;
-        pointer_key(here, pointer, "otherwise");
+        json_pointer_key(here, pointer, "otherwise");
         if (otherwise && json_as_bool(otherwise, &p->otherwise) < 0)
                 return refuse(r, 422, "wrong-type", here, "otherwise is true or false");
         for (const struct json *m = json_first(v); m; m = json_next(m))
                 if (m != kind && m != require && m != otherwise) {
-                        pointer_key(here, pointer, json_key(m));
+                        json_pointer_key(here, pointer, json_key(m));
                         return refuse(r, 422, "unknown-field", here,
                                       "beside kind a placement has require and otherwise, no such field");
                 }

@@ -11,32 +11,6 @@
 
 #include <string.h>
 
-static void extend(char pointer[JSON_POINTER_MAX], const char *parent, const char *token) {
-        size_t n = strnlen(parent, JSON_POINTER_MAX - 1);
-        memmove(pointer, parent, n);
-        if (n + 1 < JSON_POINTER_MAX)
-                pointer[n++] = '/';
-        for (const char *c = token; *c; c++) {
-                const char *escaped = *c == '~' ? "~0" : *c == '/' ? "~1" : NULL;
-                size_t add = escaped ? 2 : 1;
-                if (n + add >= JSON_POINTER_MAX)
-                        break;
-                memcpy(pointer + n, escaped ? escaped : c, add);
-                n += add;
-        }
-        pointer[n] = '\0';
-}
-
-void pointer_key(char pointer[JSON_POINTER_MAX], const char *parent, const char *key) {
-        extend(pointer, parent, key);
-}
-
-void pointer_index(char pointer[JSON_POINTER_MAX], const char *parent, size_t index) {
-        char token[24];
-        snprintf(token, sizeof(token), "%zu", index);
-        extend(pointer, parent, token);
-}
-
 void point_put(struct json_writer *w, const struct point *p, bool with_placement) {
         json_member_string(w, "workload", workload_name(p->workload));
         if (workload_has_transport(p->workload)) {

@@ -34,7 +34,7 @@ int require_take(struct parser *p, const struct json *v, const char *pointer, st
                 char here[JSON_POINTER_MAX];
                 const char *key = json_key(m);
                 int r;
-                pointer_key(here, pointer, key);
+                json_pointer_key(here, pointer, key);
                 if (strcmp(key, "numa_balancing") == 0)
                         r = parser_toggle(p, m, here, &ret->numa_balancing);
                 else if (strcmp(key, "smt") == 0)

@@ -19,7 +19,7 @@ static struct json *table(void) {
         char path[4096];
         const char *root = getenv("IPCLAB_SOURCE_ROOT");
         struct json *list = NULL;
-        struct json_error e = {.offset = 0};
+        struct json_error e = {.pointer = ""};
 
         snprintf(path, sizeof(path), "%s/tests/unit/data/spec/documents.json", root ? root : ".");
         _cleanup_fclose_ FILE *f = fopen(path, "r");
