@@ -5,18 +5,16 @@
  * parser, by point_from_json() and the writers of both.
  */
 
-#include "schema/spec/parser.h"
+#include "schema/spec/internal.h"
 
 #include "schema/util.h"
 
 #include <string.h>
 
-void placement_init(struct placement *p) {
-        memset(p, 0, sizeof(*p)); /* placements are compared as bytes */
-        p->kind = PLACEMENT_DEFAULT;
-        for (unsigned i = 0; i < END_COUNT; i++)
-                p->ends[i] = (struct end_placement){.node = -1, .cpu = -1, .memory = MEMORY_DEFAULT};
-}
+#define ANYWHERE                                                                                                       \
+        { .node = -1, .cpu = -1, .memory = MEMORY_DEFAULT }
+
+const struct placement placement_default = {.kind = PLACEMENT_DEFAULT, .ends = {ANYWHERE, ANYWHERE}};
 
 static bool end_equal(const struct end_placement *a, const struct end_placement *b) {
         return a->node == b->node && a->cpu == b->cpu && a->memory == b->memory && a->buffer == b->buffer &&
@@ -25,7 +23,8 @@ static bool end_equal(const struct end_placement *a, const struct end_placement 
 }
 
 bool placement_same(const struct placement *a, const struct placement *b) {
-        return a->kind == b->kind && a->otherwise == b->otherwise && require_equal(&a->require, &b->require) &&
+        return a->kind == b->kind && a->otherwise == b->otherwise &&
+               values_equal(&require_values, &a->require, &b->require) &&
                end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
                end_equal(&a->ends[END_SECOND], &b->ends[END_SECOND]);
 }
@@ -202,14 +201,13 @@ static int parse_roles(const struct json *v, const char *pointer, struct placeme
 
 /* {"kind": "default", "require": {…}, "otherwise": true}, or an object per role with or without require. */
 static int parse_object(const struct json *v, const char *pointer, struct placement *p, struct refusal *r) {
-        struct parser parser = {.r = r};
         const struct json *require = json_get(v, "require"), *kind = json_get(v, "kind");
         const struct json *otherwise = json_get(v, "otherwise");
         char here[JSON_POINTER_MAX];
         const char *word;
 
         json_pointer_key(here, pointer, "require");
-        if (require && require_take(&parser, require, here, &p->require) < 0)
+        if (require && values_read(&require_values, require, here, &p->require, r) < 0)
                 return -EINVAL;
         if (!kind)
                 return parse_roles(v, pointer, p, r);
@@ -231,11 +229,10 @@ static int parse_object(const struct json *v, const char *pointer, struct placem
 }
 
 int placement_parse(const struct json *v, const char *pointer, struct placement *ret, struct refusal *r) {
-        struct placement p;
+        struct placement p = placement_default;
         const char *word;
         int x;
 
-        placement_init(&p);
         if (json_as_string(v, &word) == 0)
                 x = parse_word(word, pointer, &p, r);
         else if (json_type(v) == JSON_OBJECT && json_first(v))
@@ -294,7 +291,7 @@ bool placement_is_pairs(const struct placement *p) {
 bool placement_make_single(struct placement *p) {
         if (!end_equal(&p->ends[END_FIRST], &p->ends[END_SECOND]))
                 return false;
-        p->ends[END_SECOND] = (struct end_placement){.node = -1, .cpu = -1, .memory = MEMORY_DEFAULT};
+        p->ends[END_SECOND] = (struct end_placement) ANYWHERE;
         return true;
 }
 
@@ -315,7 +312,7 @@ static void put_ends(struct json_writer *w, const struct placement *p, enum role
 }
 
 void placement_put(struct json_writer *w, const struct placement *p, enum role_pair roles) {
-        bool require = require_any(&p->require);
+        bool require = values_any(&require_values, &p->require);
         if (p->kind != PLACEMENT_EXPLICIT && !require && !p->otherwise) {
                 json_put_string(w, placement_kind_name(p->kind));
                 return;
@@ -325,9 +322,31 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
                 json_member_string(w, "kind", placement_kind_name(p->kind));
         else
                 put_ends(w, p, roles);
-        if (require)
-                require_put(w, &p->require);
+        if (require) {
+                json_put_key(w, "require");
+                values_write(&require_values, w, &p->require);
+        }
         if (p->otherwise)
                 json_member_bool(w, "otherwise", true);
         json_object_end(w);
 }
+
+static int placement_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                          struct refusal *r) {
+        (void) v;
+        return placement_parse(json, pointer, ret, r);
+}
+
+static void placement_write(const struct value *v, struct json_writer *w, const void *value) {
+        const struct placement *p = value;
+        (void) v;
+        placement_put(w, p, p->roles);
+}
+
+static bool placement_are_equal(const struct value *v, const void *a, const void *b) {
+        (void) v;
+        return placement_equal(a, b);
+}
+
+/* Too long for a row: it stands in frame.schema.json. */
+const struct value_type value_placement = {placement_read, placement_write, placement_are_equal, NULL};
