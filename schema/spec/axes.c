@@ -102,8 +102,8 @@ const struct axis axes[AXIS_COUNT] = {
                                "Bytes that each process of workload context-switch touches between two switches",
                                NUMBER(working_set, 0, SPEC_WORKING_SET_MAX, 0)},
                               .applies = has_processes},
-        [AXIS_PLACEMENT] = {{"placement", "The CPU and the memory node of each agent",
-                             VALUE(value_placement, struct point, placement), .standard = &placement_default}},
+        [AXIS_PLACEMENT] = {.value = {"placement", "The CPU and the memory node of each agent",
+                                      VALUE(value_placement, struct point, placement), .standard = &placement_default}},
 };
 
 void axis_set(const struct axis *a, const struct spec *s, size_t i, struct point *p) {

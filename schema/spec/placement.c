@@ -154,12 +154,12 @@ static int take_end(const struct json *v, const char *pointer, struct end_placem
         return 0;
 }
 
-static int parse_word(const char *word, const char *pointer, struct placement *p, struct refusal *r) {
-        if (placement_kind_from_name(word, &p->kind) == 0)
-                return 0;
-        return refuse(r, 422, "unknown-value", pointer,
-                      "a placement is default, same-cpu, same-core, same-node, cross-node, all-node-pairs, "
-                      "all-cpu-pairs, or an object per role");
+static int parse_word(const struct json *v, const char *pointer, struct placement *p, struct refusal *r) {
+        unsigned kind = 0;
+        int x = read_word(v, pointer, "placement", &placement_kind_words, &kind, r);
+        if (x == 0)
+                p->kind = (enum placement_kind) kind;
+        return x;
 }
 
 /* A role's word says which end it is, and which pair of words the placement uses. */
@@ -204,7 +204,6 @@ static int parse_object(const struct json *v, const char *pointer, struct placem
         const struct json *require = json_get(v, "require"), *kind = json_get(v, "kind");
         const struct json *otherwise = json_get(v, "otherwise");
         char here[JSON_POINTER_MAX];
-        const char *word;
 
         json_pointer_key(here, pointer, "require");
         if (require && values_read(&require_values, require, here, &p->require, r) < 0)
@@ -212,9 +211,7 @@ static int parse_object(const struct json *v, const char *pointer, struct placem
         if (!kind)
                 return parse_roles(v, pointer, p, r);
         json_pointer_key(here, pointer, "kind");
-        if (json_as_string(kind, &word) < 0)
-                return refuse(r, 422, "wrong-type", here, "the kind of a placement is a word");
-        if (parse_word(word, here, p, r) < 0)
+        if (parse_word(kind, here, p, r) < 0)
                 return -EINVAL;
         json_pointer_key(here, pointer, "otherwise");
         if (otherwise && json_as_bool(otherwise, &p->otherwise) < 0)
@@ -230,11 +227,10 @@ static int parse_object(const struct json *v, const char *pointer, struct placem
 
 int placement_parse(const struct json *v, const char *pointer, struct placement *ret, struct refusal *r) {
         struct placement p = placement_default;
-        const char *word;
         int x;
 
-        if (json_as_string(v, &word) == 0)
-                x = parse_word(word, pointer, &p, r);
+        if (json_type(v) == JSON_STRING)
+                x = parse_word(v, pointer, &p, r);
         else if (json_type(v) == JSON_OBJECT && json_first(v))
                 x = parse_object(v, pointer, &p, r);
         else

@@ -11,6 +11,15 @@
 #include <float.h>
 #include <math.h>
 
+/* Allocation number `failing` from now on fails; 0: none. */
+static unsigned failing;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size) {
+        return failing > 0 && --failing == 0 ? NULL : __real_malloc(size);
+}
+
 struct bad {
         const char *text;
         size_t length; /* 0: strlen */
@@ -237,6 +246,26 @@ static void reading(void) {
         json_free(root);
 }
 
+/* Want of memory is not taken for a bad text, whichever allocation it is, nor the other way round. */
+static void memory_runs_out(void) {
+        static const char good_text[] = "{\"a\":[1,\"x\"],\"b\":{}}", bad_text[] = "{\"a\":[1,\"x\"] \"b\":{}}";
+        struct json *root = NULL;
+        unsigned n = 0;
+        int r;
+
+        do {
+                failing = ++n;
+                r = json_parse(good_text, strlen(good_text), &root, NULL);
+                CHECK(r == 0 || (r == -ENOMEM && !root));
+        } while (r < 0);
+        CHECK(n > 8);
+        CHECK(failing > 0); /* one more than there are */
+        failing = 0;
+        json_free(root);
+        root = NULL;
+        CHECK_INT(json_parse(bad_text, strlen(bad_text), &root, NULL), -EINVAL);
+}
+
 static void u64_text_has_one_form(void) {
         static const char *const forms[] = {"\"\"",   "\"01\"", "\"+1\"",  "\"-1\"",
                                             "\" 1\"", "\"1 \"", "\"1.0\"", "\"0x1\""};
@@ -327,6 +356,7 @@ int main(void) {
         RUN(long_keys_give_a_bounded_pointer);
         RUN(many_keys);
         RUN(reading);
+        RUN(memory_runs_out);
         RUN(u64_text_has_one_form);
         RUN(writing);
         RUN(doubles_read_back);
