@@ -76,6 +76,36 @@ static void defaults_are_those_of_the_schema(void) {
         spec_free(s);
 }
 
+/* Whether changing one axis' value changes where another applies: only rows behind one that decides may depend on it,
+ * or points would be counted wrongly. */
+static void check_dependence(const struct point *base, size_t k) {
+        const struct value *v = &axes[k].value;
+        for (uint64_t i = 0; i < (v->words ? v->words->n : 2); i++) {
+                uint64_t number = v->words ? i : i == 0 ? v->least : v->most;
+                uint32_t narrow = (uint32_t) number;
+                struct point other = *base;
+                memcpy((char *) &other + v->offset, v->size == sizeof(narrow) ? (void *) &narrow : (void *) &number,
+                       v->size);
+                for (size_t j = 0; j < AXIS_COUNT; j++)
+                        if (axis_applies(&axes[j], base) != axis_applies(&axes[j], &other) &&
+                            (j < k || !axes[k].decides))
+                                CHECK_FAIL("%s depends on %s", axes[j].value.name, axes[k].value.name);
+        }
+}
+
+static void only_who_decides_is_depended_on(void) {
+        for (unsigned w = 0; w < WORKLOAD_COUNT; w++)
+                for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                        for (unsigned c = 0; c < COPY_COUNT * ENGINE_COUNT; c++)
+                                for (size_t k = 0; k < AXIS_PLACEMENT && !check_case_failed; k++) {
+                                        const struct point base = {.workload = (enum workload) w,
+                                                                   .transport = (enum transport) t,
+                                                                   .copy_mode = (enum copy_mode)(c % COPY_COUNT),
+                                                                   .engine = (enum engine)(c / COPY_COUNT)};
+                                        check_dependence(&base, k);
+                                }
+}
+
 /* The words and the range that the schema has are those that the parser accepts. */
 static void ranges_are_those_of_the_schema(void) {
         for (size_t i = 0; i < AXIS_COUNT; i++) {
@@ -140,6 +170,7 @@ int main(void) {
         RUN(read_schemas);
         RUN(rows_are_whole);
         RUN(defaults_are_those_of_the_schema);
+        RUN(only_who_decides_is_depended_on);
         RUN(ranges_are_those_of_the_schema);
         RUN(a_point_has_what_applies);
         json_free(point);
