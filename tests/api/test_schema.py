@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The JSON Schema of an experiment says what the parser does: both read the rows of tests/unit/data/spec/documents.json
-(the parser in tests/unit/test-spec.c). The schema is the one that the daemon serves. A row whose "schema" is true and which has a "code" is refused for what a schema
-does not know: which fields go together across points."""
+"""The JSON Schema that the daemon serves and the parser agree: both are held against the rows of
+tests/unit/data/spec/documents.json (the parser in tests/unit/test-spec.c). A row whose "schema" is true and which has a
+"code" is refused for what a schema does not know: which fields go together across points."""
 
 import itertools
 import json

@@ -72,6 +72,17 @@ static void defaults_are_those_of_the_schema(void) {
                 CHECK_STRING(used, standard);
                 CHECK_STRING(refusal_of(name, standard), "");
         }
+        /* those of the fields that stand in the frame, too */
+        for (const struct json *property = json_first(json_get(schema, "properties")); property;
+             property = json_next(property)) {
+                const struct json *written = json_get(merged, json_key(property));
+                if (!written || json_type(written) == JSON_ARRAY)
+                        continue;
+                const struct json *given = json_get(property, "default");
+                _cleanup_free_ char *used = json_print(written), *standard = given ? json_print(given) : NULL;
+                bool is_end = strcmp(json_key(property), "duration_seconds") == 0; /* or messages, or bytes */
+                CHECK_STRING(is_end ? "5" : standard ? standard : "none", used);
+        }
         json_free(merged);
         spec_free(s);
 }
