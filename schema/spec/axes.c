@@ -19,7 +19,7 @@ static bool has_copy_mode(const struct point *p) {
         return point_has_copy_mode(p->workload, p->transport);
 }
 
-static bool can_copy_so(const struct point *p) {
+static bool copy_mode_is_possible(const struct point *p) {
         return transport_terms[p->transport].copy_modes & 1u << p->copy_mode;
 }
 
@@ -40,7 +40,7 @@ static bool has_direction(const struct point *p) {
         return point_has_direction(p->workload, p->transport);
 }
 
-static bool calls(const struct point *p) {
+static bool is_syscall(const struct point *p) {
         return p->workload == WORKLOAD_SYSCALL;
 }
 
@@ -75,7 +75,7 @@ const struct axis axes[AXIS_COUNT] = {
         [AXIS_COPY_MODE] = {{"copy_mode", "How the bytes get into the mechanism; for pipes, Unix sockets and tcp",
                              WORD(copy_mode, copy_mode_words)},
                             .applies = has_copy_mode,
-                            .possible = can_copy_so,
+                            .possible = copy_mode_is_possible,
                             .decides = true,
                             .strict = true},
         [AXIS_ENGINE] = {{"engine", "What issues the operations; for transports that are file descriptors",
@@ -94,7 +94,7 @@ const struct axis axes[AXIS_COUNT] = {
                              WORD(direction, direction_words)},
                             .applies = has_direction,
                             .strict = true},
-        [AXIS_CALL] = {{"call", "What workload syscall calls", WORD(call, system_call_words)}, .applies = calls},
+        [AXIS_CALL] = {{"call", "What workload syscall calls", WORD(call, system_call_words)}, .applies = is_syscall},
         [AXIS_PROCESSES] = {{"processes", "Processes that workload context-switch hands the CPU round",
                              NUMBER(processes, SPEC_PROCESSES_MIN, SPEC_PROCESSES_MAX, SPEC_PROCESSES_MIN)},
                             .applies = has_processes},
