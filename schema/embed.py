@@ -80,7 +80,7 @@ def schema(paths):
     (path,) = paths
     strict_json(path)
     return ('#include "schema/schema.h"\n\n'
-            f"const char experiment_schema_json[] =\n{c_string(path.read_text(encoding='utf-8'))};\n")
+            f"const char schema_frame_json[] =\n{c_string(path.read_text(encoding='utf-8'))};\n")
 
 
 def main():

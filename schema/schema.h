@@ -3,11 +3,11 @@
 #define IPCLAB_SCHEMA_SCHEMA_H
 
 /*
- * The experiment spec as a JSON Schema (2020-12), compiled in from schema/spec/experiment.schema.json: what
- * /openapi.json shows to clients. The parser in spec-parse.c is what decides; one table of documents holds the two
- * together (tests/unit/data/spec).
+ * What the tables do not have of an experiment's JSON Schema, compiled in from schema/spec/frame.schema.json: the
+ * fields that are neither an axis nor an object of rows, and what an explicit placement looks like. spec_schema() makes
+ * the whole of it.
  */
 
-extern const char experiment_schema_json[];
+extern const char schema_frame_json[];
 
 #endif

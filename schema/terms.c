@@ -59,7 +59,7 @@ static int find(const char *const *names, size_t n, const char *name) {
         return -EINVAL;
 }
 
-/* The two directions of one vocabulary. */
+/* One vocabulary: its words, and both ways between word and value. */
 #define VOCABULARY(word, type, table, n)                                                                               \
         const char *word##_name(enum type v) {                                                                         \
                 return lookup(table, n, (unsigned) v);                                                                 \
@@ -70,7 +70,11 @@ static int find(const char *const *names, size_t n, const char *name) {
                         return i;                                                                                      \
                 *ret = (enum type) i;                                                                                  \
                 return 0;                                                                                              \
-        }
+        }                                                                                                              \
+        static const char *word##_at(unsigned i) {                                                                     \
+                return lookup(table, n, i);                                                                            \
+        }                                                                                                              \
+        const struct vocabulary word##_words = {word##_at, n};
 
 VOCABULARY(workload, workload, workloads, WORKLOAD_COUNT)
 VOCABULARY(copy_mode, copy_mode, copy_modes, COPY_COUNT)
@@ -95,8 +99,20 @@ int placement_kind_from_name(const char *name, enum placement_kind *ret) {
         return 0;
 }
 
+static const char *placement_kind_at(unsigned i) {
+        return lookup(placement_kinds, PLACEMENT_EXPLICIT, i);
+}
+
+const struct vocabulary placement_kind_words = {placement_kind_at, PLACEMENT_EXPLICIT};
+
+static const char *transport_at(unsigned i) {
+        return i < TRANSPORT_COUNT ? transport_terms[i].name : NULL;
+}
+
+const struct vocabulary transport_words = {transport_at, TRANSPORT_COUNT};
+
 const char *transport_name(enum transport v) {
-        return (unsigned) v < TRANSPORT_COUNT ? transport_terms[v].name : NULL;
+        return transport_at((unsigned) v);
 }
 
 int transport_from_name(const char *name, enum transport *ret) {
@@ -124,16 +140,8 @@ bool point_has_wait(enum workload w, enum transport t) {
         return workload_has_transport(w) && transport_terms[t].has_wait;
 }
 
-bool point_has_fields(enum workload w, enum transport t, enum copy_mode c) {
-        return point_has_copy_mode(w, t) && (transport_terms[t].assembles_fields || c == COPY_ONE);
-}
-
 bool point_has_direction(enum workload w, enum transport t) {
         return w == WORKLOAD_STREAM && transport_terms[t].has_direction;
-}
-
-bool workload_has_call(enum workload w) {
-        return w == WORKLOAD_SYSCALL;
 }
 
 bool workload_has_processes(enum workload w) {

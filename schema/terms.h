@@ -53,6 +53,16 @@ enum placement_kind {
  * responder, client. */
 enum end { END_FIRST, END_SECOND, END_COUNT };
 
+/* The words of an enum: name(i) for i below n, NULL beyond. */
+struct vocabulary {
+        const char *(*name)(unsigned i);
+        unsigned n;
+};
+
+extern const struct vocabulary workload_words, transport_words, copy_mode_words, engine_words, wait_mode_words,
+        verify_words, memory_policy_words, system_call_words, direction_words, file_sync_words;
+extern const struct vocabulary placement_kind_words; /* without "explicit" */
+
 /* Names; a value out of range is a programming error and gives NULL. */
 const char *workload_name(enum workload v);
 const char *transport_name(enum transport v);
@@ -79,14 +89,13 @@ int system_call_from_name(const char *name, enum system_call *ret);
 int direction_from_name(const char *name, enum data_direction *ret);
 int file_sync_from_name(const char *name, enum file_sync *ret);
 
-/* Which fields of a point mean something for this workload over this transport. */
+/* Which fields of a point mean something for this workload over this transport; of the others see schema/spec/axes.c.
+ */
 bool workload_has_transport(enum workload w); /* and with it message_size and threads */
 bool point_has_copy_mode(enum workload w, enum transport t);
 bool point_has_engine(enum workload w, enum transport t);
 bool point_has_wait(enum workload w, enum transport t);
-bool point_has_fields(enum workload w, enum transport t, enum copy_mode c);
 bool point_has_direction(enum workload w, enum transport t);
-bool workload_has_call(enum workload w);
 bool workload_has_processes(enum workload w); /* and with them working_set */
 
 /* The role words come in pairs, one for each end. */

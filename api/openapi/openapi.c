@@ -7,7 +7,7 @@
 #include "api/handle/routes.h"
 #include "api/http/text.h"
 #include "schema/json/json.h"
-#include "schema/schema.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -176,16 +176,17 @@ static void put_paths(struct json_writer *w) {
         json_object_end(w);
 }
 
-/* The schema's own "#/$defs/…" stand in another document here. */
-static int spec_schema(char **ret) {
+/* Takes a schema of the spec, whose "#/$defs/…" stand in another document here, and frees it. */
+static int relocate(char *schema, char **ret) {
         static const char from[] = "\"#/$defs/", to[] = "\"#/components/schemas/ExperimentSpec/$defs/";
         struct text t = {0};
-        const char *rest = experiment_schema_json;
+        const char *rest = schema;
         for (const char *at; (at = strstr(rest, from)); rest = at + sizeof(from) - 1) {
                 text_append(&t, rest, (size_t) (at - rest));
                 text_puts(&t, to);
         }
         text_puts(&t, rest);
+        free(schema);
         if (t.error < 0) {
                 int k = t.error;
                 text_deinit(&t);
@@ -216,24 +217,34 @@ static int put_members(struct json_writer *w, const char *text) {
         return k;
 }
 
-static int put_components(struct json_writer *w) {
-        _cleanup_free_ char *spec = NULL;
-        int k = spec_schema(&spec);
+/* A component that is made of the tables of the spec. */
+static int put_made(struct json_writer *w, const char *name, int (*make)(char **)) {
+        _cleanup_free_ char *relocated = NULL;
+        char *schema;
+        int k = make(&schema);
+        if (k == 0)
+                k = relocate(schema, &relocated);
         if (k < 0)
                 return k;
+        json_put_key(w, name);
+        json_object_begin(w);
+        k = put_members(w, relocated);
+        json_object_end(w);
+        return k;
+}
+
+static int put_components(struct json_writer *w) {
         json_put_key(w, "components");
         json_object_begin(w);
         json_put_key(w, "schemas");
         json_object_begin(w);
-        k = put_members(w, openapi_components_json);
+        int k = put_members(w, openapi_components_json);
+        if (k == 0)
+                k = put_made(w, "Point", point_schema);
+        if (k == 0)
+                k = put_made(w, "ExperimentSpec", spec_schema);
         if (k < 0)
                 return k;
-        json_put_key(w, "ExperimentSpec");
-        json_object_begin(w);
-        k = put_members(w, spec);
-        if (k < 0)
-                return k;
-        json_object_end(w);
         json_object_end(w);
         json_member_raw(
                 w, "responses",

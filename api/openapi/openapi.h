@@ -2,8 +2,8 @@
 #ifndef IPCLAB_API_OPENAPI_H
 #define IPCLAB_API_OPENAPI_H
 
-/* The OpenAPI 3.1 description of the route table, with the components of api/openapi/components.json and the
- * experiment's own JSON Schema as the component ExperimentSpec. */
+/* The OpenAPI 3.1 description of the route table, with the components of api/openapi/components.json, and those that
+ * are made of the table of axes: ExperimentSpec, which is the experiment's own JSON Schema, and Point. */
 
 #include <stddef.h>
 

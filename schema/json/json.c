@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Reading JSON: the strict check, then cJSON for the tree. The only file that knows cJSON; `struct json` is its node.
- * Called by every room that reads JSON.
+ * Reading JSON: cJSON makes the tree, check.c refuses what cJSON accepts and JSON does not. The only file that knows
+ * cJSON; `struct json` is its node. Called by every room that reads JSON.
  */
 
 #include "schema/json/json.h"
 
-#include "schema/json/scan.h"
+#include "schema/json/check.h"
 #include "schema/util.h"
 
 #include <cjson/cJSON.h>
@@ -22,21 +22,55 @@ static const struct json *value(const cJSON *n) {
         return (const struct json *) (const void *) n;
 }
 
+/* cJSON gives the same NULL for a text that is no JSON and for want of memory. */
+static _Thread_local bool memory_ran_out;
+
+static void *allocate(size_t size) {
+        void *p = malloc(size);
+        memory_ran_out |= !p;
+        return p;
+}
+
+__attribute__((constructor)) static void set_hooks(void) {
+        cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = allocate, .free_fn = free});
+}
+
+/* cJSON stops behind the value. */
+static int check_end(const char *text, size_t length, size_t at, struct json_error *e) {
+        while (at < length && text[at] && strchr(" \t\n\r", text[at]))
+                at++;
+        if (at == length)
+                return 0;
+        e->pointer[0] = '\0';
+        (void) snprintf(e->detail, sizeof(e->detail), "there is more after the value's end, from byte %zu on", at);
+        return -EINVAL;
+}
+
 int json_parse(const char *text, size_t length, struct json **ret, struct json_error *ret_error) {
-        struct json_error e = {.offset = 0};
-        int r = json_scan(text, length, &e);
-        if (r == 0) {
-                const char *end = NULL;
-                cJSON *root = cJSON_ParseWithLengthOpts(text, length, &end, 0);
-                if (root) {
-                        *ret = (struct json *) (void *) root;
-                        return 0;
-                }
-                r = -ENOMEM; /* all that cJSON refuses has been refused above */
+        struct json_error e = {.pointer = ""};
+        const char *end = text;
+        size_t at, stop;
+        int r = json_check_text(text, length, &at, &e);
+
+        memory_ran_out = false;
+        cJSON *root = cJSON_ParseWithLengthOpts(text, length, &end, 0);
+        stop = (size_t) (end - text);
+        if (!root && memory_ran_out)
+                r = -ENOMEM;
+        else if (!root && (r == 0 || stop + 1 < at)) /* the earlier of two faults */
+                r = json_check_stopped(text, length, stop, &e);
+        else if (root && stop < at)
+                r = check_end(text, length, stop, &e);
+        if (r == 0)
+                r = json_check_keys(value(root), &e);
+        if (r < 0) {
+                cJSON_Delete(root);
+                if (r == -EINVAL && ret_error)
+                        *ret_error = e;
+                return r;
         }
-        if (ret_error)
-                *ret_error = e;
-        return r;
+        *ret = (struct json *) (void *) root;
+        return 0;
 }
 
 void json_free(struct json *root) {

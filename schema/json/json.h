@@ -27,7 +27,6 @@ struct json; /* one value of a parsed tree; a child belongs to its root */
 struct json_error {
         char pointer[JSON_POINTER_MAX]; /* RFC 6901 pointer of the value at fault; "" for the whole text */
         char detail[256];               /* a sentence for a person */
-        size_t offset;                  /* byte offset in the text */
 };
 
 enum json_type { JSON_NULL, JSON_BOOL, JSON_INTEGER, JSON_REAL, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
@@ -55,6 +54,10 @@ int json_as_u64_text(const struct json *value, uint64_t *ret); /* decimal string
 
 /* The value as compact JSON text, malloc()ed; NULL when memory ran out. */
 char *json_print(const struct json *value);
+
+/* Appends "/key" or "/index" to a pointer, which may be the same array as `parent`. */
+void json_pointer_key(char pointer[JSON_POINTER_MAX], const char *parent, const char *key);
+void json_pointer_index(char pointer[JSON_POINTER_MAX], const char *parent, size_t index);
 
 /* Writer. Commas are placed by the writer. */
 struct json_writer {

@@ -32,26 +32,3 @@ size_t utf8_length(const char *s, size_t n) {
                 return 0;
         return 4;
 }
-
-size_t utf8_put(uint32_t c, char out[4]) {
-        if (c < 0x80) {
-                out[0] = (char) c;
-                return 1;
-        }
-        if (c < 0x800) {
-                out[0] = (char) (0xc0 | c >> 6);
-                out[1] = (char) (0x80 | (c & 0x3f));
-                return 2;
-        }
-        if (c < 0x10000) {
-                out[0] = (char) (0xe0 | c >> 12);
-                out[1] = (char) (0x80 | (c >> 6 & 0x3f));
-                out[2] = (char) (0x80 | (c & 0x3f));
-                return 3;
-        }
-        out[0] = (char) (0xf0 | c >> 18);
-        out[1] = (char) (0x80 | (c >> 12 & 0x3f));
-        out[2] = (char) (0x80 | (c >> 6 & 0x3f));
-        out[3] = (char) (0x80 | (c & 0x3f));
-        return 4;
-}

@@ -7,7 +7,7 @@
 
 #include "schema/json/base64.h"
 #include "schema/protocol/protocol.h"
-#include "schema/spec/parser.h"
+#include "schema/spec/internal.h"
 #include "schema/util.h"
 
 #include <stdarg.h>
@@ -184,8 +184,7 @@ static void take_policy(struct reader *r, const char *key, enum memory_policy *r
 static void take_options(struct reader *r, struct transport_options *ret) {
         const struct json *v = take_typed(r, "options", JSON_OBJECT, "an object");
         struct refusal why = {.status = 0};
-        struct parser parser = {.r = &why};
-        if (v && options_take(&parser, v, "/options", ret) < 0)
+        if (v && values_read(&option_values, v, "/options", ret, &why) < 0)
                 fault(r, "%.60s: %.120s", why.pointer, why.detail);
 }
 
@@ -371,7 +370,7 @@ static void take_head(struct reader *r, struct message *m) {
 int message_decode(const char *text, size_t length, struct message *ret, char *ret_detail) {
         char detail[DETAIL_MAX] = "";
         struct json *root = NULL;
-        struct json_error e = {.offset = 0};
+        struct json_error e = {.pointer = ""};
         struct message m;
 
         memset(&m, 0, sizeof(m));

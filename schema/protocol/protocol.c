@@ -61,7 +61,7 @@ static void put_setup(struct json_writer *w, const struct message_setup *s) {
         json_member_double(w, "rate", s->rate);
         json_member_u64_text(w, "chunk_bytes", s->chunk_bytes);
         json_put_key(w, "options");
-        options_put(w, &s->options);
+        values_write(&option_values, w, &s->options);
         put_placement(w, &s->placement);
 }
 

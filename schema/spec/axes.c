@@ -1,274 +1,251 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The fields of a spec that may be lists. One row each: how a value is read, when two are the same, what holds when
- * the field is not there. Called by spec_parse().
+ * The fields of a spec that may be lists: one row each, and how spec_parse() reads them by their rows.
  */
 
-#include "schema/spec/parser.h"
+#include "schema/spec/axes.h"
 
+#include "schema/spec/parser.h"
 #include "schema/util.h"
 
 #include <string.h>
 
-struct axis {
-        const char *field;
-        size_t size; /* of an element */
-        int (*read)(struct parser *p, const struct json *v, const char *pointer, void *ret);
-        bool (*equal)(const void *a, const void *b);
-        const void *standard; /* the element when the field is not there */
-};
-
-/* Reader of a word and equality, for an enum of terms.h. */
-#define WORD_AXIS(word, type, field, count)                                                                            \
-        static const char *word##_word(unsigned v) {                                                                   \
-                return word##_name((enum type) v);                                                                     \
-        }                                                                                                              \
-        static int word##_read(struct parser *p, const struct json *v, const char *pointer, void *ret) {               \
-                unsigned value = 0;                                                                                    \
-                int r = parser_word(p, v, pointer, field, word##_word, count, &value);                                 \
-                if (r == 0)                                                                                            \
-                        *(enum type *) ret = (enum type) value;                                                        \
-                return r;                                                                                              \
-        }                                                                                                              \
-        static bool word##_equal(const void *a, const void *b) {                                                       \
-                return *(const enum type *) a == *(const enum type *) b;                                               \
-        }
-
-WORD_AXIS(workload, workload, "workload", WORKLOAD_COUNT)
-WORD_AXIS(transport, transport, "transport", TRANSPORT_COUNT)
-WORD_AXIS(copy_mode, copy_mode, "copy_mode", COPY_COUNT)
-WORD_AXIS(engine, engine, "engine", ENGINE_COUNT)
-WORD_AXIS(wait_mode, wait_mode, "wait", WAIT_COUNT)
-WORD_AXIS(direction, data_direction, "direction", DIRECTION_COUNT)
-WORD_AXIS(system_call, system_call, "call", SYSTEM_CALL_COUNT)
-
-/* The same for numbers of 32 and 64 bits. */
-#define NUMBER_AXIS(word, type, field, least, most)                                                                    \
-        static int word##_read(struct parser *p, const struct json *v, const char *pointer, void *ret) {               \
-                uint64_t n = 0;                                                                                        \
-                int r = parser_integer(p, v, pointer, field, least, most, &n);                                         \
-                if (r == 0)                                                                                            \
-                        *(type *) ret = (type) n;                                                                      \
-                return r;                                                                                              \
-        }                                                                                                              \
-        static bool word##_equal(const void *a, const void *b) {                                                       \
-                return *(const type *) a == *(const type *) b;                                                         \
-        }
-
-NUMBER_AXIS(message_size, uint64_t, "message_size", 1, SPEC_MESSAGE_SIZE_MAX)
-NUMBER_AXIS(threads, uint32_t, "threads", 1, SPEC_THREADS_MAX)
-NUMBER_AXIS(fields, uint32_t, "fields", 1, SPEC_FIELDS_MAX)
-NUMBER_AXIS(processes, uint32_t, "processes", SPEC_PROCESSES_MIN, SPEC_PROCESSES_MAX)
-NUMBER_AXIS(working_set, uint64_t, "working_set", 0, SPEC_WORKING_SET_MAX)
-
-static int placement_read(struct parser *p, const struct json *v, const char *pointer, void *ret) {
-        return placement_parse(v, pointer, ret, p->r);
+static bool moves(const struct point *p) {
+        return workload_has_transport(p->workload);
 }
 
-static bool placement_are_equal(const void *a, const void *b) {
-        return placement_equal(a, b);
+static bool has_copy_mode(const struct point *p) {
+        return point_has_copy_mode(p->workload, p->transport);
+}
+
+static bool copy_mode_is_possible(const struct point *p) {
+        return transport_terms[p->transport].copy_modes & 1u << p->copy_mode;
+}
+
+static bool has_engine(const struct point *p) {
+        return point_has_engine(p->workload, p->transport);
+}
+
+static bool has_wait(const struct point *p) {
+        return point_has_wait(p->workload, p->transport);
+}
+
+/* Messages are assembled from fields over tcp in every copy mode, elsewhere in one-copy only (writev, sendmsg). */
+static bool has_fields(const struct point *p) {
+        return has_copy_mode(p) && (transport_terms[p->transport].assembles_fields || p->copy_mode == COPY_ONE);
+}
+
+static bool has_direction(const struct point *p) {
+        return point_has_direction(p->workload, p->transport);
+}
+
+static bool is_syscall(const struct point *p) {
+        return p->workload == WORKLOAD_SYSCALL;
+}
+
+static bool has_processes(const struct point *p) {
+        return workload_has_processes(p->workload);
+}
+
+#define TYPE_OF(member) __typeof__(((struct point *) NULL)->member)
+#define NUMBER(member, low, high, normal)                                                                              \
+        VALUE(value_number, struct point, member), .least = (low), .most = (high),                                     \
+                                                   .standard = &(const TYPE_OF(member)) {                              \
+                normal                                                                                                 \
+        }
+/* The first word is the standard one. */
+#define WORD(member, vocabulary)                                                                                       \
+        VALUE(value_word, struct point, member), .words = &(vocabulary), .standard = &(const TYPE_OF(member)) {        \
+                0                                                                                                      \
+        }
+
+const struct axis axes[AXIS_COUNT] = {
+        [AXIS_WORKLOAD] = {{"workload", "What is done with the transport", WORD(workload, workload_words)},
+                           .decides = true},
+        [AXIS_TRANSPORT] = {{"transport", "The mechanism that carries the bytes", WORD(transport, transport_words)},
+                            .applies = moves,
+                            .decides = true},
+        [AXIS_MESSAGE_SIZE] = {{"message_size", "Bytes of a message",
+                                NUMBER(message_size, 1, SPEC_MESSAGE_SIZE_MAX, 4096)},
+                               .applies = moves},
+        [AXIS_THREADS] = {{"threads", "Connections (tcp) or pairs of threads", NUMBER(threads, 1, SPEC_THREADS_MAX, 1)},
+                          .applies = moves,
+                          .absent = &(const uint32_t){1}},
+        [AXIS_COPY_MODE] = {{"copy_mode", "How the bytes get into the mechanism; for pipes, Unix sockets and tcp",
+                             WORD(copy_mode, copy_mode_words)},
+                            .applies = has_copy_mode,
+                            .possible = copy_mode_is_possible,
+                            .decides = true,
+                            .strict = true},
+        [AXIS_ENGINE] = {{"engine", "What issues the operations; for transports that are file descriptors",
+                          WORD(engine, engine_words)},
+                         .applies = has_engine,
+                         .strict = true},
+        [AXIS_WAIT] = {{"wait", "How an end waits for its peer; for shared memory", WORD(wait, wait_mode_words)},
+                       .applies = has_wait,
+                       .strict = true},
+        [AXIS_FIELDS] = {{"fields",
+                          "Fields that a message is assembled from, which differ by at most a byte; a message has as "
+                          "many as it has bytes at most; for tcp, and for pipes and Unix sockets in one-copy",
+                          NUMBER(fields, 1, SPEC_FIELDS_MAX, SPEC_FIELDS_STANDARD)},
+                         .applies = has_fields},
+        [AXIS_DIRECTION] = {{"direction", "Which way a stream over tcp goes: down is from server to client",
+                             WORD(direction, direction_words)},
+                            .applies = has_direction,
+                            .strict = true},
+        [AXIS_CALL] = {{"call", "What workload syscall calls", WORD(call, system_call_words)}, .applies = is_syscall},
+        [AXIS_PROCESSES] = {{"processes", "Processes that workload context-switch hands the CPU round",
+                             NUMBER(processes, SPEC_PROCESSES_MIN, SPEC_PROCESSES_MAX, SPEC_PROCESSES_MIN)},
+                            .applies = has_processes},
+        [AXIS_WORKING_SET] = {{"working_set",
+                               "Bytes that each process of workload context-switch touches between two switches",
+                               NUMBER(working_set, 0, SPEC_WORKING_SET_MAX, 0)},
+                              .applies = has_processes},
+        [AXIS_PLACEMENT] = {.value = {"placement", "The CPU and the memory node of each agent",
+                                      VALUE(value_placement, struct point, placement), .standard = &placement_default}},
+};
+
+void axis_set(const struct axis *a, const struct spec *s, size_t i, struct point *p) {
+        const char *values = s->axes[a - axes].values;
+        memcpy((char *) p + a->value.offset, values + i * a->value.size, a->value.size);
+}
+
+void axis_clear(const struct axis *a, struct point *p) {
+        if (a->absent)
+                memcpy((char *) p + a->value.offset, a->absent, a->value.size);
+        else
+                value_drop(&a->value, p);
 }
 
 static int duplicate(struct parser *p, const char *pointer, const struct axis *a, size_t first) {
         return refuse(p->r, 422, "duplicate-value", pointer, "%s: this value stands in the list already, at index %zu",
-                      a->field, first);
+                      a->value.name, first);
 }
 
 static int read_list(struct parser *p, const struct axis *a, const struct json *list, char *elements) {
         char parent[JSON_POINTER_MAX], pointer[JSON_POINTER_MAX];
         size_t i = 0;
 
-        pointer_key(parent, "", a->field);
+        json_pointer_key(parent, "", a->value.name);
         for (const struct json *v = json_first(list); v; v = json_next(v), i++) {
-                pointer_index(pointer, parent, i);
-                int r = a->read(p, v, pointer, elements + i * a->size);
+                json_pointer_index(pointer, parent, i);
+                int r = a->value.type->read(&a->value, v, pointer, elements + i * a->value.size, p->r);
                 if (r < 0)
                         return r;
                 for (size_t j = 0; j < i; j++)
-                        if (a->equal(elements + j * a->size, elements + i * a->size))
+                        if (a->value.type->equal(&a->value, elements + j * a->value.size, elements + i * a->value.size))
                                 return duplicate(p, pointer, a, j);
         }
         return 0;
 }
 
-static int read_axis(struct parser *p, const struct axis *a, void **ret, size_t *ret_n) {
-        const struct json *v = parser_get(p, a->field);
+static int read_axis(struct parser *p, const struct axis *a, struct axis_list *ret) {
+        const struct json *v = parser_get(p, a->value.name);
         char pointer[JSON_POINTER_MAX];
         size_t n = v && json_type(v) == JSON_ARRAY ? json_length(v) : 1;
         int r = 0;
 
-        pointer_key(pointer, "", a->field);
+        json_pointer_key(pointer, "", a->value.name);
         if (n == 0)
                 return refuse(p->r, 422, "empty-list", pointer, "%s: an empty list; it needs at least one value",
-                              a->field);
+                              a->value.name);
         if (n > SPEC_LIST_MAX) {
                 char value[32], most[32];
                 snprintf(value, sizeof(value), "%zu", n);
                 snprintf(most, sizeof(most), "%u", SPEC_LIST_MAX);
                 return refuse_limit(p->r, pointer, "values in a list", most, value, "%s: %s values, at most %s",
-                                    a->field, value, most);
+                                    a->value.name, value, most);
         }
-        _cleanup_free_ char *elements = calloc(n, a->size);
+        _cleanup_free_ char *elements = calloc(n, a->value.size);
         if (!elements)
                 return -ENOMEM;
         if (!v)
-                memcpy(elements, a->standard, a->size);
+                memcpy(elements, a->value.standard, a->value.size);
         else if (json_type(v) == JSON_ARRAY)
                 r = read_list(p, a, v, elements);
         else
-                r = a->read(p, v, pointer, elements);
+                r = a->value.type->read(&a->value, v, pointer, elements, p->r);
         if (r < 0)
                 return r;
-        *ret = util_steal(&elements);
-        *ret_n = n;
-        return 0;
-}
-
-#define READ(p, axis, member)                                                                                          \
-        __extension__({                                                                                                \
-                void *_list = NULL;                                                                                    \
-                int _r = read_axis(p, axis, &_list, &(p)->spec->n_##member);                                           \
-                (p)->spec->member = _list;                                                                             \
-                _r;                                                                                                    \
-        })
-
-/* An axis of elements like `standard`, which holds when the field is not there. */
-#define AXIS(field, word, standard)                                                                                    \
-        { field, sizeof(standard), word##_read, word##_equal, &(standard) }
-
-static int general_axes(struct parser *p) {
-        static const enum workload stream = WORKLOAD_STREAM;
-        static const enum transport pipe = TRANSPORT_PIPE;
-        static const uint64_t page = 4096;
-        static const uint32_t one = 1;
-        struct placement anywhere;
-        int r;
-
-        placement_init(&anywhere);
-        const struct axis workloads = AXIS("workload", workload, stream),
-                          transports = AXIS("transport", transport, pipe),
-                          sizes = AXIS("message_size", message_size, page), threads = AXIS("threads", threads, one),
-                          placements = {"placement", sizeof(anywhere), placement_read, placement_are_equal, &anywhere};
-        if ((r = READ(p, &workloads, workloads)) < 0 || (r = READ(p, &transports, transports)) < 0 ||
-            (r = READ(p, &sizes, message_sizes)) < 0 || (r = READ(p, &threads, threads)) < 0 ||
-            (r = READ(p, &placements, placements)) < 0)
-                return r;
-        return 0;
-}
-
-static int special_axes(struct parser *p) {
-        static const enum copy_mode two_copy = COPY_TWO;
-        static const enum engine system_calls = ENGINE_SYSCALL;
-        static const enum wait_mode block = WAIT_BLOCK;
-        static const enum data_direction down = DIRECTION_DOWN;
-        static const enum system_call getpid_call = SYSTEM_CALL_GETPID;
-        static const uint32_t eight = SPEC_FIELDS_STANDARD, two = SPEC_PROCESSES_MIN;
-        static const uint64_t nothing = 0;
-        int r;
-
-        static const struct axis copies = AXIS("copy_mode", copy_mode, two_copy),
-                                 engines = AXIS("engine", engine, system_calls), waits = AXIS("wait", wait_mode, block),
-                                 fields = AXIS("fields", fields, eight),
-                                 directions = AXIS("direction", direction, down),
-                                 calls = AXIS("call", system_call, getpid_call),
-                                 processes = AXIS("processes", processes, two),
-                                 working_sets = AXIS("working_set", working_set, nothing);
-        if ((r = READ(p, &copies, copy_modes)) < 0 || (r = READ(p, &engines, engines)) < 0 ||
-            (r = READ(p, &waits, waits)) < 0 || (r = READ(p, &fields, fields)) < 0 ||
-            (r = READ(p, &directions, directions)) < 0 || (r = READ(p, &calls, calls)) < 0 ||
-            (r = READ(p, &processes, processes)) < 0 || (r = READ(p, &working_sets, working_sets)) < 0)
-                return r;
+        *ret = (struct axis_list){.values = util_steal(&elements), .n = n};
         return 0;
 }
 
 int parser_axes(struct parser *p) {
-        int r = general_axes(p);
-        return r < 0 ? r : special_axes(p);
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < AXIS_COUNT; i++)
+                r = read_axis(p, &axes[i], &p->spec->axes[i]);
+        return r;
 }
 
-/*
- * What a spec says of a mechanism beside its name. The first word of each is the standard one, which asks for nothing
- * and may stand anywhere.
- */
-struct mechanism {
-        const char *field;
-        const char *(*word)(unsigned);
-        bool (*has_meaning)(enum workload, enum transport);
-        unsigned *values; /* the axis, whose enum is an unsigned */
-        size_t *n;
-};
-
-static bool is_meant(const struct spec *s, const struct mechanism *m) {
-        for (size_t w = 0; w < s->n_workloads; w++)
-                for (size_t t = 0; t < s->n_transports; t++)
-                        if (m->has_meaning(s->workloads[w], s->transports[t]))
-                                return true;
-        return false;
-}
-
-/* "pipe, fifo and tcp": those that the bits stand for. */
-static void list_names(char list[200], const char *(*name)(unsigned), unsigned bits) {
+void parser_list_names(char list[PARSER_NAMES_MAX], const struct vocabulary *words, unsigned bits) {
         const char *joint = "";
         size_t used = 0;
         list[0] = '\0';
-        for (unsigned i = 0; bits >> i; i++) {
+        for (unsigned i = 0; bits >> i && used < PARSER_NAMES_MAX; i++) {
                 unsigned rest = bits >> i >> 1;
                 if (!(bits >> i & 1u))
                         continue;
-                used += (size_t) snprintf(list + used, 200 - used, "%s%s", joint, name(i));
+                used += (size_t) snprintf(list + used, PARSER_NAMES_MAX - used, "%s%s", joint, words->name(i));
                 joint = rest & (rest - 1) ? ", " : " and ";
         }
 }
 
-/* Where a field means something, all of its values do, but for copy modes. */
-static bool has_value(const struct mechanism *m, unsigned transport, unsigned value) {
-        return m->has_meaning != point_has_copy_mode || transport_terms[transport].copy_modes & 1u << value;
-}
+/* Where a value that no point of the experiment can have has a meaning. */
+static int meaningless(struct parser *p, const struct axis *a, size_t index) {
+        unsigned by_workload = 0, by_transport = 0;
+        char pointer[JSON_POINTER_MAX], workloads[PARSER_NAMES_MAX], transports[PARSER_NAMES_MAX];
+        struct point q = {.workload = WORKLOAD_STREAM};
 
-static int meaningless(struct parser *p, const struct mechanism *m, size_t index) {
-        unsigned workloads = 0, transports = 0, value = m->values[index];
-        char pointer[JSON_POINTER_MAX], by_workload[200], by_transport[200];
-
+        axis_set(a, p->spec, index, &q);
         for (unsigned w = 0; w < WORKLOAD_COUNT; w++)
-                for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                        if (m->has_meaning((enum workload) w, (enum transport) t) && has_value(m, t, value)) {
-                                workloads |= 1u << w;
-                                transports |= 1u << t;
+                for (unsigned t = 0; t < TRANSPORT_COUNT; t++) {
+                        q.workload = (enum workload) w;
+                        q.transport = (enum transport) t;
+                        if (a->applies(&q) && (!a->possible || a->possible(&q))) {
+                                by_workload |= 1u << w;
+                                by_transport |= 1u << t;
                         }
-        list_names(by_workload, workload_word, workloads);
-        list_names(by_transport, transport_word, transports);
-        pointer_key(pointer, "", m->field);
-        if (json_type(parser_get(p, m->field)) == JSON_ARRAY)
-                pointer_index(pointer, pointer, index);
+                }
+        parser_list_names(workloads, &workload_words, by_workload);
+        parser_list_names(transports, &transport_words, by_transport);
+        json_pointer_key(pointer, "", a->value.name);
+        if (json_type(parser_get(p, a->value.name)) == JSON_ARRAY)
+                json_pointer_index(pointer, pointer, index);
         return refuse(p->r, 422, "wrong-combination", pointer,
-                      "%s %s is for %s over %s, and no point of this experiment is one", m->field, m->word(value),
-                      by_workload, by_transport);
+                      "%s %s is for %s over %s, and no point of this experiment is one", a->value.name,
+                      a->value.words->name(*(const unsigned *) axis_of(a, &q)), workloads, transports);
 }
 
-/* What is posted and no point of the spec can have must not be passed over in silence; what only the preset says gives
- * way. */
-static int check_meaning(struct parser *p, const struct mechanism *m) {
-        if (is_meant(p->spec, m))
-                return 0;
-        for (size_t i = 0; parser_is_posted(p, m->field) && i < *m->n; i++)
-                if (m->values[i] != 0)
-                        return meaningless(p, m, i);
-        m->values[0] = 0;
-        *m->n = 1;
+/* A posted value that no point of the spec can have is refused, unless it is the standard one, which asks for nothing.
+ * What only the preset has gives way. */
+static int check_meaning(struct parser *p, const struct axis *a) {
+        const struct axis_list *workloads = &p->spec->axes[AXIS_WORKLOAD], *transports = &p->spec->axes[AXIS_TRANSPORT];
+        struct axis_list *list = &p->spec->axes[a - axes];
+        struct point q = {.workload = WORKLOAD_STREAM};
+
+        for (size_t w = 0; w < workloads->n; w++)
+                for (size_t t = 0; t < transports->n; t++) {
+                        axis_set(&axes[AXIS_WORKLOAD], p->spec, w, &q);
+                        axis_set(&axes[AXIS_TRANSPORT], p->spec, t, &q);
+                        if (a->applies(&q))
+                                return 0;
+                }
+        for (size_t i = 0; parser_is_posted(p, a->value.name) && i < list->n; i++) {
+                axis_set(a, p->spec, i, &q);
+                if (!a->value.type->equal(&a->value, axis_of(a, &q), a->value.standard))
+                        return meaningless(p, a, i);
+        }
+        memcpy(list->values, a->value.standard, a->value.size);
+        list->n = 1;
         return 0;
 }
 
-int parser_mechanisms(struct parser *p) {
-        struct spec *s = p->spec;
-        const struct mechanism all[] = {
-                {"copy_mode", copy_mode_word, point_has_copy_mode, (unsigned *) s->copy_modes, &s->n_copy_modes},
-                {"engine", engine_word, point_has_engine, (unsigned *) s->engines, &s->n_engines},
-                {"wait", wait_mode_word, point_has_wait, (unsigned *) s->waits, &s->n_waits},
-                {"direction", direction_word, point_has_direction, (unsigned *) s->directions, &s->n_directions},
-        };
+int parser_meanings(struct parser *p) {
         int r = 0;
-        for (size_t i = 0; r == 0 && i < ELEMENTS(all); i++)
-                r = check_meaning(p, &all[i]);
+        for (size_t i = 0; r == 0 && i < AXIS_COUNT; i++)
+                if (axes[i].strict)
+                        r = check_meaning(p, &axes[i]);
         return r;
 }

@@ -2,13 +2,14 @@
 #ifndef IPCLAB_SCHEMA_SPEC_INTERNAL_H
 #define IPCLAB_SCHEMA_SPEC_INTERNAL_H
 
-/* What the spec-*.c files and protocol.c share, and nobody else. */
+/* What the files of schema/spec and schema/protocol share, and nobody else. */
 
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
+#include "schema/spec/value.h"
 
-/* A placement that says nothing: the default, each end at -1. */
-void placement_init(struct placement *p);
+extern const struct value_type value_placement;
+extern const struct placement placement_default; /* each end at -1 */
 bool placement_equal(const struct placement *a, const struct placement *b);
 /* Whichever roles they name. */
 bool placement_same(const struct placement *a, const struct placement *b);
@@ -26,14 +27,13 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
 /* The whole spec, defaults spelled out, as what spec_parse() accepts. 0 or -ENOMEM. */
 int spec_to_json(const struct spec *spec, char **ret);
 
-/* Those that were asked for, as an object. */
-void options_put(struct json_writer *w, const struct transport_options *t);
-bool options_any(const struct transport_options *t);
+extern const struct value_table option_values; /* of struct transport_options */
 
-bool require_any(const struct spec_require *q);
-bool require_equal(const struct spec_require *a, const struct spec_require *b);
-void require_put(struct json_writer *w, const struct spec_require *q); /* with its key */
-void tune_put(struct json_writer *w, const struct spec_tune *t);       /* with its key, if anything is asked */
+extern const struct value_table require_values; /* of struct spec_require */
+extern const struct value_table tune_values;    /* of struct spec_tune */
+
+/* The bits of the transports that the spec's points have, 1u << enum transport; 0: none moves messages. */
+unsigned spec_transports(const struct spec *s);
 
 /* Of `n` names the one that `word` was probably meant to be, or NULL when none is close. */
 const char *suggest(const char *word, const char *const *names, size_t n);
@@ -41,9 +41,5 @@ const char *suggest(const char *word, const char *const *names, size_t n);
 /* The members of a point, inside an object that is open; and back: -EINVAL unless the object has exactly these. */
 void point_put(struct json_writer *w, const struct point *p, bool with_placement);
 int point_take(const struct json *object, bool with_placement, struct point *ret);
-
-/* Appends "/key" or "/index" to a pointer. */
-void pointer_key(char pointer[JSON_POINTER_MAX], const char *parent, const char *key);
-void pointer_index(char pointer[JSON_POINTER_MAX], const char *parent, size_t index);
 
 #endif

@@ -23,7 +23,7 @@ static int append(struct list *l, size_t others, const struct placement *p, size
                 const struct placement *other = &l->items[i];
                 if (p->kind == PLACEMENT_EXPLICIT ? placement_same(other, p) : placement_equal(other, p)) {
                         char pointer[JSON_POINTER_MAX];
-                        pointer_index(pointer, "/placement", index);
+                        json_pointer_index(pointer, "/placement", index);
                         return refuse(r, 422, "duplicate-value", pointer,
                                       "this placement stands among the pairs of nodes or CPUs already");
                 }
@@ -61,17 +61,19 @@ static int check_count(const char *what, size_t n, const char *pointer, struct r
 
 int spec_expand_pairs(struct spec *s, const struct end_placement *nodes, size_t n_nodes,
                       const struct end_placement *cpus, size_t n_cpus, struct refusal *r) {
+        struct axis_list *list = &s->axes[AXIS_PLACEMENT];
+        const struct placement *placements = list->values;
         size_t most = 0;
         bool any = false;
 
-        for (size_t i = 0; i < s->n_placements; i++) {
-                enum placement_kind kind = s->placements[i].kind;
+        for (size_t i = 0; i < list->n; i++) {
+                enum placement_kind kind = placements[i].kind;
                 size_t n = kind == PLACEMENT_ALL_NODE_PAIRS ? n_nodes : kind == PLACEMENT_ALL_CPU_PAIRS ? n_cpus : 1;
                 char pointer[JSON_POINTER_MAX];
-                pointer_index(pointer, "/placement", i);
+                json_pointer_index(pointer, "/placement", i);
                 if (check_count(placement_kind_name(kind), n * n, pointer, r) < 0)
                         return -EINVAL;
-                any |= placement_is_pairs(&s->placements[i]);
+                any |= placement_is_pairs(&placements[i]);
                 most += n * n;
         }
         if (!any)
@@ -81,8 +83,8 @@ int spec_expand_pairs(struct spec *s, const struct end_placement *nodes, size_t 
 
         struct list l = {.items = calloc(most + 1, sizeof(*l.items))};
         int x = l.items ? 0 : -ENOMEM;
-        for (size_t i = 0; x == 0 && i < s->n_placements; i++) {
-                const struct placement *p = &s->placements[i];
+        for (size_t i = 0; x == 0 && i < list->n; i++) {
+                const struct placement *p = &placements[i];
                 if (p->kind == PLACEMENT_ALL_NODE_PAIRS)
                         x = append_pairs(&l, p, nodes, n_nodes, i, r);
                 else if (p->kind == PLACEMENT_ALL_CPU_PAIRS)
@@ -94,8 +96,7 @@ int spec_expand_pairs(struct spec *s, const struct end_placement *nodes, size_t 
                 free(l.items);
                 return x;
         }
-        free(s->placements);
-        s->placements = l.items;
-        s->n_placements = l.n;
+        free(list->values);
+        *list = (struct axis_list){.values = l.items, .n = l.n};
         return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "schema/json/utf8.h"
 #include "schema/presets.h"
+#include "schema/spec/axes.h"
 #include "schema/util.h"
 
 #include <math.h>
@@ -33,70 +34,6 @@ bool parser_is_posted(const struct parser *p, const char *field) {
         return !p->stored && json_get(p->body, field) != NULL;
 }
 
-int parser_wrong_type(struct parser *p, const struct json *v, const char *pointer, const char *wanted) {
-        static const char *const types[] = {
-                [JSON_NULL] = "null",        [JSON_BOOL] = "a boolean",  [JSON_INTEGER] = "an integer",
-                [JSON_REAL] = "a fraction",  [JSON_STRING] = "a string", [JSON_ARRAY] = "a list",
-                [JSON_OBJECT] = "an object",
-        };
-        return refuse(p->r, 422, "wrong-type", pointer, "%s is wanted here, not %s", wanted, types[json_type(v)]);
-}
-
-int parser_integer(struct parser *p, const struct json *v, const char *pointer, const char *what, uint64_t least,
-                   uint64_t most, uint64_t *ret) {
-        int64_t number = 0;
-        double real;
-        char value[40], limit_value[40];
-        int r = json_as_i64(v, &number);
-
-        if (r == -EINVAL)
-                return parser_wrong_type(p, v, pointer, "an integer");
-        if (r == 0 && number >= 0 && (uint64_t) number >= least && (uint64_t) number <= most) {
-                *ret = (uint64_t) number;
-                return 0;
-        }
-        bool low = r == 0 && (number < 0 || (uint64_t) number < least);
-        if (r == 0)
-                snprintf(value, sizeof(value), "%" PRId64, number);
-        else { /* beyond what is exact: the sign tells the side */
-                (void) json_as_double(v, &real);
-                low = real < 0;
-                snprintf(value, sizeof(value), "%g", real);
-        }
-        snprintf(limit_value, sizeof(limit_value), "%" PRIu64, low ? least : most);
-        return refuse_limit(p->r, pointer, what, limit_value, value, "%s is %" PRIu64 " … %" PRIu64 ", not %s", what,
-                            least, most, value);
-}
-
-int parser_word(struct parser *p, const struct json *v, const char *pointer, const char *what,
-                const char *(*name)(unsigned), unsigned n, unsigned *ret) {
-        const char *word, *names[32];
-        char list[256];
-        size_t used = 0;
-
-        if (json_as_string(v, &word) < 0)
-                return parser_wrong_type(p, v, pointer, "a word");
-        for (unsigned i = 0; i < n; i++) {
-                names[i] = name(i);
-                if (strcmp(names[i], word) == 0) {
-                        *ret = i;
-                        return 0;
-                }
-                used += (size_t) snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", names[i]);
-        }
-        const char *meant = suggest(word, names, n);
-        return refuse(p->r, 422, "unknown-value", pointer, "%s \"%.60s\" is not known%s%s%s; the values are %s", what,
-                      word, meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "", list);
-}
-
-int parser_toggle(struct parser *p, const struct json *v, const char *pointer, enum toggle *ret) {
-        bool on;
-        if (json_as_bool(v, &on) < 0)
-                return parser_wrong_type(p, v, pointer, "true or false");
-        *ret = on ? TOGGLE_ON : TOGGLE_OFF;
-        return 0;
-}
-
 /* Seconds, possibly fractional, as nanoseconds. */
 static int take_seconds(struct parser *p, const struct json *v, const char *pointer, bool zero, uint64_t *ret) {
         double seconds;
@@ -104,7 +41,7 @@ static int take_seconds(struct parser *p, const struct json *v, const char *poin
         double most = (double) SPEC_DURATION_MAX_NS / 1e9, least = zero ? 0 : 1e-9;
 
         if (json_as_double(v, &seconds) < 0)
-                return parser_wrong_type(p, v, pointer, "a number of seconds");
+                return refuse_type(v, pointer, "a number of seconds", p->r);
         if (seconds >= least && seconds <= most) {
                 *ret = (uint64_t) llround(seconds * 1e9);
                 return 0;
@@ -120,7 +57,7 @@ static int take_name(struct parser *p, const struct json *v) {
         size_t characters = 0;
 
         if (json_as_string(v, &s) < 0)
-                return parser_wrong_type(p, v, "/name", "a string");
+                return refuse_type(v, "/name", "a string", p->r);
         for (size_t i = 0, n = strlen(s); i < n; i += utf8_length(s + i, n - i), characters++)
                 if ((unsigned char) s[i] < 0x20 || s[i] == 0x7f)
                         return refuse(p->r, 422, "wrong-value", "/name", "a name has no control characters");
@@ -134,32 +71,12 @@ static int take_name(struct parser *p, const struct json *v) {
         return p->spec->name ? 0 : -ENOMEM;
 }
 
-static const char *verify_word(unsigned v) {
-        return verify_name((enum verify) v);
-}
-
 static int take_verify(struct parser *p, const struct json *v) {
         unsigned word = 0;
-        int r = parser_word(p, v, "/verify", "verify", verify_word, VERIFY_COUNT, &word);
+        int r = read_word(v, "/verify", "verify", &verify_words, &word, p->r);
         if (r == 0)
                 p->spec->verify = (enum verify) word;
         return r;
-}
-
-static bool any_transport(const struct spec *s, bool (*wanted)(const struct transport_term *)) {
-        for (size_t w = 0; w < s->n_workloads; w++)
-                for (size_t t = 0; workload_has_transport(s->workloads[w]) && t < s->n_transports; t++)
-                        if (wanted(&transport_terms[s->transports[t]]))
-                                return true;
-        return false;
-}
-
-static bool is_bound(const struct transport_term *t) {
-        return t->delivery == DELIVERY_WHOLE;
-}
-
-static bool is_any(const struct transport_term *t) {
-        return t != NULL;
 }
 
 static int second_end(struct parser *p, const char *pointer) {
@@ -177,14 +94,14 @@ static int take_duration(struct parser *p, const struct json *v) {
 
 static int take_messages(struct parser *p, const struct json *v) {
         int r = second_end(p, "/messages");
-        return r < 0 ? r : parser_integer(p, v, "/messages", "messages", 1, SPEC_COUNT_MAX, &p->spec->end.messages);
+        return r < 0 ? r : read_integer(v, "/messages", "messages", 1, SPEC_COUNT_MAX, &p->spec->end.messages, p->r);
 }
 
 static int take_bytes(struct parser *p, const struct json *v) {
-        if (!any_transport(p->spec, is_any) && !parser_is_posted(p, "bytes"))
+        if (spec_transports(p->spec) == 0 && !parser_is_posted(p, "bytes"))
                 return 0;
         int r = second_end(p, "/bytes");
-        return r < 0 ? r : parser_integer(p, v, "/bytes", "bytes", 1, SPEC_COUNT_MAX, &p->spec->end.bytes);
+        return r < 0 ? r : read_integer(v, "/bytes", "bytes", 1, SPEC_COUNT_MAX, &p->spec->end.bytes, p->r);
 }
 
 static int take_warmup(struct parser *p, const struct json *v) {
@@ -193,7 +110,7 @@ static int take_warmup(struct parser *p, const struct json *v) {
 
 static int take_repetitions(struct parser *p, const struct json *v) {
         uint64_t n = 0;
-        int r = parser_integer(p, v, "/repetitions", "repetitions", 1, SPEC_REPETITIONS_MAX, &n);
+        int r = read_integer(v, "/repetitions", "repetitions", 1, SPEC_REPETITIONS_MAX, &n, p->r);
         if (r == 0)
                 p->spec->repetitions = (uint32_t) n;
         return r;
@@ -201,8 +118,12 @@ static int take_repetitions(struct parser *p, const struct json *v) {
 
 static int take_chunk(struct parser *p, const struct json *v) {
         if (json_as_bool(v, &p->spec->chunk) < 0)
-                return parser_wrong_type(p, v, "/chunk", "true or false");
-        if (!p->spec->chunk || any_transport(p->spec, is_bound))
+                return refuse_type(v, "/chunk", "true or false", p->r);
+        unsigned transports = spec_transports(p->spec);
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                if (transports >> t & 1u && transport_terms[t].delivery == DELIVERY_WHOLE)
+                        return 0;
+        if (!p->spec->chunk)
                 return 0;
         p->spec->chunk = false;
         if (!parser_is_posted(p, "chunk"))
@@ -214,14 +135,14 @@ static int take_chunk(struct parser *p, const struct json *v) {
 static int take_rate(struct parser *p, const struct json *v) {
         double rate;
         if (json_as_double(v, &rate) < 0)
-                return parser_wrong_type(p, v, "/rate", "a number of messages per second");
+                return refuse_type(v, "/rate", "a number of messages per second", p->r);
         if (!(rate > 0) || rate > SPEC_RATE_MAX) {
                 char value[40];
                 snprintf(value, sizeof(value), "%g", rate);
                 return refuse_limit(p->r, "/rate", "rate", rate > 0 ? "1e+09" : "0", value,
                                     "rate is above 0 and at most 1e9 messages per second, not %s", value);
         }
-        if (any_transport(p->spec, is_any))
+        if (spec_transports(p->spec) != 0)
                 p->spec->rate = rate;
         else if (parser_is_posted(p, "rate"))
                 return refuse(p->r, 422, "wrong-combination", "/rate",
@@ -231,44 +152,30 @@ static int take_rate(struct parser *p, const struct json *v) {
 
 static int take_skip_impossible(struct parser *p, const struct json *v) {
         if (json_as_bool(v, &p->spec->skip_impossible) < 0)
-                return parser_wrong_type(p, v, "/skip_impossible", "true or false");
+                return refuse_type(v, "/skip_impossible", "true or false", p->r);
         return 0;
 }
 
 static int take_seed(struct parser *p, const struct json *v) {
-        int r = parser_integer(p, v, "/seed", "seed", 0, SPEC_SEED_MAX, &p->spec->seed);
+        int r = read_integer(v, "/seed", "seed", 0, SPEC_SEED_MAX, &p->spec->seed, p->r);
         p->spec->has_seed = r == 0;
         return r;
 }
 
-int parser_unknown_member(struct parser *p, const char *parent, const struct json *member, const char *const *names,
-                          size_t n) {
-        char pointer[JSON_POINTER_MAX];
-        const char *meant = suggest(json_key(member), names, n);
-
-        pointer_key(pointer, parent, json_key(member));
-        return refuse(p->r, 422, "unknown-field", pointer, "there is no field \"%.60s\"%s%s%s", json_key(member),
-                      meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
-}
-
 static int take_require(struct parser *p, const struct json *v) {
-        return require_take(p, v, "/require", &p->spec->require);
+        return values_read(&require_values, v, "/require", &p->spec->require, p->r);
 }
 
 static int take_tune(struct parser *p, const struct json *v) {
-        return tune_take(p, v, &p->spec->tune);
+        return values_read(&tune_values, v, "/tune", &p->spec->tune, p->r);
 }
 
 static int take_transport_options(struct parser *p, const struct json *v) {
-        int r = options_take(p, v, "/transport_options", &p->spec->options);
+        int r = values_read(&option_values, v, "/transport_options", &p->spec->options, p->r);
         return r < 0 ? r : options_check(p, v);
 }
 
-/* The axes are read apart from the others (spec-axes.c); their names stand here too. */
-static const char *const axis_fields[] = {"workload",  "transport",   "message_size", "threads",   "copy_mode",
-                                          "engine",    "wait",        "fields",       "direction", "call",
-                                          "processes", "working_set", "placement"};
-
+/* Beside the axes, which are read first. */
 static const struct field {
         const char *name;
         int (*take)(struct parser *p, const struct json *v);
@@ -290,11 +197,11 @@ static const struct field {
 };
 
 static int check_names(struct parser *p) {
-        const char *names[ELEMENTS(axis_fields) + ELEMENTS(fields) + 1];
+        const char *names[AXIS_COUNT + ELEMENTS(fields) + 1];
         size_t n = 0;
 
-        for (size_t i = 0; i < ELEMENTS(axis_fields); i++)
-                names[n++] = axis_fields[i];
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                names[n++] = axes[i].value.name;
         for (size_t i = 0; i < ELEMENTS(fields); i++)
                 names[n++] = fields[i].name;
         names[n++] = "preset";
@@ -303,7 +210,7 @@ static int check_names(struct parser *p) {
                 while (i < n && strcmp(names[i], json_key(m)) != 0)
                         i++;
                 if (i == n)
-                        return parser_unknown_member(p, "", m, names, n);
+                        return refuse_member(m, "", names, n, p->r);
         }
         return 0;
 }
@@ -316,7 +223,7 @@ static int find_preset(struct parser *p, struct json **ret_document) {
         if (!v)
                 return 0;
         if (json_as_string(v, &name) < 0)
-                return parser_wrong_type(p, v, "/preset", "the name of a preset");
+                return refuse_type(v, "/preset", "the name of a preset", p->r);
         const struct preset *preset = preset_find(name);
         if (!preset)
                 return refuse(p->r, 422, "unknown-value", "/preset", "there is no preset \"%.60s\"", name);
@@ -345,7 +252,7 @@ static int take_all(struct parser *p) {
         struct window_end *e = &p->spec->end;
         if (!e->duration_ns && !e->messages && !e->bytes)
                 e->duration_ns = 5 * NSEC_PER_SEC;
-        r = parser_mechanisms(p);
+        r = parser_meanings(p);
         return r < 0 ? r : spec_to_json(p->spec, &p->spec->merged_json);
 }
 
@@ -359,8 +266,7 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
         spec->verify = VERIFY_TOUCH;
         spec->warmup_ns = NSEC_PER_SEC;
         spec->repetitions = 1;
-        int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document)
-                                               : parser_wrong_type(&p, root, "", "an object");
+        int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document) : refuse_type(root, "", "an object", r);
         if (x == 0)
                 x = take_all(&p);
         json_free(document);
@@ -373,7 +279,7 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
 
 static int parse(const char *text, size_t length, bool stored, struct spec **ret, struct refusal *r) {
         struct json *root = NULL;
-        struct json_error e = {.offset = 0};
+        struct json_error e = {.pointer = ""};
 
         if (length > SPEC_BODY_MAX) {
                 char value[32];
@@ -406,19 +312,8 @@ void spec_free(struct spec *s) {
                 return;
         free(s->name);
         free(s->preset);
-        free(s->workloads);
-        free(s->transports);
-        free(s->message_sizes);
-        free(s->threads);
-        free(s->copy_modes);
-        free(s->engines);
-        free(s->waits);
-        free(s->fields);
-        free(s->directions);
-        free(s->calls);
-        free(s->processes);
-        free(s->working_sets);
-        free(s->placements);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                free(s->axes[i].values);
         free(s->merged_json);
         free(s);
 }

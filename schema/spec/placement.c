@@ -5,18 +5,16 @@
  * parser, by point_from_json() and the writers of both.
  */
 
-#include "schema/spec/parser.h"
+#include "schema/spec/internal.h"
 
 #include "schema/util.h"
 
 #include <string.h>
 
-void placement_init(struct placement *p) {
-        memset(p, 0, sizeof(*p)); /* placements are compared as bytes */
-        p->kind = PLACEMENT_DEFAULT;
-        for (unsigned i = 0; i < END_COUNT; i++)
-                p->ends[i] = (struct end_placement){.node = -1, .cpu = -1, .memory = MEMORY_DEFAULT};
-}
+#define ANYWHERE                                                                                                       \
+        { .node = -1, .cpu = -1, .memory = MEMORY_DEFAULT }
+
+const struct placement placement_default = {.kind = PLACEMENT_DEFAULT, .ends = {ANYWHERE, ANYWHERE}};
 
 static bool end_equal(const struct end_placement *a, const struct end_placement *b) {
         return a->node == b->node && a->cpu == b->cpu && a->memory == b->memory && a->buffer == b->buffer &&
@@ -25,7 +23,8 @@ static bool end_equal(const struct end_placement *a, const struct end_placement 
 }
 
 bool placement_same(const struct placement *a, const struct placement *b) {
-        return a->kind == b->kind && a->otherwise == b->otherwise && require_equal(&a->require, &b->require) &&
+        return a->kind == b->kind && a->otherwise == b->otherwise &&
+               values_equal(&require_values, &a->require, &b->require) &&
                end_equal(&a->ends[END_FIRST], &b->ends[END_FIRST]) &&
                end_equal(&a->ends[END_SECOND], &b->ends[END_SECOND]);
 }
@@ -57,7 +56,7 @@ static int take_nodes(const struct json *list, const char *pointer, struct node_
         for (const struct json *v = json_first(list); v; v = json_next(v), i++) {
                 char here[JSON_POINTER_MAX];
                 int node;
-                pointer_index(here, pointer, i);
+                json_pointer_index(here, pointer, i);
                 if (take_number(v, here, "node", SPEC_NODES_MAX, &node, r) < 0)
                         return -EINVAL;
                 if (node_set_has(ret, (unsigned) node))
@@ -92,7 +91,7 @@ static int take_memory(const struct json *v, const char *pointer, enum memory_po
                 return refuse(r, 422, "wrong-type", pointer, "memory is an object with policy and nodes");
         for (const struct json *m = json_first(v); m; m = json_next(m)) {
                 char here[JSON_POINTER_MAX];
-                pointer_key(here, pointer, json_key(m));
+                json_pointer_key(here, pointer, json_key(m));
                 if (strcmp(json_key(m), "nodes") == 0) {
                         if (take_nodes(m, here, ret_nodes, r) < 0)
                                 return -EINVAL;
@@ -105,7 +104,7 @@ static int take_memory(const struct json *v, const char *pointer, enum memory_po
         if (!policy)
                 return refuse(r, 422, "missing-field", pointer, "memory needs a policy");
         char here[JSON_POINTER_MAX];
-        pointer_key(here, pointer, "policy");
+        json_pointer_key(here, pointer, "policy");
         if (json_as_string(policy, &word) < 0 || memory_policy_from_name(word, ret_policy) < 0)
                 return refuse(r, 422, "unknown-value", here,
                               "a memory policy is one of default, bind, preferred, interleave, local");
@@ -120,7 +119,7 @@ static int take_buffer(const struct json *v, const char *pointer, struct end_pla
 
         if (!node || json_length(v) > 1)
                 return take_memory(v, pointer, &ret->buffer, &ret->buffer_nodes, r);
-        pointer_key(here, pointer, "node");
+        json_pointer_key(here, pointer, "node");
         int x = take_number(node, here, "node", SPEC_NODES_MAX, &id, r);
         if (x < 0)
                 return x;
@@ -137,7 +136,7 @@ static int take_end(const struct json *v, const char *pointer, struct end_placem
                 char here[JSON_POINTER_MAX];
                 const char *key = json_key(m);
                 int x;
-                pointer_key(here, pointer, key);
+                json_pointer_key(here, pointer, key);
                 if (strcmp(key, "node") == 0)
                         x = take_number(m, here, "node", SPEC_NODES_MAX, &ret->node, r);
                 else if (strcmp(key, "cpu") == 0)
@@ -155,12 +154,12 @@ static int take_end(const struct json *v, const char *pointer, struct end_placem
         return 0;
 }
 
-static int parse_word(const char *word, const char *pointer, struct placement *p, struct refusal *r) {
-        if (placement_kind_from_name(word, &p->kind) == 0)
-                return 0;
-        return refuse(r, 422, "unknown-value", pointer,
-                      "a placement is default, same-cpu, same-core, same-node, cross-node, all-node-pairs, "
-                      "all-cpu-pairs, or an object per role");
+static int parse_word(const struct json *v, const char *pointer, struct placement *p, struct refusal *r) {
+        unsigned kind = 0;
+        int x = read_word(v, pointer, "placement", &placement_kind_words, &kind, r);
+        if (x == 0)
+                p->kind = (enum placement_kind) kind;
+        return x;
 }
 
 /* A role's word says which end it is, and which pair of words the placement uses. */
@@ -181,7 +180,7 @@ static int parse_roles(const struct json *v, const char *pointer, struct placeme
                 char here[JSON_POINTER_MAX];
                 enum role_pair pair = ROLES_STREAM;
                 enum end end;
-                pointer_key(here, pointer, json_key(m));
+                json_pointer_key(here, pointer, json_key(m));
                 if (strcmp(json_key(m), "require") == 0)
                         continue;
                 if (find_role(json_key(m), &pair, &end) < 0)
@@ -202,28 +201,24 @@ static int parse_roles(const struct json *v, const char *pointer, struct placeme
 
 /* {"kind": "default", "require": {…}, "otherwise": true}, or an object per role with or without require. */
 static int parse_object(const struct json *v, const char *pointer, struct placement *p, struct refusal *r) {
-        struct parser parser = {.r = r};
         const struct json *require = json_get(v, "require"), *kind = json_get(v, "kind");
         const struct json *otherwise = json_get(v, "otherwise");
         char here[JSON_POINTER_MAX];
-        const char *word;
 
-        pointer_key(here, pointer, "require");
-        if (require && require_take(&parser, require, here, &p->require) < 0)
+        json_pointer_key(here, pointer, "require");
+        if (require && values_read(&require_values, require, here, &p->require, r) < 0)
                 return -EINVAL;
         if (!kind)
                 return parse_roles(v, pointer, p, r);
-        pointer_key(here, pointer, "kind");
-        if (json_as_string(kind, &word) < 0)
-                return refuse(r, 422, "wrong-type", here, "the kind of a placement is a word");
-        if (parse_word(word, here, p, r) < 0)
+        json_pointer_key(here, pointer, "kind");
+        if (parse_word(kind, here, p, r) < 0)
                 return -EINVAL;
-        pointer_key(here, pointer, "otherwise");
+        json_pointer_key(here, pointer, "otherwise");
         if (otherwise && json_as_bool(otherwise, &p->otherwise) < 0)
                 return refuse(r, 422, "wrong-type", here, "otherwise is true or false");
         for (const struct json *m = json_first(v); m; m = json_next(m))
                 if (m != kind && m != require && m != otherwise) {
-                        pointer_key(here, pointer, json_key(m));
+                        json_pointer_key(here, pointer, json_key(m));
                         return refuse(r, 422, "unknown-field", here,
                                       "beside kind a placement has require and otherwise, no such field");
                 }
@@ -231,13 +226,11 @@ static int parse_object(const struct json *v, const char *pointer, struct placem
 }
 
 int placement_parse(const struct json *v, const char *pointer, struct placement *ret, struct refusal *r) {
-        struct placement p;
-        const char *word;
+        struct placement p = placement_default;
         int x;
 
-        placement_init(&p);
-        if (json_as_string(v, &word) == 0)
-                x = parse_word(word, pointer, &p, r);
+        if (json_type(v) == JSON_STRING)
+                x = parse_word(v, pointer, &p, r);
         else if (json_type(v) == JSON_OBJECT && json_first(v))
                 x = parse_object(v, pointer, &p, r);
         else
@@ -294,7 +287,7 @@ bool placement_is_pairs(const struct placement *p) {
 bool placement_make_single(struct placement *p) {
         if (!end_equal(&p->ends[END_FIRST], &p->ends[END_SECOND]))
                 return false;
-        p->ends[END_SECOND] = (struct end_placement){.node = -1, .cpu = -1, .memory = MEMORY_DEFAULT};
+        p->ends[END_SECOND] = (struct end_placement) ANYWHERE;
         return true;
 }
 
@@ -315,7 +308,7 @@ static void put_ends(struct json_writer *w, const struct placement *p, enum role
 }
 
 void placement_put(struct json_writer *w, const struct placement *p, enum role_pair roles) {
-        bool require = require_any(&p->require);
+        bool require = values_any(&require_values, &p->require);
         if (p->kind != PLACEMENT_EXPLICIT && !require && !p->otherwise) {
                 json_put_string(w, placement_kind_name(p->kind));
                 return;
@@ -325,9 +318,31 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
                 json_member_string(w, "kind", placement_kind_name(p->kind));
         else
                 put_ends(w, p, roles);
-        if (require)
-                require_put(w, &p->require);
+        if (require) {
+                json_put_key(w, "require");
+                values_write(&require_values, w, &p->require);
+        }
         if (p->otherwise)
                 json_member_bool(w, "otherwise", true);
         json_object_end(w);
 }
+
+static int placement_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                          struct refusal *r) {
+        (void) v;
+        return placement_parse(json, pointer, ret, r);
+}
+
+static void placement_write(const struct value *v, struct json_writer *w, const void *value) {
+        const struct placement *p = value;
+        (void) v;
+        placement_put(w, p, p->roles);
+}
+
+static bool placement_are_equal(const struct value *v, const void *a, const void *b) {
+        (void) v;
+        return placement_equal(a, b);
+}
+
+/* Too long for a row: it stands in frame.schema.json. */
+const struct value_type value_placement = {placement_read, placement_write, placement_are_equal, NULL};

@@ -1,68 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A point as JSON and back: what the API shows, the store keeps and the agents are told. Also the small arithmetic
- * on points that daemon and parser share.
+ * A point as JSON and back: the form in the API, in the store and in the agents' set-up. Also the small arithmetic on
+ * points that daemon and parser share.
  */
 
+#include "schema/spec/axes.h"
 #include "schema/spec/internal.h"
 
 #include "schema/util.h"
 
 #include <string.h>
 
-static void extend(char pointer[JSON_POINTER_MAX], const char *parent, const char *token) {
-        size_t n = strnlen(parent, JSON_POINTER_MAX - 1);
-        memmove(pointer, parent, n);
-        if (n + 1 < JSON_POINTER_MAX)
-                pointer[n++] = '/';
-        for (const char *c = token; *c; c++) {
-                const char *escaped = *c == '~' ? "~0" : *c == '/' ? "~1" : NULL;
-                size_t add = escaped ? 2 : 1;
-                if (n + add >= JSON_POINTER_MAX)
-                        break;
-                memcpy(pointer + n, escaped ? escaped : c, add);
-                n += add;
-        }
-        pointer[n] = '\0';
-}
-
-void pointer_key(char pointer[JSON_POINTER_MAX], const char *parent, const char *key) {
-        extend(pointer, parent, key);
-}
-
-void pointer_index(char pointer[JSON_POINTER_MAX], const char *parent, size_t index) {
-        char token[24];
-        snprintf(token, sizeof(token), "%zu", index);
-        extend(pointer, parent, token);
-}
-
 void point_put(struct json_writer *w, const struct point *p, bool with_placement) {
-        json_member_string(w, "workload", workload_name(p->workload));
-        if (workload_has_transport(p->workload)) {
-                json_member_string(w, "transport", transport_name(p->transport));
-                json_member_u64(w, "message_size", p->message_size);
-                json_member_u64(w, "threads", p->threads);
-        }
-        if (point_has_copy_mode(p->workload, p->transport))
-                json_member_string(w, "copy_mode", copy_mode_name(p->copy_mode));
-        if (point_has_engine(p->workload, p->transport))
-                json_member_string(w, "engine", engine_name(p->engine));
-        if (point_has_wait(p->workload, p->transport))
-                json_member_string(w, "wait", wait_mode_name(p->wait));
-        if (point_has_fields(p->workload, p->transport, p->copy_mode))
-                json_member_u64(w, "fields", p->fields);
-        if (point_has_direction(p->workload, p->transport))
-                json_member_string(w, "direction", direction_name(p->direction));
-        if (workload_has_call(p->workload))
-                json_member_string(w, "call", system_call_name(p->call));
-        if (workload_has_processes(p->workload)) {
-                json_member_u64(w, "processes", p->processes);
-                json_member_u64(w, "working_set", p->working_set);
-        }
-        if (with_placement) {
-                json_put_key(w, "placement");
-                placement_put(w, &p->placement, role_pair_of(p->workload, p->transport));
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct value *v = &axes[i].value;
+                if (!axis_applies(&axes[i], p) || (i == AXIS_PLACEMENT && !with_placement))
+                        continue;
+                json_put_key(w, v->name);
+                if (i == AXIS_PLACEMENT) /* in the words of the point's roles, whatever those of the spec were */
+                        placement_put(w, &p->placement, role_pair_of(p->workload, p->transport));
+                else
+                        v->type->write(v, w, axis_of(&axes[i], p));
         }
 }
 
@@ -80,93 +39,30 @@ char *point_to_json(const struct point *p) {
         return text;
 }
 
-/* A member's word, counted; NULL when it is missing or no string. */
-static const char *take_word(const struct json *object, const char *key, size_t *taken) {
-        const char *word;
-        if (json_as_string(json_get(object, key), &word) < 0)
-                return NULL;
-        ++*taken;
-        return word;
-}
-
-static int take_count(const struct json *object, const char *key, uint64_t least, uint64_t most, uint64_t *ret,
-                      size_t *taken) {
-        int64_t v;
-        if (json_as_i64(json_get(object, key), &v) < 0 || v < 0 || (uint64_t) v < least || (uint64_t) v > most)
-                return -EINVAL;
-        ++*taken;
-        *ret = (uint64_t) v;
-        return 0;
-}
-
-static int take_transport(const struct json *object, struct point *p, size_t *taken) {
-        const char *word = take_word(object, "transport", taken);
-        uint64_t threads, fields = 0;
-
-        if (!word || transport_from_name(word, &p->transport) < 0 ||
-            take_count(object, "message_size", 1, SPEC_MESSAGE_SIZE_MAX, &p->message_size, taken) < 0 ||
-            take_count(object, "threads", 1, SPEC_THREADS_MAX, &threads, taken) < 0)
-                return -EINVAL;
-        p->threads = (uint32_t) threads;
-        if (point_has_copy_mode(p->workload, p->transport) &&
-            (!(word = take_word(object, "copy_mode", taken)) || copy_mode_from_name(word, &p->copy_mode) < 0))
-                return -EINVAL;
-        if (point_has_engine(p->workload, p->transport) &&
-            (!(word = take_word(object, "engine", taken)) || engine_from_name(word, &p->engine) < 0))
-                return -EINVAL;
-        if (point_has_wait(p->workload, p->transport) &&
-            (!(word = take_word(object, "wait", taken)) || wait_mode_from_name(word, &p->wait) < 0))
-                return -EINVAL;
-        if (point_has_fields(p->workload, p->transport, p->copy_mode) &&
-            take_count(object, "fields", 1, SPEC_FIELDS_MAX, &fields, taken) < 0)
-                return -EINVAL;
-        if (point_has_direction(p->workload, p->transport) &&
-            (!(word = take_word(object, "direction", taken)) || direction_from_name(word, &p->direction) < 0))
-                return -EINVAL;
-        p->fields = (uint32_t) fields;
-        return 0;
-}
-
-/* The workloads of one agent. */
-static int take_alone(const struct json *object, struct point *p, size_t *taken) {
-        const char *word;
-        uint64_t processes = 0;
-
-        p->threads = 1;
-        if (workload_has_call(p->workload) &&
-            (!(word = take_word(object, "call", taken)) || system_call_from_name(word, &p->call) < 0))
-                return -EINVAL;
-        if (workload_has_processes(p->workload) &&
-            (take_count(object, "processes", SPEC_PROCESSES_MIN, SPEC_PROCESSES_MAX, &processes, taken) < 0 ||
-             take_count(object, "working_set", 0, SPEC_WORKING_SET_MAX, &p->working_set, taken) < 0))
-                return -EINVAL;
-        p->processes = (uint32_t) processes;
-        return 0;
-}
-
 int point_take(const struct json *object, bool with_placement, struct point *ret) {
         struct point p;
         struct refusal r;
         size_t taken = 0;
-        const char *word;
 
         if (!object || json_type(object) != JSON_OBJECT)
                 return -EINVAL;
         memset(&p, 0, sizeof(p));
-        placement_init(&p.placement);
-        word = take_word(object, "workload", &taken);
-        if (!word || workload_from_name(word, &p.workload) < 0)
-                return -EINVAL;
-        if ((workload_has_transport(p.workload) ? take_transport : take_alone)(object, &p, &taken) < 0)
-                return -EINVAL;
-        if (with_placement) {
-                const struct json *v = json_get(object, "placement");
-                if (!v || placement_parse(v, "/placement", &p.placement, &r) < 0 || placement_is_pairs(&p.placement) ||
-                    !placement_fits(&p.placement, p.workload, p.transport))
+        p.placement = placement_default;
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct value *v = &axes[i].value;
+                if (i == AXIS_PLACEMENT && !with_placement)
+                        continue;
+                if (!axis_applies(&axes[i], &p)) {
+                        axis_clear(&axes[i], &p);
+                        continue;
+                }
+                const struct json *member = json_get(object, v->name);
+                if (!member || v->type->read(v, member, "", (char *) &p + v->offset, &r) < 0)
                         return -EINVAL;
                 taken++;
         }
-        if (taken != json_length(object))
+        if (taken != json_length(object) || placement_is_pairs(&p.placement) ||
+            !placement_fits(&p.placement, p.workload, p.transport))
                 return -EINVAL;
         *ret = p;
         return 0;

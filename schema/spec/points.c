@@ -5,6 +5,7 @@
  * experiment is posted, after spec_parse().
  */
 
+#include "schema/spec/axes.h"
 #include "schema/spec/internal.h"
 
 #include "schema/util.h"
@@ -13,17 +14,23 @@
 
 #define AGENT_DESCRIPTORS 64u /* control, peer, event descriptors, files below /proc, stdio */
 
-static int check_transport(const struct point *p, struct refusal *r) {
-        const struct transport_term *t = &transport_terms[p->transport];
-        if (t->copy_modes != 0 && !(t->copy_modes & 1u << p->copy_mode))
-                return refuse(r, 422, "impossible-combination", "/copy_mode",
-                              "copy_mode %s is not possible with transport %s", copy_mode_name(p->copy_mode), t->name);
-        if (p->engine == ENGINE_IO_URING && p->copy_mode == COPY_ZERO && t->zero_copy == ZERO_COPY_SPLICE)
+static int check_values(const struct point *p, struct refusal *r) {
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct value *v = &axes[i].value;
+                char pointer[JSON_POINTER_MAX];
+                if (!axes[i].possible || !axis_applies(&axes[i], p) || axes[i].possible(p))
+                        continue;
+                json_pointer_key(pointer, "", v->name);
+                return refuse(r, 422, "impossible-combination", pointer, "%s %s is not possible with transport %s",
+                              v->name, v->words->name(*(const unsigned *) axis_of(&axes[i], p)),
+                              transport_name(p->transport));
+        }
+        if (p->engine == ENGINE_IO_URING && point_zero_copy(p) == ZERO_COPY_SPLICE)
                 return refuse(
                         r, 422, "impossible-combination", "/copy_mode",
                         "copy_mode zero-copy is not possible with engine io_uring over transport %s: io_uring has "
                         "no vmsplice",
-                        t->name);
+                        transport_name(p->transport));
         return 0;
 }
 
@@ -45,9 +52,7 @@ static int check_end(const struct spec *s, const struct point *p, struct refusal
 
 /* 0, or -EINVAL with *r (status, code, pointer, sentence) for a point that the mechanism cannot do. */
 static int point_check(const struct spec *s, const struct point *p, struct refusal *r) {
-        if (workload_has_transport(p->workload) && check_transport(p, r) < 0)
-                return -EINVAL;
-        if (check_end(s, p, r) < 0)
+        if (check_values(p, r) < 0 || check_end(s, p, r) < 0)
                 return -EINVAL;
         if (!placement_fits(&p->placement, p->workload, p->transport))
                 return refuse(r, 422, "impossible-combination", "/placement",
@@ -59,101 +64,25 @@ static int point_check(const struct spec *s, const struct point *p, struct refus
         return 0;
 }
 
-/* How many values of each axis mean something for a workload over a transport; 1 where the field folds away. Fields
- * mean something for some copy modes only: the others take the first value alone. */
-struct extent {
-        size_t transports, message_sizes, threads, copy_modes, engines, waits, fields, directions, calls, processes,
-                working_sets, placements;
-};
-
-static struct extent extent_of(const struct spec *s, enum workload w, enum transport t) {
-        bool moves = workload_has_transport(w);
-        return (struct extent){
-                .transports = moves ? s->n_transports : 1,
-                .message_sizes = moves ? s->n_message_sizes : 1,
-                .threads = moves ? s->n_threads : 1,
-                .copy_modes = point_has_copy_mode(w, t) ? s->n_copy_modes : 1,
-                .engines = point_has_engine(w, t) ? s->n_engines : 1,
-                .waits = point_has_wait(w, t) ? s->n_waits : 1,
-                .fields = point_has_fields(w, t, COPY_ONE) ? s->n_fields : 1,
-                .directions = point_has_direction(w, t) ? s->n_directions : 1,
-                .calls = workload_has_call(w) ? s->n_calls : 1,
-                .processes = workload_has_processes(w) ? s->n_processes : 1,
-                .working_sets = workload_has_processes(w) ? s->n_working_sets : 1,
-                .placements = s->n_placements,
-        };
-}
-
-/* Combinations of all axes but copy_mode and fields; no overflow: at most three lists of SPEC_LIST_MAX values are open
- * in one of them, the others are of few words or numbers. */
-static uint64_t product(const struct extent *e) {
-        return (uint64_t) e->message_sizes * e->threads * e->engines * e->waits * e->directions * e->calls *
-               e->processes * e->working_sets * e->placements;
-}
-
-/* Copy modes, each with as many fields as it has. */
-static uint64_t copies(const struct spec *s, enum workload w, enum transport t, const struct extent *e) {
+/* Combinations of the axes from `axis` on, of which p has those before. No overflow: at most three lists of
+ * SPEC_LIST_MAX values are open in a point, the others are of few words or numbers. */
+static uint64_t count(const struct spec *s, struct point *p, size_t axis) {
+        const struct axis *a = &axes[axis];
         uint64_t n = 0;
-        for (size_t i = 0; i < e->copy_modes; i++)
-                n += point_has_fields(w, t, s->copy_modes[i]) ? e->fields : 1;
-        return n;
-}
 
-static uint64_t count(const struct spec *s) {
-        uint64_t n = 0;
-        for (size_t w = 0; w < s->n_workloads; w++)
-                for (size_t t = 0; t < extent_of(s, s->workloads[w], s->transports[0]).transports; t++) {
-                        struct extent e = extent_of(s, s->workloads[w], s->transports[t]);
-                        n += product(&e) * copies(s, s->workloads[w], s->transports[t], &e);
-                }
-        return n;
-}
-
-/* The next digit of a number whose base is each axis' extent in turn. */
-static size_t digit(size_t *i, size_t extent) {
-        size_t d = *i % extent;
-        *i /= extent;
-        return d;
-}
-
-static void fill_alone(const struct spec *s, const struct extent *e, size_t i, struct point *p) {
-        p->threads = 1;
-        if (workload_has_processes(p->workload)) {
-                p->working_set = s->working_sets[digit(&i, e->working_sets)];
-                p->processes = s->processes[digit(&i, e->processes)];
+        if (axis == AXIS_COUNT)
+                return 1;
+        if (!axis_applies(a, p)) {
+                axis_clear(a, p);
+                return count(s, p, axis + 1);
         }
-        if (workload_has_call(p->workload))
-                p->call = s->calls[digit(&i, e->calls)];
-}
-
-/* The i-th combination of the axes inside one workload and transport, placement fastest. False where a further number
- * of fields would give the point before it again. */
-static bool fill(const struct spec *s, enum workload w, enum transport t, size_t i, struct point *p) {
-        struct extent e = extent_of(s, w, t);
-        size_t fields;
-
-        memset(p, 0, sizeof(*p));
-        p->workload = w;
-        p->placement = s->placements[digit(&i, e.placements)];
-        if (!workload_has_transport(w)) {
-                fill_alone(s, &e, i, p);
-                return true;
+        if (!a->decides)
+                return s->axes[axis].n * count(s, p, axis + 1);
+        for (size_t i = 0; i < s->axes[axis].n; i++) {
+                axis_set(a, s, i, p);
+                n += count(s, p, axis + 1);
         }
-        p->transport = t;
-        if (point_has_direction(w, t))
-                p->direction = s->directions[digit(&i, e.directions)];
-        fields = digit(&i, e.fields);
-        if (point_has_wait(w, t))
-                p->wait = s->waits[digit(&i, e.waits)];
-        if (point_has_engine(w, t))
-                p->engine = s->engines[digit(&i, e.engines)];
-        if (point_has_copy_mode(w, t))
-                p->copy_mode = s->copy_modes[digit(&i, e.copy_modes)];
-        p->threads = s->threads[digit(&i, e.threads)];
-        p->message_size = s->message_sizes[i];
-        if (point_has_fields(w, t, p->copy_mode))
-                p->fields = s->fields[fields];
-        return fields == 0 || p->fields;
+        return n;
 }
 
 static int add(const struct spec *s, const struct point *p, struct point_list *list, struct refusal *r) {
@@ -174,28 +103,21 @@ static bool is_of_a_pair(const struct point *p) {
         return p->placement.roles == ROLES_ANY && workload_agents(p->workload) == 1;
 }
 
-static int span_transport(const struct spec *s, enum workload w, enum transport t, struct point_list *list,
-                          struct refusal *r) {
-        struct extent e = extent_of(s, w, t);
-        size_t n = product(&e) * e.copy_modes * e.fields;
+/* Each combination of the axes from `axis` on, of which p has those before. */
+static int span(const struct spec *s, struct point *p, size_t axis, struct point_list *list, struct refusal *r) {
+        const struct axis *a = &axes[axis];
         int x = 0;
 
-        for (size_t i = 0; x == 0 && i < n; i++) {
-                struct point p;
-                if (!fill(s, w, t, i, &p))
-                        continue;
-                if (is_of_a_pair(&p) && !placement_make_single(&p.placement))
-                        continue;
-                x = add(s, &p, list, r);
+        if (axis == AXIS_COUNT)
+                return is_of_a_pair(p) && !placement_make_single(&p->placement) ? 0 : add(s, p, list, r);
+        if (!axis_applies(a, p)) {
+                axis_clear(a, p);
+                return span(s, p, axis + 1, list, r);
         }
-        return x;
-}
-
-static int span(const struct spec *s, struct point_list *list, struct refusal *r) {
-        int x = 0;
-        for (size_t w = 0; x == 0 && w < s->n_workloads; w++)
-                for (size_t t = 0; x == 0 && t < extent_of(s, s->workloads[w], s->transports[0]).transports; t++)
-                        x = span_transport(s, s->workloads[w], s->transports[t], list, r);
+        for (size_t i = 0; x == 0 && i < s->axes[axis].n; i++) {
+                axis_set(a, s, i, p);
+                x = span(s, p, axis + 1, list, r);
+        }
         return x;
 }
 
@@ -210,16 +132,28 @@ static int check_count(const char *limit, const char *pointer, uint64_t n, unsig
                             value, limit, most_text);
 }
 
+unsigned spec_transports(const struct spec *s) {
+        const enum workload *workloads = s->axes[AXIS_WORKLOAD].values;
+        const enum transport *transports = s->axes[AXIS_TRANSPORT].values;
+        unsigned bits = 0;
+
+        for (size_t w = 0; w < s->axes[AXIS_WORKLOAD].n; w++)
+                for (size_t t = 0; workload_has_transport(workloads[w]) && t < s->axes[AXIS_TRANSPORT].n; t++)
+                        bits |= 1u << transports[t];
+        return bits;
+}
+
 int spec_points(const struct spec *s, struct point_list *ret, struct refusal *r) {
         struct point_list list = {.points = NULL};
-        uint64_t n = count(s);
+        struct point p = {.workload = WORKLOAD_STREAM};
+        uint64_t n = count(s, &p, 0);
 
         int x = check_count("points", "", n, SPEC_POINTS_MAX, r);
         if (x < 0)
                 return x;
         list.points = calloc(n + 1, sizeof(*list.points)); /* never 0, for which calloc() may give NULL */
         list.skipped = calloc(s->skip_impossible ? n + 1 : 1, sizeof(*list.skipped));
-        x = list.points && list.skipped ? span(s, &list, r) : -ENOMEM;
+        x = list.points && list.skipped ? span(s, &p, 0, &list, r) : -ENOMEM;
         if (x == 0 && list.n_points == 0)
                 x = refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s", list.skipped[0].reason);
         if (x == 0)

@@ -72,6 +72,32 @@ struct placement {
         bool otherwise;                       /* to be used only where no point of another placement is left */
 };
 
+/* The axes, outermost first: the fields of a spec that may be lists. Points are spanned, written and read in this
+ * order. Each has its row in axes.c. */
+enum axis_name {
+        AXIS_WORKLOAD,
+        AXIS_TRANSPORT,
+        AXIS_MESSAGE_SIZE,
+        AXIS_THREADS,
+        AXIS_COPY_MODE,
+        AXIS_ENGINE,
+        AXIS_WAIT,
+        AXIS_FIELDS,
+        AXIS_DIRECTION,
+        AXIS_CALL,
+        AXIS_PROCESSES,
+        AXIS_WORKING_SET,
+        AXIS_PLACEMENT,
+        AXIS_COUNT,
+};
+
+/* The values of an axis, in the order that a spec lists them, each of the type that it has in struct point; none twice.
+ */
+struct axis_list {
+        void *values;
+        size_t n;
+};
+
 /* One combination of the axes. A field without meaning for the point's workload or transport holds its first enum
  * value (threads: 1) and is left out of the point's JSON. */
 struct point {
@@ -134,33 +160,7 @@ struct spec {
         struct spec_require require;
         struct spec_tune tune;
 
-        /* axes, in the order that the spec lists them; no value twice */
-        enum workload *workloads;
-        size_t n_workloads;
-        enum transport *transports;
-        size_t n_transports;
-        uint64_t *message_sizes;
-        size_t n_message_sizes;
-        uint32_t *threads;
-        size_t n_threads;
-        enum copy_mode *copy_modes;
-        size_t n_copy_modes;
-        enum engine *engines;
-        size_t n_engines;
-        enum wait_mode *waits;
-        size_t n_waits;
-        uint32_t *fields;
-        size_t n_fields;
-        enum data_direction *directions;
-        size_t n_directions;
-        enum system_call *calls;
-        size_t n_calls;
-        uint32_t *processes;
-        size_t n_processes;
-        uint64_t *working_sets;
-        size_t n_working_sets;
-        struct placement *placements;
-        size_t n_placements;
+        struct axis_list axes[AXIS_COUNT];
 
         char *merged_json; /* preset and overrides as one object without "preset": parses to this same spec */
 };
@@ -301,6 +301,11 @@ int point_from_json(const char *text, size_t length, struct point *ret);
 
 /* Of a spec's options those that mean something for the point; the others are as if nobody had given them. */
 struct transport_options options_for_point(const struct transport_options *t, const struct point *p);
+
+/* The JSON Schema (2020-12) of an experiment; and that of a point, whose "$ref"s are definitions of the former.
+ * malloc()ed text; -ENOMEM. */
+int spec_schema(char **ret);
+int point_schema(char **ret);
 
 /* Names of the transport_options that mean something for a transport, as a list. */
 void transport_option_names_put(struct json_writer *w, enum transport t);

@@ -67,16 +67,29 @@ def test_operations_are_named_once(openapi):
     assert len(names) == len(set(names))
 
 
-def test_the_spec_is_the_schema(openapi):
-    """ExperimentSpec takes and refuses what the schema's file does."""
+def test_the_spec_is_described(openapi):
+    """ExperimentSpec stands alone: its references lead somewhere, it takes the presets and refuses what is bad."""
     schema = {"$ref": "#/components/schemas/ExperimentSpec", "components": openapi["components"]}
     validator = jsonschema.Draft202012Validator(schema)
     for path in (SOURCE / "schema/presets").glob("*.json"):
         validator.validate(json.loads(path.read_text())["spec"])
     for bad in ({"transport": "pigeon"}, {"colour": 1}, {"message_size": 0}, {"transport": []}, []):
         assert not validator.is_valid(bad), bad
-    original = json.loads((SOURCE / "schema/spec/experiment.schema.json").read_text())
-    assert openapi["components"]["schemas"]["ExperimentSpec"]["properties"].keys() == original["properties"].keys()
+
+
+def test_every_axis_is_described(openapi):
+    """Each row of the table is a field of the spec, with its default, and a member of points."""
+    axes = re.findall(r"\[AXIS_\w+\] = \{(?:\.value = )?\{\"(\w+)\"", (SOURCE / "schema/spec/axes.c").read_text())
+    assert len(axes) >= 13
+    spec, point = (openapi["components"]["schemas"][name] for name in ("ExperimentSpec", "Point"))
+    assert list(point["properties"]) == axes
+    for axis in axes:
+        definition = {"$ref": f"#/components/schemas/ExperimentSpec/$defs/{axis}"}
+        validator = jsonschema.Draft202012Validator(definition | {"components": openapi["components"]})
+        assert validator.is_valid(spec["properties"][axis]["default"])
+        assert spec["properties"][axis]["oneOf"][0] == definition
+        assert spec["properties"][axis]["oneOf"][1]["items"] == definition
+        assert point["properties"][axis] == definition
 
 
 def names(value):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The JSON Schema of an experiment says what the parser does: both read the rows of tests/unit/data/spec/documents.json
-(the parser in tests/unit/test-spec.c). A row whose "schema" is true and which has a "code" is refused for what a schema
-does not know: which fields go together across points."""
+"""The JSON Schema that the daemon serves and the parser agree: both are held against the rows of
+tests/unit/data/spec/documents.json (the parser in tests/unit/test-spec.c). A row whose "schema" is true and which has a
+"code" is refused for what a schema does not know: which fields go together across points."""
 
 import itertools
 import json
@@ -11,9 +11,7 @@ import jsonschema
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "schema/spec/experiment.schema.json").read_text(encoding="utf-8"))
 ROWS = json.loads((ROOT / "tests/unit/data/spec/documents.json").read_text(encoding="utf-8"))
-VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 # What a schema cannot say: how many points there are, which words of two fields go together.
 BEYOND = {
@@ -33,14 +31,22 @@ BEYOND = {
 }
 
 
-def test_schema_is_one():
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+@pytest.fixture(scope="module")
+def schema(daemon):
+    """The component of /openapi.json as a document of its own."""
+    component = json.dumps(daemon.unix.openapi["components"]["schemas"]["ExperimentSpec"])
+    return json.loads(component.replace("#/components/schemas/ExperimentSpec/$defs/", "#/$defs/"))
+
+
+@pytest.fixture(scope="module")
+def validator(schema):
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{i}-{json.dumps(r['spec'])[:60]}" for i, r in enumerate(ROWS)])
-def test_row(row):
-    errors = [e.message[:200] for e in VALIDATOR.iter_errors(row["spec"])]
+def test_row(validator, row):
+    errors = [e.message[:200] for e in validator.iter_errors(row["spec"])]
     assert (errors == []) == row["schema"], errors
     if "code" not in row:
         assert row["schema"], "the parser accepts what the schema does not"
@@ -59,17 +65,17 @@ def walk(schema):
             yield from walk(value)
 
 
-def test_objects_are_closed():
-    for part in walk(SCHEMA):
+def test_objects_are_closed(schema):
+    for part in walk(schema):
         if part.get("type") == "object":
             assert part.get("additionalProperties") is False
 
 
-def test_presets_fit():
+def test_presets_fit(validator):
     presets = sorted((ROOT / "schema/presets").glob("*.json"))
     assert presets
     for path in presets:
-        VALIDATOR.validate(json.loads(path.read_text(encoding="utf-8"))["spec"])
+        validator.validate(json.loads(path.read_text(encoding="utf-8"))["spec"])
 
 
 # What a run takes beyond warm-up and window, as the daemon expects it (daemon/service/submit.c).

@@ -77,7 +77,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 check_refusal(&r);
                 return 0;
         }
-        FUZZ_CHECK(spec->repetitions >= 1 && spec->n_placements >= 1);
+        FUZZ_CHECK(spec->repetitions >= 1);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                FUZZ_CHECK(spec->axes[i].n >= 1);
         FUZZ_CHECK(!spec->end.duration_ns + !spec->end.messages + !spec->end.bytes == 2);
         FUZZ_CHECK(spec_parse(spec->merged_json, strlen(spec->merged_json), &again, &r) == 0);
         FUZZ_CHECK(strcmp(spec->merged_json, again->merged_json) == 0);

@@ -432,10 +432,11 @@ static void describe_pairs(const char *machine, const char *word, struct text *d
         CHECK_INT(read_machine(machine, &t), 0);
         CHECK_INT(spec_parse(body, strlen(body), &spec, &r), 0);
         CHECK_INT(placement_expand_pairs(t, spec, &r), 0);
-        for (size_t i = 0; i < spec->n_placements; i++) {
+        const struct placement *placements = spec->axes[AXIS_PLACEMENT].values;
+        for (size_t i = 0; i < spec->axes[AXIS_PLACEMENT].n; i++) {
                 struct point p = make_point(PLACEMENT_DEFAULT, 1);
                 struct run_placement got = {0};
-                p.placement = spec->placements[i];
+                p.placement = placements[i];
                 CHECK_INT(placement_resolve(t, &p, &got, &r), 0);
                 free(got.daemon_cpus);
                 got.daemon_cpus = NULL;

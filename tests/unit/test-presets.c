@@ -52,7 +52,7 @@ static void embedded_byte_by_byte(void) {
         CHECK_STRING(migrations[0].name, "0001-initial");
         CHECK(same_as_file(preset_find("quick")->json, "schema/presets/quick.json"));
         CHECK(same_as_file(migrations[0].sql, "schema/migrations/0001-initial.sql"));
-        CHECK(same_as_file(experiment_schema_json, "schema/spec/experiment.schema.json"));
+        CHECK(same_as_file(schema_frame_json, "schema/spec/frame.schema.json"));
 }
 
 int main(void) {

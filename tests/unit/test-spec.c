@@ -19,7 +19,7 @@ static struct json *table(void) {
         char path[4096];
         const char *root = getenv("IPCLAB_SOURCE_ROOT");
         struct json *list = NULL;
-        struct json_error e = {.offset = 0};
+        struct json_error e = {.pointer = ""};
 
         snprintf(path, sizeof(path), "%s/tests/unit/data/spec/documents.json", root ? root : ".");
         _cleanup_fclose_ FILE *f = fopen(path, "r");
@@ -62,6 +62,10 @@ static const char *differs(const struct json *row, const struct refusal *r) {
         if (strcmp(r->code, "limit-exceeded") == 0 && (!r->limit[0] || !r->limit_value[0] || !r->value[0]))
                 return "limit without its name, value or what was asked";
         return NULL;
+}
+
+static struct placement *placements(const struct spec *s) {
+        return s->axes[AXIS_PLACEMENT].values;
 }
 
 /* As a host of two nodes and three CPUs does. */
@@ -225,12 +229,19 @@ static void defaults(void) {
         CHECK_INT(s->tune.numa_balancing, TOGGLE_UNSET);
         CHECK(!s->chunk && !s->options.huge_pages && !s->options.congestion[0]);
         CHECK(s->rate == 0);
-        CHECK_UINT(s->n_workloads * s->n_transports * s->n_message_sizes * s->n_threads * s->n_copy_modes, 1);
-        CHECK_INT(s->transports[0], TRANSPORT_PIPE);
-        CHECK_UINT(s->message_sizes[0], 4096);
-        CHECK_UINT(s->threads[0], 1);
-        CHECK_INT(s->placements[0].kind, PLACEMENT_DEFAULT);
-        CHECK_INT(s->placements[0].ends[0].cpu, -1);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                CHECK_UINT(s->axes[i].n, 1);
+        const enum transport *transports = s->axes[AXIS_TRANSPORT].values;
+        const uint64_t *message_sizes = s->axes[AXIS_MESSAGE_SIZE].values;
+        const uint32_t *threads = s->axes[AXIS_THREADS].values, *fields = s->axes[AXIS_FIELDS].values,
+                       *processes = s->axes[AXIS_PROCESSES].values;
+        CHECK_INT(transports[0], TRANSPORT_PIPE);
+        CHECK_UINT(message_sizes[0], 4096);
+        CHECK_UINT(threads[0], 1);
+        CHECK_UINT(fields[0], 8);
+        CHECK_UINT(processes[0], 2);
+        CHECK_INT(placements(s)[0].kind, PLACEMENT_DEFAULT);
+        CHECK_INT(placements(s)[0].ends[0].cpu, -1);
         spec_free(s);
 }
 
@@ -240,7 +251,7 @@ static void explicit_placement(void) {
         struct spec *s = NULL;
         struct refusal r;
         CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
-        const struct placement *p = &s->placements[0];
+        const struct placement *p = &placements(s)[0];
         CHECK_INT(p->kind, PLACEMENT_EXPLICIT);
         CHECK_INT(p->ends[END_FIRST].node, -1);
         CHECK_INT(p->ends[END_FIRST].memory, MEMORY_DEFAULT);
@@ -259,12 +270,12 @@ static void preset_is_overridden_field_by_field(void) {
         CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
         CHECK_STRING(s->preset, "quick");
         CHECK_STRING(s->name, "Quick look at pipes");
-        CHECK_UINT(s->n_message_sizes, 1);
-        CHECK_UINT(s->message_sizes[0], 7);
+        CHECK_UINT(s->axes[AXIS_MESSAGE_SIZE].n, 1);
+        CHECK_UINT(*(const uint64_t *) s->axes[AXIS_MESSAGE_SIZE].values, 7);
         CHECK_UINT(s->end.bytes, 100);
         CHECK_UINT(s->end.duration_ns, 0); /* the preset's duration gave way */
         CHECK_UINT(s->warmup_ns, 500 * NSEC_PER_MSEC);
-        CHECK_UINT(s->n_workloads, 2);
+        CHECK_UINT(s->axes[AXIS_WORKLOAD].n, 2);
         spec_free(s);
 }
 
@@ -294,9 +305,9 @@ static void pairs_are_expanded(void) {
         char all[4096] = "";
 
         CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
-        s->placements[0].kind = PLACEMENT_ALL_CPU_PAIRS;
+        placements(s)[0].kind = PLACEMENT_ALL_CPU_PAIRS;
         CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 2, &r), 0);
-        CHECK_UINT(s->n_placements, 4);
+        CHECK_UINT(s->axes[AXIS_PLACEMENT].n, 4);
         CHECK_INT(spec_points(s, &l, &r), 0);
         CHECK_UINT(l.n_points, 10);
         for (size_t i = 0; i < 8; i++) {
@@ -328,9 +339,9 @@ static void pairs_of_a_large_host(void) {
         for (int i = 0; i < 128; i++)
                 cpus[i] = (struct end_placement){.node = -1, .cpu = i};
         CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
-        s->placements[0].kind = PLACEMENT_ALL_CPU_PAIRS;
+        placements(s)[0].kind = PLACEMENT_ALL_CPU_PAIRS;
         CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 128, &r), 0);
-        CHECK_UINT(s->n_placements, 16384);
+        CHECK_UINT(s->axes[AXIS_PLACEMENT].n, 16384);
         CHECK_INT(spec_points(s, &l, &r), 0);
         CHECK_UINT(l.n_points, 16384);
         CHECK_INT(l.points[16383].placement.ends[END_SECOND].cpu, 127);
@@ -348,7 +359,7 @@ static void pairs_that_cannot_be(void) {
         for (int i = 0; i < 129; i++)
                 cpus[i] = (struct end_placement){.node = -1, .cpu = i};
         CHECK_INT(spec_parse(text, strlen(text), &s, &r), 0);
-        s->placements[1].kind = PLACEMENT_ALL_CPU_PAIRS;
+        placements(s)[1].kind = PLACEMENT_ALL_CPU_PAIRS;
         CHECK_INT(spec_expand_pairs(s, NULL, 0, cpus, 2, &r), -EINVAL);
         CHECK_STRING(r.code, "duplicate-value");
         CHECK_STRING(r.pointer, "/placement/1");
@@ -359,7 +370,7 @@ static void pairs_that_cannot_be(void) {
         CHECK_STRING(r.code, "limit-exceeded");
         CHECK_STRING(r.pointer, "/placement");
         CHECK_STRING(r.value, "16385");
-        CHECK_UINT(s->n_placements, 2);
+        CHECK_UINT(s->axes[AXIS_PLACEMENT].n, 2);
         spec_free(s);
 }
 

@@ -10,14 +10,17 @@
 #include <errno.h>
 
 #define ROUND_TRIP(word, type, count)                                                                                  \
-        static void word##_words(void) {                                                                               \
+        static void word##_both_ways(void) {                                                                           \
                 for (unsigned i = 0; i < (count); i++) {                                                               \
                         enum type v = (enum type) 0;                                                                   \
                         const char *name = word##_name((enum type) i);                                                 \
                         CHECK(name);                                                                                   \
                         CHECK_INT(word##_from_name(name, &v), 0);                                                      \
                         CHECK_UINT(v, i);                                                                              \
+                        CHECK_STRING(word##_words.name(i), name);                                                      \
                 }                                                                                                      \
+                CHECK_UINT(word##_words.n, count);                                                                     \
+                CHECK(!word##_words.name(count));                                                                      \
                 enum type kept = (enum type) 0;                                                                        \
                 CHECK_INT(word##_from_name("", &kept), -EINVAL);                                                       \
                 CHECK_INT(word##_from_name("Pipe", &kept), -EINVAL);                                                   \
@@ -30,6 +33,9 @@ ROUND_TRIP(engine, engine, ENGINE_COUNT)
 ROUND_TRIP(wait_mode, wait_mode, WAIT_COUNT)
 ROUND_TRIP(verify, verify, VERIFY_COUNT)
 ROUND_TRIP(memory_policy, memory_policy, MEMORY_COUNT)
+ROUND_TRIP(system_call, system_call, SYSTEM_CALL_COUNT)
+ROUND_TRIP(direction, data_direction, DIRECTION_COUNT)
+ROUND_TRIP(file_sync, file_sync, FILE_SYNC_COUNT)
 ROUND_TRIP(placement_kind, placement_kind, PLACEMENT_EXPLICIT)
 
 static void explicit_is_not_a_word(void) {
@@ -88,14 +94,17 @@ static void roles(void) {
 }
 
 int main(void) {
-        RUN(workload_words);
-        RUN(transport_words);
-        RUN(copy_mode_words);
-        RUN(engine_words);
-        RUN(wait_mode_words);
-        RUN(verify_words);
-        RUN(memory_policy_words);
-        RUN(placement_kind_words);
+        RUN(workload_both_ways);
+        RUN(transport_both_ways);
+        RUN(copy_mode_both_ways);
+        RUN(engine_both_ways);
+        RUN(wait_mode_both_ways);
+        RUN(verify_both_ways);
+        RUN(memory_policy_both_ways);
+        RUN(system_call_both_ways);
+        RUN(direction_both_ways);
+        RUN(file_sync_both_ways);
+        RUN(placement_kind_both_ways);
         RUN(explicit_is_not_a_word);
         RUN(transport_table);
         RUN(meaning_of_fields);

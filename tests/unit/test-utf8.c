@@ -6,6 +6,30 @@
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
+/* Any number up to 2^21 in the form that UTF-8 has for so many bits; returns how many bytes. */
+static size_t utf8_put(uint32_t c, char out[4]) {
+        if (c < 0x80) {
+                out[0] = (char) c;
+                return 1;
+        }
+        if (c < 0x800) {
+                out[0] = (char) (0xc0 | c >> 6);
+                out[1] = (char) (0x80 | (c & 0x3f));
+                return 2;
+        }
+        if (c < 0x10000) {
+                out[0] = (char) (0xe0 | c >> 12);
+                out[1] = (char) (0x80 | (c >> 6 & 0x3f));
+                out[2] = (char) (0x80 | (c & 0x3f));
+                return 3;
+        }
+        out[0] = (char) (0xf0 | c >> 18);
+        out[1] = (char) (0x80 | (c >> 12 & 0x3f));
+        out[2] = (char) (0x80 | (c >> 6 & 0x3f));
+        out[3] = (char) (0x80 | (c & 0x3f));
+        return 4;
+}
+
 static void every_code_point_is_itself_again(void) {
         for (uint32_t c = 0; c <= 0x10ffff; c++) {
                 char s[4];

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_SPEC_AXES_H
+#define IPCLAB_SCHEMA_SPEC_AXES_H
+
+/*
+ * The table of the axes. Parsing, writing and freeing of a spec, its expansion into points, a point's JSON and the JSON
+ * Schema loop over it. A new axis has an enumerator and a member of struct point in spec.h, its row in axes.c, and what
+ * uses it.
+ */
+
+#include "schema/spec/spec.h"
+#include "schema/spec/value.h"
+
+struct axis {
+        struct value value; /* of struct point; it has a standard value */
+        /* Whether the axis has a meaning for a point of which the axes before it are filled in; NULL: for all. */
+        bool (*applies)(const struct point *p);
+        /* Whether a point to which the axis applies can have the value that it has; NULL: any. */
+        bool (*possible)(const struct point *p);
+        bool decides;       /* `applies` of a later axis reads this one */
+        bool strict;        /* a posted value that is not the standard one must have a meaning for some point */
+        const void *absent; /* what a point has to which the axis does not apply; NULL: zeroes */
+};
+
+extern const struct axis axes[AXIS_COUNT];
+
+static inline bool axis_applies(const struct axis *a, const struct point *p) {
+        return !a->applies || a->applies(p);
+}
+
+/* The axis' value in a point. */
+static inline const void *axis_of(const struct axis *a, const struct point *p) {
+        return (const char *) p + a->value.offset;
+}
+
+/* Value i of a spec's list into the point; and what it has where the axis does not apply. */
+void axis_set(const struct axis *a, const struct spec *s, size_t i, struct point *p);
+void axis_clear(const struct axis *a, struct point *p);
+
+#endif

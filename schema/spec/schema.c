@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The JSON Schema (2020-12) of an experiment and of a point: the frame, and what the tables of axes, options,
+ * requirements and tunings have. Made when it is served: a program that made it at build time would have to be built
+ * for the machine that builds, and what it wrote could grow stale. The parser decides; one table of documents is held
+ * against both (tests/unit/data/spec).
+ */
+
+#include "schema/schema.h"
+
+#include "schema/spec/axes.h"
+#include "schema/spec/internal.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define DEFINITION "#/$defs/"
+
+static const struct value placement_word = {
+        .name = "placement_word",
+        .type = &value_word,
+        .words = &placement_kind_words,
+        .description =
+                "default: where the kernel puts the threads, nothing is pinned; but a context-switch, which is "
+                "measured on one CPU, has with default the CPU and the memory of same-cpu, and its effective.cpu is "
+                "that CPU; all-node-pairs and all-cpu-pairs stand for a placement for each ordered pair that the "
+                "host has, a thing with itself included",
+};
+
+static const struct object {
+        const char *name, *description;
+        const struct value_table *table;
+        bool shared; /* among the definitions, as more than one place refers to it */
+} objects[] = {
+        {"require", "Preconditions: a host that does not meet them fails the run", &require_values, true},
+        {"tune",
+         "Settings of the host to change for the runs and to put back after them, where its configuration allows",
+         &tune_values, false},
+        {"transport_options",
+         "Settings of the mechanism; each is for some transports, at least one of which must be among the experiment's",
+         &option_values, false},
+};
+
+static void put_reference(struct json_writer *w, const char *name) {
+        char reference[64];
+        snprintf(reference, sizeof(reference), DEFINITION "%s", name);
+        json_member_string(w, "$ref", reference);
+}
+
+/* One value, or a list. */
+static void put_axis(struct json_writer *w, const struct value *v) {
+        json_put_key(w, v->name);
+        json_object_begin(w);
+        json_member_string(w, "description", v->description);
+        json_put_key(w, "default");
+        v->type->write(v, w, v->standard);
+        json_put_key(w, "oneOf");
+        json_array_begin(w);
+        json_object_begin(w);
+        put_reference(w, v->name);
+        json_object_end(w);
+        json_object_begin(w);
+        json_member_string(w, "type", "array");
+        json_member_u64(w, "minItems", 1);
+        json_member_u64(w, "maxItems", SPEC_LIST_MAX);
+        json_member_bool(w, "uniqueItems", true);
+        json_put_key(w, "items");
+        json_object_begin(w);
+        put_reference(w, v->name);
+        json_object_end(w);
+        json_object_end(w);
+        json_array_end(w);
+        json_object_end(w);
+}
+
+static void put_object(struct json_writer *w, const struct object *o) {
+        json_put_key(w, o->name);
+        json_object_begin(w);
+        json_member_string(w, "description", o->description);
+        values_describe(o->table, w);
+        json_object_end(w);
+}
+
+static void put_properties(struct json_writer *w) {
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                put_axis(w, &axes[i].value);
+        for (size_t i = 0; i < ELEMENTS(objects); i++) {
+                if (!objects[i].shared) {
+                        put_object(w, &objects[i]);
+                        continue;
+                }
+                json_put_key(w, objects[i].name);
+                json_object_begin(w);
+                put_reference(w, objects[i].name);
+                json_object_end(w);
+        }
+}
+
+/* Without a description of its type, a value is defined in the frame. */
+static void put_definition(struct json_writer *w, const struct value *v) {
+        if (!v->type->describe)
+                return;
+        json_put_key(w, v->name);
+        json_object_begin(w);
+        json_member_string(w, "description", v->description);
+        v->type->describe(v, w);
+        json_object_end(w);
+}
+
+static void put_definitions(struct json_writer *w) {
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                put_definition(w, &axes[i].value);
+        for (size_t i = 0; i < ELEMENTS(objects); i++)
+                if (objects[i].shared)
+                        put_object(w, &objects[i]);
+        put_definition(w, &placement_word);
+}
+
+static int put_value(struct json_writer *w, const struct json *member) {
+        _cleanup_free_ char *text = json_print(member);
+        if (!text)
+                return -ENOMEM;
+        json_member_raw(w, json_key(member), text);
+        return 0;
+}
+
+/* The frame's object `member`, with what `put` adds to it. */
+static int put_extended(struct json_writer *w, const struct json *member, void (*put)(struct json_writer *)) {
+        int r = 0;
+        json_put_key(w, json_key(member));
+        json_object_begin(w);
+        for (const struct json *m = json_first(member); r == 0 && m; m = json_next(m))
+                r = put_value(w, m);
+        put(w);
+        json_object_end(w);
+        return r;
+}
+
+int spec_schema(char **ret) {
+        struct json *frame = NULL;
+        int r = json_parse(schema_frame_json, strlen(schema_frame_json), &frame, NULL);
+        if (r < 0)
+                return r; /* only for want of memory: the build has checked the text */
+
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (const struct json *m = json_first(frame); r == 0 && m; m = json_next(m))
+                if (strcmp(json_key(m), "properties") == 0)
+                        r = put_extended(&w, m, put_properties);
+                else if (strcmp(json_key(m), "$defs") == 0)
+                        r = put_extended(&w, m, put_definitions);
+                else
+                        r = put_value(&w, m);
+        json_object_end(&w);
+        json_free(frame);
+        return r < 0 ? r : json_writer_steal(&w, ret, NULL);
+}
+
+int point_schema(char **ret) {
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_string(&w, "description",
+                           "One combination of the axes' values: the fields that mean something for its workload and "
+                           "transport.");
+        json_member_string(&w, "type", "object");
+        json_put_key(&w, "properties");
+        json_object_begin(&w);
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                json_put_key(&w, axes[i].value.name);
+                json_object_begin(&w);
+                put_reference(&w, axes[i].value.name);
+                json_object_end(&w);
+        }
+        json_object_end(&w);
+        json_put_key(&w, "required");
+        json_array_begin(&w);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                if (!axes[i].applies)
+                        json_put_string(&w, axes[i].value.name);
+        json_array_end(&w);
+        json_member_bool(&w, "additionalProperties", false);
+        json_object_end(&w);
+        return json_writer_steal(&w, ret, NULL);
+}

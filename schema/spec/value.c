@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The types that the values of a spec have, and objects of such values. Called by whoever reads or writes a spec. */
+
+#include "schema/spec/value.h"
+
+#include "schema/spec/internal.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+int refuse_type(const struct json *json, const char *pointer, const char *wanted, struct refusal *r) {
+        static const char *const types[] = {
+                [JSON_NULL] = "null",        [JSON_BOOL] = "a boolean",  [JSON_INTEGER] = "an integer",
+                [JSON_REAL] = "a fraction",  [JSON_STRING] = "a string", [JSON_ARRAY] = "a list",
+                [JSON_OBJECT] = "an object",
+        };
+        return refuse(r, 422, "wrong-type", pointer, "%s is wanted here, not %s", wanted, types[json_type(json)]);
+}
+
+int refuse_member(const struct json *member, const char *parent, const char *const *names, size_t n,
+                  struct refusal *r) {
+        char pointer[JSON_POINTER_MAX];
+        const char *meant = suggest(json_key(member), names, n);
+
+        json_pointer_key(pointer, parent, json_key(member));
+        return refuse(r, 422, "unknown-field", pointer, "there is no field \"%.60s\"%s%s%s", json_key(member),
+                      meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+}
+
+int read_integer(const struct json *json, const char *pointer, const char *what, uint64_t least, uint64_t most,
+                 uint64_t *ret, struct refusal *r) {
+        int64_t number = 0;
+        double real;
+        char value[40], limit_value[40];
+        int x = json_as_i64(json, &number);
+
+        if (x == -EINVAL)
+                return refuse_type(json, pointer, "an integer", r);
+        if (x == 0 && number >= 0 && (uint64_t) number >= least && (uint64_t) number <= most) {
+                *ret = (uint64_t) number;
+                return 0;
+        }
+        bool low = x == 0 && (number < 0 || (uint64_t) number < least);
+        if (x == 0)
+                snprintf(value, sizeof(value), "%" PRId64, number);
+        else { /* beyond what is exact: the sign tells the side */
+                (void) json_as_double(json, &real);
+                low = real < 0;
+                snprintf(value, sizeof(value), "%g", real);
+        }
+        snprintf(limit_value, sizeof(limit_value), "%" PRIu64, low ? least : most);
+        return refuse_limit(r, pointer, what, limit_value, value, "%s is %" PRIu64 " … %" PRIu64 ", not %s", what,
+                            least, most, value);
+}
+
+int read_word(const struct json *json, const char *pointer, const char *what, const struct vocabulary *words,
+              unsigned *ret, struct refusal *r) {
+        const char *word, *names[32];
+        char list[256];
+        size_t used = 0;
+
+        if (json_as_string(json, &word) < 0)
+                return refuse_type(json, pointer, "a word", r);
+        for (unsigned i = 0; i < words->n; i++) {
+                names[i] = words->name(i);
+                if (strcmp(names[i], word) == 0) {
+                        *ret = i;
+                        return 0;
+                }
+                used += (size_t) snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", names[i]);
+        }
+        const char *meant = suggest(word, names, words->n);
+        return refuse(r, 422, "unknown-value", pointer, "%s \"%.60s\" is not known%s%s%s; the values are %s", what,
+                      word, meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "", list);
+}
+
+bool value_same_bytes(const struct value *v, const void *a, const void *b) {
+        return memcmp(a, b, v->size) == 0;
+}
+
+/* Numbers, of 32 or 64 bits. */
+
+static uint64_t number_of(const struct value *v, const void *value) {
+        return v->size == sizeof(uint32_t) ? *(const uint32_t *) value : *(const uint64_t *) value;
+}
+
+static int number_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                       struct refusal *r) {
+        uint64_t n = 0;
+        int x = read_integer(json, pointer, v->name, v->least, v->most, &n, r);
+        if (x < 0)
+                return x;
+        if (v->size == sizeof(uint32_t))
+                *(uint32_t *) ret = (uint32_t) n;
+        else
+                *(uint64_t *) ret = n;
+        return 0;
+}
+
+static void number_write(const struct value *v, struct json_writer *w, const void *value) {
+        json_put_u64(w, number_of(v, value));
+}
+
+static void number_describe(const struct value *v, struct json_writer *w) {
+        json_member_string(w, "type", "integer");
+        json_member_u64(w, "minimum", v->least);
+        json_member_u64(w, "maximum", v->most);
+}
+
+const struct value_type value_number = {number_read, number_write, value_same_bytes, number_describe};
+
+static int power_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                      struct refusal *r) {
+        uint64_t n = 0;
+        int x = read_integer(json, pointer, v->name, v->least, v->most, &n, r);
+        if (x < 0)
+                return x;
+        if ((n & (n - 1)) != 0)
+                return refuse(r, 422, "wrong-value", pointer, "%s is a power of two, not %" PRIu64, v->name, n);
+        *(uint64_t *) ret = n;
+        return 0;
+}
+
+static void power_describe(const struct value *v, struct json_writer *w) {
+        json_put_key(w, "enum");
+        json_array_begin(w);
+        for (uint64_t n = v->least; n <= v->most; n *= 2)
+                json_put_u64(w, n);
+        json_array_end(w);
+}
+
+const struct value_type value_power_of_two = {power_read, number_write, value_same_bytes, power_describe};
+
+/* Words: enums, which are unsigned. */
+
+static int word_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                     struct refusal *r) {
+        return read_word(json, pointer, v->name, v->words, ret, r);
+}
+
+static void word_write(const struct value *v, struct json_writer *w, const void *value) {
+        json_put_string(w, v->words->name(*(const unsigned *) value));
+}
+
+static void word_describe(const struct value *v, struct json_writer *w) {
+        json_put_key(w, "enum");
+        json_array_begin(w);
+        for (unsigned i = 0; i < v->words->n; i++)
+                json_put_string(w, v->words->name(i));
+        json_array_end(w);
+}
+
+const struct value_type value_word = {word_read, word_write, value_same_bytes, word_describe};
+
+static int toggle_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                       struct refusal *r) {
+        bool on;
+        (void) v;
+        if (json_as_bool(json, &on) < 0)
+                return refuse_type(json, pointer, "true or false", r);
+        *(enum toggle *) ret = on ? TOGGLE_ON : TOGGLE_OFF;
+        return 0;
+}
+
+static void toggle_write(const struct value *v, struct json_writer *w, const void *value) {
+        (void) v;
+        json_put_bool(w, *(const enum toggle *) value == TOGGLE_ON);
+}
+
+static void toggle_describe(const struct value *v, struct json_writer *w) {
+        (void) v;
+        json_member_string(w, "type", "boolean");
+}
+
+const struct value_type value_toggle = {toggle_read, toggle_write, value_same_bytes, toggle_describe};
+
+/* A name as the kernel has them: it must not become part of a path or of another setting. */
+static int name_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                     struct refusal *r) {
+        const char *s;
+
+        if (json_as_string(json, &s) < 0)
+                return refuse_type(json, pointer, "a name", r);
+        size_t n = strlen(s);
+        if (n < v->least || n > v->most) {
+                char value[32], limit[32];
+                snprintf(value, sizeof(value), "%zu", n);
+                snprintf(limit, sizeof(limit), "%" PRIu64, n < v->least ? v->least : v->most);
+                return refuse_limit(r, pointer, "characters of a name", limit, value,
+                                    "%s has %" PRIu64 " … %" PRIu64 " characters, not %s", v->name, v->least, v->most,
+                                    value);
+        }
+        if (strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != n)
+                return refuse(r, 422, "wrong-value", pointer, "%s is of a-z, 0-9, _ and -", v->name);
+        memcpy(ret, s, n + 1);
+        return 0;
+}
+
+void value_name_write(const struct value *v, struct json_writer *w, const void *value) {
+        (void) v;
+        json_put_string(w, value);
+}
+
+void value_name_describe(const struct value *v, struct json_writer *w) {
+        char pattern[64];
+        snprintf(pattern, sizeof(pattern), "^[a-z0-9_-]{%" PRIu64 ",%" PRIu64 "}$", v->least, v->most);
+        json_member_string(w, "type", "string");
+        json_member_string(w, "pattern", pattern);
+}
+
+const struct value_type value_name = {name_read, value_name_write, value_same_bytes, value_name_describe};
+
+const struct value *value_at(const struct value_table *t, size_t i) {
+        return (const void *) ((const char *) t->rows + i * t->stride);
+}
+
+const struct value *value_find(const struct value_table *t, const char *name) {
+        for (size_t i = 0; i < t->n; i++)
+                if (strcmp(value_at(t, i)->name, name) == 0)
+                        return value_at(t, i);
+        return NULL;
+}
+
+bool value_is_given(const struct value *v, const void *holder) {
+        const unsigned char *bytes = (const unsigned char *) holder + v->offset;
+        for (size_t i = 0; i < v->size; i++)
+                if (bytes[i] != 0)
+                        return true;
+        return false;
+}
+
+void value_drop(const struct value *v, void *holder) {
+        memset((char *) holder + v->offset, 0, v->size);
+}
+
+int values_read(const struct value_table *t, const struct json *object, const char *pointer, void *holder,
+                struct refusal *r) {
+        if (json_type(object) != JSON_OBJECT)
+                return refuse_type(object, pointer, "an object", r);
+        for (const struct json *m = json_first(object); m; m = json_next(m)) {
+                const struct value *v = value_find(t, json_key(m));
+                char here[JSON_POINTER_MAX];
+                if (!v) {
+                        const char *names[32];
+                        for (size_t i = 0; i < t->n; i++)
+                                names[i] = value_at(t, i)->name;
+                        return refuse_member(m, pointer, names, t->n, r);
+                }
+                json_pointer_key(here, pointer, json_key(m));
+                int x = v->type->read(v, m, here, (char *) holder + v->offset, r);
+                if (x < 0)
+                        return x;
+        }
+        return 0;
+}
+
+void values_write(const struct value_table *t, struct json_writer *w, const void *holder) {
+        json_object_begin(w);
+        for (size_t i = 0; i < t->n; i++) {
+                const struct value *v = value_at(t, i);
+                if (!value_is_given(v, holder))
+                        continue;
+                json_put_key(w, v->name);
+                v->type->write(v, w, (const char *) holder + v->offset);
+        }
+        json_object_end(w);
+}
+
+bool values_any(const struct value_table *t, const void *holder) {
+        for (size_t i = 0; i < t->n; i++)
+                if (value_is_given(value_at(t, i), holder))
+                        return true;
+        return false;
+}
+
+bool values_equal(const struct value_table *t, const void *a, const void *b) {
+        for (size_t i = 0; i < t->n; i++) {
+                const struct value *v = value_at(t, i);
+                if (!v->type->equal(v, (const char *) a + v->offset, (const char *) b + v->offset))
+                        return false;
+        }
+        return true;
+}
+
+void values_describe(const struct value_table *t, struct json_writer *w) {
+        json_member_string(w, "type", "object");
+        json_member_bool(w, "additionalProperties", false);
+        json_put_key(w, "properties");
+        json_object_begin(w);
+        for (size_t i = 0; i < t->n; i++) {
+                const struct value *v = value_at(t, i);
+                json_put_key(w, v->name);
+                json_object_begin(w);
+                json_member_string(w, "description", v->description);
+                v->type->describe(v, w);
+                if (v->standard) {
+                        json_put_key(w, "default");
+                        v->type->write(v, w, v->standard);
+                }
+                json_object_end(w);
+        }
+        json_object_end(w);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_SPEC_VALUE_H
+#define IPCLAB_SCHEMA_SPEC_VALUE_H
+
+/*
+ * A value that a spec may give: a row with its name, its type, its range, and where it lies in the struct that holds
+ * it. Reading, writing and the JSON Schema all follow the row. The axes (axes.h), the transport_options, `require` and
+ * `tune` are tables of such rows.
+ */
+
+#include "schema/json/json.h"
+#include "schema/refusal.h"
+#include "schema/terms.h"
+
+struct value_type;
+
+struct value {
+        const char *name;
+        const char *description; /* for the JSON Schema */
+        const struct value_type *type;
+        size_t offset, size;  /* in the struct that holds it */
+        uint64_t least, most; /* of a number; characters of a name */
+        const struct vocabulary *words;
+        const void *standard; /* what holds where the field is not given; NULL: there is no such value */
+};
+
+/* What a row has after its description: its type, and where it lies. */
+#define VALUE(type_of_value, holder, member)                                                                           \
+        &type_of_value, .offset = offsetof(holder, member), .size = sizeof(((holder *) NULL)->member)
+
+struct value_type {
+        /* Into the value itself, not the struct that holds it. 0; -EINVAL with *r. */
+        int (*read)(const struct value *v, const struct json *json, const char *pointer, void *ret, struct refusal *r);
+        void (*write)(const struct value *v, struct json_writer *w, const void *value);
+        bool (*equal)(const struct value *v, const void *a, const void *b);
+        /* The members of its JSON Schema, into an open object. */
+        void (*describe)(const struct value *v, struct json_writer *w);
+};
+
+extern const struct value_type value_number;       /* uint32_t or uint64_t */
+extern const struct value_type value_power_of_two; /* uint64_t */
+extern const struct value_type value_word;         /* an enum */
+extern const struct value_type value_toggle;       /* enum toggle */
+extern const struct value_type value_name;         /* char [most + 1]: a-z, 0-9, _ and - */
+
+/* For a type that differs from value_name in how it is read. */
+bool value_same_bytes(const struct value *v, const void *a, const void *b);
+void value_name_write(const struct value *v, struct json_writer *w, const void *value);
+void value_name_describe(const struct value *v, struct json_writer *w);
+
+/* Rows that together are one object of optional members. Each row begins with a struct value. A member that is not
+ * given is all zero bytes. */
+struct value_table {
+        const void *rows;
+        size_t n, stride;
+};
+
+/* NULL where none has the name. */
+const struct value *value_find(const struct value_table *t, const char *name);
+const struct value *value_at(const struct value_table *t, size_t i);
+bool value_is_given(const struct value *v, const void *holder);
+void value_drop(const struct value *v, void *holder);
+
+/* *holder is zeroed before. 0; -EINVAL with *r: no object, an unknown member, a bad value. */
+int values_read(const struct value_table *t, const struct json *object, const char *pointer, void *holder,
+                struct refusal *r);
+/* An object of those that are given. */
+void values_write(const struct value_table *t, struct json_writer *w, const void *holder);
+bool values_any(const struct value_table *t, const void *holder);
+bool values_equal(const struct value_table *t, const void *a, const void *b);
+/* "type", "additionalProperties" and "properties" of such an object, into an open one. */
+void values_describe(const struct value_table *t, struct json_writer *w);
+
+/* What else reads a spec needs too. `what` names the field in the sentence. 0; -EINVAL with *r. */
+int read_integer(const struct json *json, const char *pointer, const char *what, uint64_t least, uint64_t most,
+                 uint64_t *ret, struct refusal *r);
+int read_word(const struct json *json, const char *pointer, const char *what, const struct vocabulary *words,
+              unsigned *ret, struct refusal *r);
+int refuse_type(const struct json *json, const char *pointer, const char *wanted, struct refusal *r);
+/* Of `names` the one that was probably meant is suggested. */
+int refuse_member(const struct json *member, const char *parent, const char *const *names, size_t n, struct refusal *r);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The rows of the table of axes, and that parser, point JSON and JSON Schema say of each the same. */
+
+#include "schema/spec/axes.h"
+
+#include "check.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+
+static struct json *schema, *point;
+
+static const struct json *part(const struct json *root, const char *first, const char *second) {
+        const struct json *v = json_get(root, first);
+        return v ? json_get(v, second) : NULL;
+}
+
+static void read_schemas(void) {
+        _cleanup_free_ char *spec_text = NULL, *point_text = NULL;
+        CHECK_INT(spec_schema(&spec_text), 0);
+        CHECK_INT(point_schema(&point_text), 0);
+        CHECK_INT(json_parse(spec_text, strlen(spec_text), &schema, NULL), 0);
+        CHECK_INT(json_parse(point_text, strlen(point_text), &point, NULL), 0);
+        CHECK_UINT(json_length(json_get(point, "properties")), AXIS_COUNT);
+        CHECK_UINT(json_length(json_get(point, "required")), 2); /* workload and placement */
+}
+
+/* The code of the refusal of {"NAME": VALUE}; "" when it is accepted. */
+static const char *refusal_of(const char *name, const char *value) {
+        static struct refusal r;
+        struct spec *s = NULL;
+        char text[300];
+
+        (void) snprintf(text, sizeof(text), "{\"%s\":%s}", name, value);
+        memset(&r, 0, sizeof(r));
+        if (spec_parse(text, strlen(text), &s, &r) < 0)
+                return r.code;
+        spec_free(s);
+        return "";
+}
+
+static void rows_are_whole(void) {
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct value *v = &axes[i].value;
+                CHECK(v->name && v->description && v->type && v->standard);
+                CHECK(v->size > 0 && v->offset + v->size <= sizeof(struct point));
+                CHECK(!axes[i].strict || (axes[i].applies && v->words)); /* refused by its word */
+                CHECK(!axes[i].possible || (axes[i].applies && v->words));
+                for (size_t j = 0; j < i; j++) {
+                        CHECK(strcmp(axes[j].value.name, v->name) != 0);
+                        CHECK(axes[j].value.offset != v->offset);
+                }
+        }
+}
+
+/* What holds without the field is what the schema calls its default. */
+static void defaults_are_those_of_the_schema(void) {
+        struct spec *s = NULL;
+        struct refusal r;
+        struct json *merged = NULL;
+
+        CHECK_INT(spec_parse("{}", 2, &s, &r), 0);
+        CHECK_INT(json_parse(s->merged_json, strlen(s->merged_json), &merged, NULL), 0);
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const char *name = axes[i].value.name;
+                const struct json *property = part(schema, "properties", name);
+                CHECK(property && part(point, "properties", name) && part(schema, "$defs", name));
+                _cleanup_free_ char *standard = json_print(json_get(property, "default"));
+                _cleanup_free_ char *used = json_print(json_first(json_get(merged, name)));
+                CHECK_STRING(used, standard);
+                CHECK_STRING(refusal_of(name, standard), "");
+        }
+        /* those of the fields that stand in the frame, too */
+        for (const struct json *property = json_first(json_get(schema, "properties")); property;
+             property = json_next(property)) {
+                const struct json *written = json_get(merged, json_key(property));
+                if (!written || json_type(written) == JSON_ARRAY)
+                        continue;
+                const struct json *given = json_get(property, "default");
+                _cleanup_free_ char *used = json_print(written), *standard = given ? json_print(given) : NULL;
+                bool is_end = strcmp(json_key(property), "duration_seconds") == 0; /* or messages, or bytes */
+                CHECK_STRING(is_end ? "5" : standard ? standard : "none", used);
+        }
+        json_free(merged);
+        spec_free(s);
+}
+
+/* Whether changing one axis' value changes where another applies: only rows behind one that decides may depend on it,
+ * or points would be counted wrongly. */
+static void check_dependence(const struct point *base, size_t k) {
+        const struct value *v = &axes[k].value;
+        for (uint64_t i = 0; i < (v->words ? v->words->n : 2); i++) {
+                uint64_t number = v->words ? i : i == 0 ? v->least : v->most;
+                uint32_t narrow = (uint32_t) number;
+                struct point other = *base;
+                memcpy((char *) &other + v->offset, v->size == sizeof(narrow) ? (void *) &narrow : (void *) &number,
+                       v->size);
+                for (size_t j = 0; j < AXIS_COUNT; j++)
+                        if (axis_applies(&axes[j], base) != axis_applies(&axes[j], &other) &&
+                            (j < k || !axes[k].decides))
+                                CHECK_FAIL("%s depends on %s", axes[j].value.name, axes[k].value.name);
+        }
+}
+
+static void only_who_decides_is_depended_on(void) {
+        for (unsigned w = 0; w < WORKLOAD_COUNT; w++)
+                for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                        for (unsigned c = 0; c < COPY_COUNT * ENGINE_COUNT; c++)
+                                for (size_t k = 0; k < AXIS_PLACEMENT && !check_case_failed; k++) {
+                                        const struct point base = {.workload = (enum workload) w,
+                                                                   .transport = (enum transport) t,
+                                                                   .copy_mode = (enum copy_mode)(c % COPY_COUNT),
+                                                                   .engine = (enum engine)(c / COPY_COUNT)};
+                                        check_dependence(&base, k);
+                                }
+}
+
+/* The words and the range that the schema has are those that the parser accepts. */
+static void ranges_are_those_of_the_schema(void) {
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct value *v = &axes[i].value;
+                const struct json *definition = part(schema, "$defs", v->name);
+                int64_t least, most;
+                char text[64];
+                for (const struct json *w = json_get(definition, "enum") ? json_first(json_get(definition, "enum"))
+                                                                         : NULL;
+                     w; w = json_next(w)) {
+                        _cleanup_free_ char *word = json_print(w);
+                        const char *code = refusal_of(v->name, word); /* of another workload or transport, perhaps */
+                        CHECK(code[0] == '\0' || strcmp(code, "wrong-combination") == 0);
+                }
+                if (json_as_i64(json_get(definition, "minimum"), &least) < 0 ||
+                    json_as_i64(json_get(definition, "maximum"), &most) < 0)
+                        continue;
+                const struct {
+                        int64_t value;
+                        const char *code;
+                } rows[] = {{least, ""}, {most, ""}, {least - 1, "limit-exceeded"}, {most + 1, "limit-exceeded"}};
+                for (size_t k = 0; k < ELEMENTS(rows); k++) {
+                        (void) snprintf(text, sizeof(text), "%" PRId64, rows[k].value);
+                        CHECK_STRING(refusal_of(v->name, text), rows[k].code);
+                }
+        }
+}
+
+/* A point has the members of the axes that apply to it, and holds what is absent of the others. */
+static void a_point_has_what_applies(void) {
+        static const char *const texts[] = {
+                "{\"transport\":\"tcp\",\"fields\":3}",
+                "{\"transport\":\"shm-posix\",\"fields\":3,\"threads\":2}",
+                "{\"workload\":\"syscall\",\"threads\":4,\"processes\":5}",
+                "{\"workload\":\"context-switch\",\"processes\":5,\"message_size\":7}",
+        };
+        for (size_t k = 0; k < ELEMENTS(texts); k++) {
+                struct spec *s = NULL;
+                struct refusal r;
+                struct point_list list;
+                struct json *shown = NULL;
+                CHECK_INT(spec_parse(texts[k], strlen(texts[k]), &s, &r), 0);
+                CHECK_INT(spec_points(s, &list, &r), 0);
+                CHECK_UINT(list.n_points, 1);
+                _cleanup_free_ char *text = point_to_json(&list.points[0]);
+                CHECK_INT(json_parse(text, strlen(text), &shown, NULL), 0);
+                for (size_t i = 0; i < AXIS_COUNT; i++) {
+                        bool applies = axis_applies(&axes[i], &list.points[0]);
+                        struct point folded = list.points[0];
+                        CHECK_INT(json_get(shown, axes[i].value.name) != NULL, applies);
+                        axis_clear(&axes[i], &folded);
+                        CHECK(applies || memcmp(axis_of(&axes[i], &folded), axis_of(&axes[i], &list.points[0]),
+                                                axes[i].value.size) == 0);
+                }
+                json_free(shown);
+                point_list_deinit(&list);
+                spec_free(s);
+        }
+}
+
+int main(void) {
+        RUN(read_schemas);
+        RUN(rows_are_whole);
+        RUN(defaults_are_those_of_the_schema);
+        RUN(only_who_decides_is_depended_on);
+        RUN(ranges_are_those_of_the_schema);
+        RUN(a_point_has_what_applies);
+        json_free(point);
+        json_free(schema);
+        return check_end();
+}
