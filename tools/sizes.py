@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds the sources to the house's measures: a file has at most 700 lines, a C function 60, and each names its licence.
+"""Holds the sources to the house's measures: a file has at most 1000 lines, a C function 60, and each names its licence.
 
 Tests may be half as long again: a table of cases is one thing. Takes the files as arguments. Leans on the formatting
 that clang-format enforces: a function's brace closes in column 0.
@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-FILE_LINES = 700
+FILE_LINES = 1000
 FUNCTION_LINES = 60
 FUNCTION = re.compile(r"^[A-Za-z_][^;=]*\b(\w+)\(")
 LICENCE = "SPDX-License-Identifier: MIT"

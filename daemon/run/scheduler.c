@@ -38,7 +38,7 @@ enum scheduler_state { SCHEDULER_IDLE, SCHEDULER_RUNNING, SCHEDULER_FINISHING };
 struct current {
         struct run_record run;
         struct experiment_record experiment;
-        struct spec *spec;
+        const struct spec *spec; /* the scheduler's */
         struct point point;
         struct run_placement placement;
         uint64_t chunk_bytes, queue_settings[QUEUE_SETTINGS];
@@ -58,6 +58,8 @@ struct scheduler {
         struct service *service;
         enum scheduler_state state;
         bool stopping;
+        struct spec *spec; /* of the experiment whose run was the last to begin */
+        int64_t spec_of;   /* its id, which is never reused */
         struct current c;
         struct sample_record batch[BATCH_MAX];
         size_t n_batch;
@@ -144,7 +146,6 @@ static void current_deinit(struct current *c) {
         runner_free(c->runner);
         run_record_deinit(&c->run);
         experiment_record_deinit(&c->experiment);
-        spec_free(c->spec);
         run_placement_deinit(&c->placement);
         environment_free(c->before);
         free(c->error);
@@ -362,11 +363,22 @@ static void store_outcome(struct scheduler *s) {
 
 static const struct runner_ops runner_ops = {.sample = on_sample, .ended = on_ended};
 
-/* What the stored texts say; they were checked when they were posted. 0; -EINVAL with words. */
+/* The experiment's spec, parsed once for all of its runs, and the run's point; both were checked when they were posted.
+ * 0; -EINVAL with words. */
 static int read_order(struct scheduler *s, char *words) {
         struct refusal r = {0};
         struct current *c = &s->c;
-        int e = spec_parse_stored(c->experiment.merged_json, strlen(c->experiment.merged_json), &c->spec, &r);
+        int e = 0;
+        if (s->spec_of != c->experiment.id) {
+                struct spec *spec = NULL;
+                e = spec_parse_stored(c->experiment.merged_json, strlen(c->experiment.merged_json), &spec, &r);
+                if (e == 0) {
+                        spec_free(s->spec);
+                        s->spec = spec;
+                        s->spec_of = c->experiment.id;
+                }
+        }
+        c->spec = e == 0 ? s->spec : NULL;
         if (e < 0) {
                 (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored spec: %s %s", r.pointer,
                                 r.detail);
@@ -622,6 +634,7 @@ void scheduler_free(struct scheduler *s) {
         sd_event_source_disable_unref(s->settle);
         current_deinit(&s->c);
         drop_batch(s);
+        spec_free(s->spec);
         free(s);
 }
 

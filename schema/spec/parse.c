@@ -253,7 +253,7 @@ static int take_all(struct parser *p) {
         if (!e->duration_ns && !e->messages && !e->bytes)
                 e->duration_ns = 5 * NSEC_PER_SEC;
         r = parser_meanings(p);
-        return r < 0 ? r : spec_to_json(p->spec, &p->spec->merged_json);
+        return r < 0 || p->stored ? r : spec_to_json(p->spec, &p->spec->merged_json);
 }
 
 static int parse_body(const struct json *root, bool stored, struct spec **ret, struct refusal *r) {

@@ -162,7 +162,8 @@ struct spec {
 
         struct axis_list axes[AXIS_COUNT];
 
-        char *merged_json; /* preset and overrides as one object without "preset": parses to this same spec */
+        /* Preset and overrides as one object without "preset": parses to this same spec. NULL of a stored one. */
+        char *merged_json;
 };
 
 /* Parses a posted body. A "preset" is looked up with preset_find() and overridden field by field. Returns 0 and a

@@ -9,7 +9,7 @@
 #include "check.h"
 #include "schema/json/json.h"
 #include "schema/presets.h"
-#include "schema/spec/spec.h"
+#include "schema/spec/internal.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -81,7 +81,9 @@ static void check_words(int (*parse)(const char *, size_t, struct spec **, struc
         struct json *merged = NULL;
         if (parse(body, strlen(body), &s, &r) < 0)
                 CHECK_FAIL("%s is refused at %s: %s", body, r.pointer, r.detail);
-        CHECK_INT(json_parse(s->merged_json, strlen(s->merged_json), &merged, NULL), 0);
+        _cleanup_free_ char *text = NULL; /* of a stored one the parser writes none again */
+        CHECK_INT(spec_to_json(s, &text), 0);
+        CHECK_INT(json_parse(text, strlen(text), &merged, NULL), 0);
         _cleanup_free_ char *copy = member_text(merged, "copy_mode"), *engine = member_text(merged, "engine"),
                             *wait = member_text(merged, "wait"), *direction = member_text(merged, "direction");
         char words[200];
