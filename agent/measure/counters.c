@@ -7,7 +7,7 @@
 
 #include "agent/measure/counters.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "schema/json/json.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/util.h"
@@ -60,7 +60,7 @@ int counters_new(struct agent *a, const struct perf_source *source, struct count
                 (void) util_close(spare[i]);
         *ret = c;
         if (a->uncounted == -EBADMSG)
-                return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: counters were due");
+                return failure_set(&a->failure, EBADMSG, "the daemon sent another message where counters were due");
         return 0;
 }
 

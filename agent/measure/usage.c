@@ -8,11 +8,9 @@
 
 #include "agent/measure/usage.h"
 
-#include "agent/os/kernel-threads.h"
+#include "agent/base/agent.h"
+#include "agent/measure/kernel-threads.h"
 #include "agent/os/procfs.h"
-#include "agent/script/agent.h"
-#include "agent/script/phases.h"
-#include "agent/transport/tcp/tcp.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -111,27 +109,11 @@ static void add_worker(struct usage *u, const struct worker *w) {
         u->enobufs += load(&w->enobufs);
 }
 
-/* Of who sends so: a receiver has nothing to be notified of. */
-static bool is_notified(const struct agent *a) {
-        const struct point *p = &a->setup.point;
-        return p->transport == TRANSPORT_TCP && p->copy_mode == COPY_ZERO &&
-               (p->workload == WORKLOAD_PINGPONG || phases_sends(a) || phases_duplex(a));
-}
-
-/* until_whole() of tcp-uring.c. What comes by a multishot receive is put together here, and counted. */
-static bool waits_for_whole(const struct agent *a, const struct worker *w) {
-        const struct point *p = &a->setup.point;
-        if (p->transport != TRANSPORT_TCP || p->engine != ENGINE_IO_URING || phases_duplex(a))
-                return false;
-        const struct tcp_channel *c = w->channel;
-        return !c || !c->multishot;
-}
-
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
         const struct worker *w = &a->workers[thread];
         struct usage u = kernel_threads_usage(a, thread);
-        u.zerocopy = is_notified(a);
-        u.parts_unseen = waits_for_whole(a, w);
+        u.zerocopy = w->is_notified;
+        u.parts_unseen = w->parts_unseen;
         add_worker(&u, w);
         int r = usage_add_thread(&u, w->tid);
         if (r < 0)

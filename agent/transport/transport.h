@@ -16,12 +16,12 @@
  *      close      leader    names in the file system or the IPC namespace go; also after a failure at any point
  */
 
-#include "agent/script/worker.h"
+#include "agent/base/worker.h"
+#include "agent/proof/pages.h"
 #include "schema/terms.h"
 
 struct agent;
 struct json_writer;
-struct page_list;
 
 /* One per role. NULL: this transport does not do that workload. */
 struct transport_loops {

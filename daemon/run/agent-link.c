@@ -10,6 +10,7 @@
 
 #include "daemon/log.h"
 #include "schema/measure/perf-pass.h"
+#include "schema/standstill.h"
 #include "schema/transport/file-layout.h"
 #include "schema/util.h"
 
@@ -33,7 +34,6 @@
 #define EXIT_AFTER_HANGUP_NS NSEC_PER_SEC
 #define FREE_WITHIN_MS 5000
 #define TIMER_ACCURACY_US 10000
-#define LATE_NS (500 * NSEC_PER_MSEC) /* more, and this process did not run */
 #define PACKETS_PER_DISPATCH 32u
 #define WORDS_MAX 600u
 
@@ -363,13 +363,13 @@ static void receive_some(struct agent_link *l) {
                 ;
 }
 
-/* A whole machine may stand still, and the agent with the daemon: it is heard once more before it is called silent. */
-static bool excuse(struct agent_link *l, uint64_t now_ns) {
-        uint64_t late_ns = now_ns - l->deadline_ns;
-        if (late_ns < LATE_NS)
+/* Where the machine stood still, or the daemon was held up, the agent gets some time more. */
+static bool extend_deadline(struct agent_link *l, uint64_t now_ns) {
+        if (!standstill_between(l->deadline_ns, now_ns))
                 return false;
-        log_warning("the daemon looks for %s (pid %d) %.1f s late: it was held up, or the machine stood still", l->role,
-                    l->pid, (double) late_ns / 1e9);
+        log_warning("the deadline of %s (pid %d) was looked at %.1f s late: the daemon was held up, or the machine "
+                    "stood still",
+                    l->role, l->pid, (double) (now_ns - l->deadline_ns) / 1e9);
         deadline_or_fail(l, now_ns + SILENCE_BEYOND_INTERVAL_NS);
         return true;
 }
@@ -386,7 +386,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 return 0;
         if (now_ns < l->deadline_ns)
                 deadline_or_fail(l, l->deadline_ns);
-        else if (!excuse(l, now_ns))
+        else if (!extend_deadline(l, now_ns))
                 deadline_passed(l);
         return 0;
 }

@@ -6,7 +6,7 @@
  * agents' peer channels; where it is told to, it puts a port of its own in the place of the server's.
  */
 
-#include "agent/script/peer.h"
+#include "agent/base/peer.h"
 #include "check.h"
 #include "figure.h"
 #include "lanes.h"

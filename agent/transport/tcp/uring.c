@@ -12,6 +12,7 @@
 #include "agent/transport/uring/uring.h"
 #include "agent/transport/tcp/modes.h"
 #include "agent/transport/tcp/multishot.h"
+#include "agent/transport/transport.h"
 #include "agent/transport/uring/zerocopy.h"
 #include "schema/json/json.h"
 
@@ -78,6 +79,8 @@ static int attach(struct worker *w) {
                 r = uring_attach(w, 0, "send, sendmsg and recv take no registered buffer");
         if (r == 0 && c->zerocopy)
                 r = uring_zerocopy_new(w, c->zerocopy, receives ? END_COUNT : 1, &c->uring);
+        /* as until_whole() has it; what a multishot receive brings is put together here, and counted */
+        w->parts_unseen = r == 0 && !c->multishot && !agent_is_duplex(w->agent);
         return r;
 }
 
