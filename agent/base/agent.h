@@ -50,7 +50,7 @@ struct agent {
         uint32_t busy;       /* workers not at rest; atomic */
         sem_t workers_ready; /* posted once the threads can be started */
 
-        const char *phase;      /* of the alive messages; NULL before the start */
+        enum phase phase;       /* of the alive messages; PHASE_SETUP before the start */
         uint64_t sent_ns;       /* when the daemon last got a message */
         bool daemon_gone;       /* it closed the control socket too early: the process ends as an orphan */
         bool peer_done;         /* nothing more is expected of the other agent: it may go */

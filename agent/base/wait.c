@@ -31,8 +31,7 @@ int agent_send(struct agent *a, const struct message *m) {
 }
 
 static int send_alive(struct agent *a) {
-        struct message m = {.type = MESSAGE_ALIVE};
-        (void) snprintf(m.alive.phase, sizeof m.alive.phase, "%s", a->phase);
+        struct message m = {.type = MESSAGE_ALIVE, .alive = {.phase = a->phase}};
         return agent_send(a, &m);
 }
 
@@ -45,7 +44,7 @@ static int peer_hung_up(struct agent *a) {
         if (n > 0)
                 return 0;
         return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone: it closed its channel during %s",
-                             a->phase ? a->phase : "set-up");
+                             phase_name(a->phase));
 }
 
 static int take_worker_events(struct agent *a) {
@@ -102,7 +101,7 @@ int agent_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
                 return r < 0 ? r : (int) WAIT_WORKERS;
         }
         for (;;) {
-                uint64_t alive_ns = a->phase ? a->sent_ns + ALIVE_NS : UINT64_MAX;
+                uint64_t alive_ns = a->phase != PHASE_SETUP ? a->sent_ns + ALIVE_NS : UINT64_MAX;
                 struct pollfd p[3] = {
                         {.fd = a->event_fd, .events = POLLIN},
                         {.fd = a->control_fd, .events = POLLIN},

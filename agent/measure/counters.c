@@ -8,7 +8,6 @@
 #include "agent/measure/counters.h"
 
 #include "agent/base/agent.h"
-#include "schema/json/json.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/util.h"
 
@@ -86,16 +85,4 @@ void counters_add(struct counters_totals *into, const struct counters_reading *l
         if (later->usage.ring_ns != earlier->usage.ring_ns)
                 perf_totals_discard(&perf, -ECHILD);
         perf_totals_add(&into->perf, &perf);
-}
-
-int counters_to_json(const struct counters_totals *t, char **ret) {
-        struct json_writer w;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        usage_to_json(&t->usage, &w);
-        perf_totals_to_json(&t->perf, &w);
-        json_object_end(&w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
 }

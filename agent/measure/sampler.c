@@ -119,14 +119,8 @@ static int send_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns)
                 histogram_subtract(&s->difference, &s->later[thread], &s->latency[thread]);
                 m.sample.latency = &s->difference; /* only lent: no message_deinit() */
         }
-        struct counters_totals difference = {};
-        counters_add(&difference, &s->after[thread], &s->before[thread]);
-        int r = counters_to_json(&difference, &m.sample.counters);
-        if (r < 0)
-                return failure_set(&s->agent->failure, -r, "the counters cannot be sent: %s", strerrordesc_np(-r));
-        r = agent_send(s->agent, &m);
-        free(m.sample.counters);
-        return r;
+        counters_add(&m.sample.counters, &s->after[thread], &s->before[thread]);
+        return agent_send(s->agent, &m);
 }
 
 static int take(struct sampler *s, uint64_t at_ns) {
@@ -161,12 +155,8 @@ static int send_thread(struct sampler *s, uint32_t thread, const struct counters
         struct message m = {.type = MESSAGE_THREAD,
                             .thread = {.thread = thread, .messages = s->now[thread] - s->began[thread]}};
         m.thread.bytes = m.thread.messages * s->agent->setup.point.message_size;
-        int r = counters_to_json(counted, &m.thread.counters);
-        if (r < 0)
-                return failure_set(&s->agent->failure, -r, "the counters cannot be sent: %s", strerrordesc_np(-r));
-        r = agent_send(s->agent, &m);
-        message_deinit(&m);
-        return r;
+        m.thread.counters = *counted;
+        return agent_send(s->agent, &m);
 }
 
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret) {

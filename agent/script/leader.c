@@ -206,8 +206,7 @@ static int send_report(struct agent *a, const struct window *window) {
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
         r = effective_to_json(a, &m.report.effective);
-        if (r == 0 && (r = counters_to_json(&window->counters, &m.report.counters)) < 0)
-                r = failure_set(&a->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
+        m.report.counters = window->counters;
         if (r == 0)
                 r = agent_send(a, &m);
         message_deinit(&m);
@@ -248,7 +247,7 @@ static int run(struct agent *a) {
                 r = receive_start(a, &start_ns);
         if (r == 0)
                 r = phases_run(a, start_ns, &window);
-        a->phase = NULL;
+        a->phase = PHASE_SETUP;
         if (r == 0)
                 r = send_report(a, &window);
         if (r == 0)

@@ -115,7 +115,7 @@ static int find_stuck(struct agent *a) {
 static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
         char target[40] = "";
         uint64_t at = worker_messages(w), wanted = share_of(a, w->index);
-        if (wanted && a->phase && strcmp(a->phase, "window") == 0) {
+        if (wanted && a->phase == PHASE_WINDOW) {
                 at = wanted - (w->limit - at);
                 (void) snprintf(target, sizeof target, " of %" PRIu64, wanted);
         }
@@ -393,17 +393,17 @@ static int sample_timed(struct agent *a, struct sampler *s, struct watch *h, uin
 static int run_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns, struct window *ret) {
         uint64_t begin_ns = start_ns + a->setup.warmup_ns;
 
-        a->phase = "warmup";
+        a->phase = PHASE_WARMUP;
         set_limits(a, WORKER_UNLIMITED);
         workers_go(a, start_ns);
         watch_begin(h, start_ns);
         int r = wait_moving(h, begin_ns, 0);
         if (r == 0)
                 r = sampler_open(s, 0);
-        a->phase = "window";
+        a->phase = PHASE_WINDOW;
         if (r == 0)
                 r = sample_timed(a, s, h, begin_ns, ret);
-        a->phase = "draining";
+        a->phase = PHASE_DRAINING;
         if (r == 0)
                 r = finish(a);
         return r;
@@ -415,7 +415,7 @@ static int warm_up(struct agent *a, struct watch *h, uint64_t start_ns, uint64_t
                 *ret_go_ns = start_ns;
                 return 0;
         }
-        a->phase = "warmup";
+        a->phase = PHASE_WARMUP;
         set_limits(a, WORKER_UNLIMITED);
         workers_go(a, start_ns);
         watch_begin(h, start_ns);
@@ -470,7 +470,7 @@ static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint
         int r = warm_up(a, h, start_ns, &go_ns);
         if (r < 0)
                 return r;
-        a->phase = "window";
+        a->phase = PHASE_WINDOW;
         for (uint32_t i = 0; i < a->n_workers; i++)
                 limit_to_count(&a->workers[i], share_of(a, i));
         r = sampler_open(s, go_ns);
@@ -485,7 +485,7 @@ static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint
                 if (a->workers[i].finished_ns > last_ns)
                         last_ns = a->workers[i].finished_ns;
         r = sampler_close(s, last_ns, ret);
-        a->phase = "draining";
+        a->phase = PHASE_DRAINING;
         if (r == 0)
                 r = agree(a, ret->messages);
         return r;

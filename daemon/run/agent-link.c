@@ -214,7 +214,7 @@ static void out_of_turn(struct agent_link *l, const struct message *m) {
 
 static void take_hello(struct agent_link *l, const struct message *m) {
         if (m->hello.pid != l->pid) {
-                fail(l, AGENT_BROKE_PROTOCOL, "claims to be pid %" PRId64, m->hello.pid);
+                fail(l, AGENT_BROKE_PROTOCOL, "claims to be pid %" PRId32, m->hello.pid);
                 return;
         }
         struct message setup = {.type = MESSAGE_SETUP, .setup = *l->setup};
@@ -266,7 +266,6 @@ static void take_thread(struct agent_link *l, struct message *m) {
                 return;
         }
         l->threads[l->n_threads++] = m->thread;
-        m->thread.counters = NULL;
 }
 
 static void take_running(struct agent_link *l, struct message *m) {
@@ -343,9 +342,9 @@ static bool receive_one(struct agent_link *l) {
         }
         if (r < 0) {
                 if (r == -EBADMSG)
-                        fail(l, AGENT_BROKE_PROTOCOL, "sent what is no message: %s", detail);
+                        fail(l, AGENT_BROKE_PROTOCOL, "sent a malformed message: %s", detail);
                 else
-                        fail(l, AGENT_BROKE_PROTOCOL, "cannot be heard: %s", strerrordesc_np(-r));
+                        fail(l, AGENT_BROKE_PROTOCOL, "cannot be received from: %s", strerrordesc_np(-r));
                 return false;
         }
         l->packets++;
@@ -511,8 +510,6 @@ void agent_link_free(struct agent_link *l) {
         util_close(l->control_fd);
         util_close(l->pidfd);
         sd_event_unref(l->event);
-        for (uint32_t i = 0; i < l->n_threads; i++)
-                free(l->threads[i].counters);
         free(l->threads);
         free(l->next_second);
         free(l);

@@ -297,10 +297,11 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
                 .interval_ns = s->interval_ns,
                 .messages = s->messages,
                 .bytes = s->bytes,
-                .latency = util_steal(&s->latency),
-                .counters_json = util_steal(&s->counters),
+                .latency_sum_ns = s->latency ? s->latency->sum_ns : 0,
+                .latency_v2 = util_steal(&s->latency_v2),
+                .latency_length = s->latency_length,
         };
-        if (!record.agent) {
+        if (!record.agent || counters_to_json(&s->counters, &record.counters_json) < 0) {
                 sample_record_deinit(&record);
                 fail(r, "out of memory");
                 return;

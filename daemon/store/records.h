@@ -60,8 +60,12 @@ struct sample_record {
         char *agent; /* role */
         uint32_t thread, second;
         uint64_t interval_ns, messages, bytes;
-        struct histogram *latency; /* NULL: none */
-        char *counters_json;       /* object or NULL */
+        char *counters_json; /* object or NULL */
+        /* To be stored: as the agent encoded it (HdrHistogram V2), with the exact sum beside it; NULL: none. */
+        uint8_t *latency_v2;
+        size_t latency_length;
+        uint64_t latency_sum_ns;
+        struct histogram *latency; /* as it was read from the store; NULL: none */
 };
 
 struct statistic {

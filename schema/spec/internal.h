@@ -28,6 +28,9 @@ int spec_to_json(const struct spec *spec, char **ret);
 
 /* Those that were asked for, as an object. */
 void options_put(struct json_writer *w, const struct transport_options *t);
+/* Whether each that is given has a value that options_take() accepts. 0; -EINVAL with a sentence. (Words are the
+ * caller's to check.) */
+int options_check_ranges(const struct transport_options *t, char *ret_detail, size_t size);
 bool options_any(const struct transport_options *t);
 
 bool require_any(const struct spec_require *q);

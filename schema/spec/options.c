@@ -18,6 +18,8 @@
 #define QUEUES (BIT(MSGQ_SYSV) | BIT(MSGQ_POSIX))
 #define RINGS (BIT(SHM_POSIX) | BIT(SHM_SYSV) | BIT(MMAP_FILE) | BIT(MMAP_ANONYMOUS))
 
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_-"
+
 enum kind { NUMBER, POWER_OF_TWO, TOGGLE, SYNC_WORD, NAME };
 
 static const struct option {
@@ -90,7 +92,7 @@ static int take_name(struct parser *p, const struct json *v, const char *pointer
                                     "%s has %" PRIu64 " … %" PRIu64 " characters, not %s", o->name, o->least, o->most,
                                     value);
         }
-        if (strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != n)
+        if (strspn(s, NAME_CHARACTERS) != n)
                 return refuse(p->r, 422, "wrong-value", pointer, "%s is of a-z, 0-9, _ and -", o->name);
         memcpy(ret, s, n + 1);
         return 0;
@@ -147,6 +149,29 @@ static bool given(const struct transport_options *t, const struct option *o) {
                 return *(const char *) member != '\0';
         }
         return false;
+}
+
+int options_check_ranges(const struct transport_options *t, char *ret_detail, size_t size) {
+        for (size_t i = 0; i < ELEMENTS(options); i++) {
+                const struct option *o = &options[i];
+                const char *member = (const char *) t + o->offset;
+                uint64_t number = 0;
+                if (!given(t, o))
+                        continue;
+                if (o->kind == NUMBER || o->kind == POWER_OF_TWO) {
+                        memcpy(&number, member, sizeof(number));
+                        if (number >= o->least && number <= o->most && (o->kind == NUMBER || !(number & (number - 1))))
+                                continue;
+                        (void) snprintf(ret_detail, size, "%s is %" PRIu64 " … %" PRIu64 "%s, not %" PRIu64, o->name,
+                                        o->least, o->most, o->kind == NUMBER ? "" : ", a power of two", number);
+                        return -EINVAL;
+                }
+                if (o->kind == NAME && strspn(member, NAME_CHARACTERS) != strlen(member)) {
+                        (void) snprintf(ret_detail, size, "%s is of a-z, 0-9, _ and -", o->name);
+                        return -EINVAL;
+                }
+        }
+        return 0;
 }
 
 void options_put(struct json_writer *w, const struct transport_options *t) {

@@ -503,8 +503,8 @@ static int few_buffers(void) {
                 return 77;
         s.messages = 5000;
         int r = driver_run(&d, &s);
-        double enobufs = figure(d.ends[END_FIRST].report.counters, "enobufs");
-        double sends = figure(d.ends[END_FIRST].report.counters, "zerocopy_sends");
+        double enobufs = figure(d.ends[END_FIRST].counters, "enobufs");
+        double sends = figure(d.ends[END_FIRST].counters, "zerocopy_sends");
         bool whole = d.ends[END_SECOND].report.messages == s.messages * s.point.threads;
         if (r < 0 || enobufs <= 0 || sends <= 0 || !whole)
                 fprintf(stderr, "%s: ENOBUFS %.0f, sends %.0f\n", d.trouble, enobufs, sends);
@@ -530,9 +530,9 @@ static bool memlock_is_enough(enum engine engine, enum data_direction direction,
         s.point.threads = threads; /* each of which must have its turn */
         s.point.direction = direction;
         int r = driver_run(&d, &s);
-        double enobufs = figure(d.ends[END_FIRST].report.counters, "enobufs");
+        double enobufs = figure(d.ends[END_FIRST].counters, "enobufs");
         if (direction == DIRECTION_BOTH && enobufs == 0) /* they are of one user: either is in the other's way */
-                enobufs = figure(d.ends[END_SECOND].report.counters, "enobufs");
+                enobufs = figure(d.ends[END_SECOND].counters, "enobufs");
         uint64_t messages = d.ends[END_SECOND].report.messages;
         const char *effective = d.ends[END_FIRST].report.effective; /* says what the refusals are to be read with */
         bool told = effective && strstr(effective, "\"memlock_bytes\":1048576") &&

@@ -95,7 +95,7 @@ static bool held_up(const struct driver *d, const struct job *job) {
                 bool zero = d->spec.point.copy_mode == COPY_ZERO && sends(job, end);
                 if ((pingpong ? end == END_FIRST : receives(job, end)) && histogram_total(&e->latency) == 0)
                         return true;
-                if (zero && figure(e->report.counters, "zerocopy_sends") <= 0)
+                if (zero && figure(e->counters, "zerocopy_sends") <= 0)
                         return true;
         }
         return false;
@@ -129,7 +129,7 @@ static const char *report_fault(const struct driver *d, const struct job *job) {
                 if (histogram_total(&e->latency) > 0 && !timed)
                         return "latencies where nothing is timed";
                 bool expected = d->spec.point.copy_mode == COPY_ZERO && sends(job, end);
-                if (figure(e->report.counters, "zerocopy_sends") > 0 && !expected)
+                if (figure(e->counters, "zerocopy_sends") > 0 && !expected)
                         return "zero-copy sends where there are none";
         }
         return NULL;
@@ -168,7 +168,7 @@ static void test_notifications(void) {
                 s.warmup_ns = 0;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *told = d.ends[end].report.counters;
+                        const char *told = d.ends[end].counters;
                         double completions = figure(told, "zerocopy_completions");
                         if (!sends(job, end))
                                 continue;
@@ -493,7 +493,7 @@ static void test_method_of_receiving(void) {
                         CHECK_INT(strstr(told, "\"receive_method\":\"recv MSG_WAITALL\"") != NULL,
                                   !multishot && waits && receives(job, end));
                         /* in how many parts a message went is not known of who waits for the whole */
-                        const char *counted = d.ends[end].report.counters;
+                        const char *counted = d.ends[end].counters;
                         CHECK_INT(strstr(counted, "\"partial_receives\":null,\"partial_receives_reason\":") != NULL,
                                   waits && !(multishot && receives(job, end)));
                         CHECK_INT(strstr(counted, "\"partial_sends\":null,\"partial_sends_reason\":") != NULL,

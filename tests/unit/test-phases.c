@@ -36,7 +36,7 @@ uint64_t agent_now_ns(void) {
 }
 
 static bool is_draining(const struct agent *a) {
-        return a->phase && strcmp(a->phase, "draining") == 0;
+        return a->phase == PHASE_DRAINING;
 }
 
 /* As long as the window lasts the worker moves. */

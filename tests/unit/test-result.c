@@ -71,11 +71,7 @@ static void test_latency_reason(void) {
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
                 char object[] = "{}";
-                struct message_report a = {.window_ns = 1000000000,
-                                           .messages = 100,
-                                           .bytes = 100,
-                                           .effective = object,
-                                           .counters = object};
+                struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 100, .effective = object};
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
                 struct json *root = NULL;
                 const char *reason = "";
@@ -110,8 +106,7 @@ static void test_loop_and_verify(void) {
                 struct message_report a = {.window_ns = 1000000000,
                                            .messages = 100,
                                            .bytes = rows[i].workload == WORKLOAD_SYSCALL ? 0 : 1000,
-                                           .effective = object,
-                                           .counters = object};
+                                           .effective = object};
                 bool alone = workload_agents(point.workload) == 1;
                 struct result r = {.order = &order,
                                    .roles = {"first", alone ? NULL : "second"},
@@ -129,8 +124,7 @@ static char *result_of_timed_ends(enum workload workload, double rate, enum veri
         struct spec spec = {.verify = verify, .rate = rate};
         struct run_order order = {.spec = &spec, .point = &point};
         char object[] = "{}", *text = NULL;
-        struct message_report a = {
-                .window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = object, .counters = object};
+        struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = object};
         struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}, .latency = latency};
         return result_to_json(&r, &text) == 0 ? text : NULL;
 }
@@ -161,11 +155,20 @@ static void test_round_trips_say_their_kind(void) {
         }
 }
 
+/* Cycles in user mode alone. */
+static struct counters_totals counters_of(uint64_t cpu_ns, uint64_t cycles) {
+        struct counters_totals t = {.usage = {.cpu_ns = cpu_ns}};
+        t.perf.counts[PERF_CYCLES][PERF_USER] = (struct perf_count){.known = true, .value = cycles, .fraction = 1};
+        t.perf.counts[PERF_CYCLES][PERF_KERNEL] = (struct perf_count){.known = true, .value = 0, .fraction = 1};
+        return t;
+}
+
 static const char *const nothing[END_COUNT] = {"{}", "{}"};
+static const struct counters_totals uncounted[END_COUNT];
 
 /* Of a run that went well otherwise. */
 static struct run_verdict flags_of(enum transport transport, uint32_t threads, const char *const *effective,
-                                   const char *const *counters) {
+                                   const struct counters_totals *counters) {
         struct point point = {.transport = transport, .message_size = 10, .threads = threads};
         struct spec spec = {.verify = VERIFY_TOUCH};
         struct run_order order = {.spec = &spec, .point = &point};
@@ -175,14 +178,12 @@ static struct run_verdict flags_of(enum transport transport, uint32_t threads, c
                                                        .messages = 100,
                                                        .bytes = 1000,
                                                        .effective = strdup(effective[end]),
-                                                       .counters = strdup(counters[end])};
+                                                       .counters = counters[end]};
         struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&reports[0], &reports[1]}};
         struct run_verdict v = {.n_flags = 0};
         result_flags(&r, &v);
-        for (int end = 0; end < END_COUNT; end++) {
+        for (int end = 0; end < END_COUNT; end++)
                 free(reports[end].effective);
-                free(reports[end].counters);
-        }
         return v;
 }
 
@@ -198,7 +199,7 @@ static void test_pipes_that_differ(void) {
                 {{"{}", "{}"}, false},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                struct run_verdict v = flags_of(TRANSPORT_PIPE, 1024, rows[i].effective, nothing);
+                struct run_verdict v = flags_of(TRANSPORT_PIPE, 1024, rows[i].effective, uncounted);
                 CHECK_INT(has_flag(&v, "pipes_differ"), rows[i].flagged);
         }
 }
@@ -206,20 +207,20 @@ static void test_pipes_that_differ(void) {
 /* What the counters of either end say that the figures do not: refused sends, which slept, and counts that are scaled.
  */
 static void test_flags_of_counters(void) {
+#define SCALED(x) .perf.counts[PERF_CYCLES][PERF_USER] = {.known = true, .value = 5, .fraction = (x) }
         static const struct {
-                const char *counters[END_COUNT];
+                struct counters_totals counters[END_COUNT];
                 bool refused, scaled;
         } rows[] = {
-                {{"{}", "{}"}, false, false},
-                {{"{\"enobufs\":0}", "{}"}, false, false},
-                {{"{\"enobufs\":1}", "{}"}, true, false},
-                {{"{}", "{\"enobufs\":70000}"}, true, false},
-                {{"{\"multiplexed\":{\"cycles\":0.5}}", "{}"}, false, true},
-                {{"{}", "{\"multiplexed\":{\"cycles\":0.5}}"}, false, true},
-                {{"{\"multiplexed\":{}}", "{\"enobufs\":null}"}, false, false},
-                {{"no object", "[]"}, false, false},
-                {{"{\"enobufs\":3,\"multiplexed\":{\"cycles\":0.5}}", "{}"}, true, true},
+                {{{.usage.eagain = 1}, {.usage.eagain = 1}}, false, false},
+                {{{.usage.enobufs = 1}}, true, false},
+                {{[END_SECOND] = {.usage.enobufs = 70000}}, true, false},
+                {{{SCALED(1)}, {SCALED(1)}}, false, false},
+                {{{SCALED(0.5)}}, false, true},
+                {{[END_SECOND] = {SCALED(0.5)}}, false, true},
+                {{{.usage.enobufs = 3, SCALED(0.5)}}, true, true},
         };
+#undef SCALED
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct run_verdict v = flags_of(TRANSPORT_TCP, 1, nothing, rows[i].counters);
                 if (has_flag(&v, "zerocopy:enobufs") != rows[i].refused)
@@ -327,11 +328,8 @@ static void test_steady_is_told(void) {
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
                 char object[] = "{}";
-                struct message_report a = {.window_ns = NSEC_PER_SEC,
-                                           .messages = 100,
-                                           .bytes = 1000,
-                                           .effective = object,
-                                           .counters = object};
+                struct message_report a = {
+                        .window_ns = NSEC_PER_SEC, .messages = 100, .bytes = 1000, .effective = object};
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
                 struct run_verdict v = {.n_flags = 0};
                 _cleanup_free_ char *text = NULL;
@@ -356,10 +354,13 @@ static void test_threads_in_use(void) {
         struct spec spec = {.verify = VERIFY_TOUCH};
         struct run_order order = {.spec = &spec, .point = &point};
         char object[] = "{}";
-        struct message_report a = {
-                .window_ns = 1000000000, .messages = 3, .bytes = 30, .effective = object, .counters = object};
-        struct message_thread used[3] = {{0, 1, 10, object}, {1, 1, 10, object}, {2, 1, 10, object}};
-        struct message_thread starved[3] = {{0, 1, 10, object}, {1, 0, 0, object}, {2, 2, 20, object}};
+        struct message_report a = {.window_ns = 1000000000, .messages = 3, .bytes = 30, .effective = object};
+        struct message_thread used[3] = {{.thread = 0, .messages = 1, .bytes = 10},
+                                         {.thread = 1, .messages = 1, .bytes = 10},
+                                         {.thread = 2, .messages = 1, .bytes = 10}};
+        struct message_thread starved[3] = {{.thread = 0, .messages = 1, .bytes = 10},
+                                            {.thread = 1, .messages = 0, .bytes = 0},
+                                            {.thread = 2, .messages = 2, .bytes = 20}};
         struct result r = {
                 .order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}, .threads = {used, starved}};
         _cleanup_free_ char *text = NULL;
@@ -434,12 +435,8 @@ static void test_the_sender_is_counted(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}", first[] = "{\"nodelay\":true}", second[] = "{\"nodelay\":false}";
-                struct message_report a = {.window_ns = 1000000000,
-                                           .messages = 100,
-                                           .bytes = 1000,
-                                           .effective = first,
-                                           .counters = object};
+                char first[] = "{\"nodelay\":true}", second[] = "{\"nodelay\":false}";
+                struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = first};
                 struct message_report b = a;
                 struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &b}};
                 _cleanup_free_ char *text = NULL;
@@ -483,13 +480,12 @@ static void test_cost_of_both_ways(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}", counters[] = "{\"task_clock_ns\":6000,\"cycles\":12000}";
-                char more[] = "{\"task_clock_ns\":12000,\"cycles\":24000}";
+                char object[] = "{}";
                 struct message_report a = {.window_ns = 1000000000,
                                            .messages = 100,
                                            .bytes = 1000,
                                            .effective = object,
-                                           .counters = counters};
+                                           .counters = counters_of(6000, 12000)};
                 struct message_report b = a;
                 struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &b}};
                 _cleanup_free_ char *text = NULL;
@@ -497,7 +493,7 @@ static void test_cost_of_both_ways(void) {
                         b.window_ns *= 2;
                         b.messages *= 6;
                         b.bytes *= 6;
-                        b.counters = more;
+                        b.counters = counters_of(12000, 24000);
                 }
                 CHECK_INT(result_to_json(&r, &text), 0);
                 if (!strstr(text, rows[i].wanted))
