@@ -168,10 +168,10 @@ static int prepare_workers(struct agent *a) {
 
 static int send_ready(struct agent *a) {
         struct message m = {.type = MESSAGE_READY};
-        int r = proof_to_json(a, &m.ready.proof);
+        int r = proof_to_json(a, &m.ready.proof.text);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
-        r = effective_to_json(a, &m.ready.effective);
+        r = effective_to_json(a, &m.ready.effective.text);
         if (r == 0)
                 r = agent_send(a, &m);
         message_deinit(&m);
@@ -202,10 +202,10 @@ static int send_report(struct agent *a, const struct window *window) {
         m.report.window_ns = window->window_ns;
         m.report.messages = window->messages;
         m.report.bytes = window->messages * a->setup.point.message_size;
-        int r = proof_to_json(a, &m.report.proof);
+        int r = proof_to_json(a, &m.report.proof.text);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
-        r = effective_to_json(a, &m.report.effective);
+        r = effective_to_json(a, &m.report.effective.text);
         m.report.counters = window->counters;
         if (r == 0)
                 r = agent_send(a, &m);

@@ -380,33 +380,24 @@ static void add_flag(struct run_verdict *v, const char *flag) {
                 v->flags[v->n_flags++] = flag;
 }
 
-/* A member of an object that an end sent, as a number: its own, or how many members it has itself; 0 for anything else.
- */
-static int64_t number_in(const char *object, const char *key) {
-        struct json *root = NULL;
-        int64_t number = 0;
-        if (!object || json_parse(object, strlen(object), &root, NULL) < 0)
-                return 0;
-        const struct json *value = json_type(root) == JSON_OBJECT ? json_get(root, key) : NULL;
-        if (value && json_type(value) == JSON_OBJECT)
-                number = (int64_t) json_length(value);
-        else if (value && json_as_i64(value, &number) < 0)
-                number = 0;
-        json_free(root);
-        return number;
+/* A number that an end says was in force; 0 for anything else. */
+static int64_t number_in_force(const struct message_report *m, const char *key) {
+        const struct json *value = m->effective.value ? json_get(m->effective.value, key) : NULL;
+        int64_t number;
+        return value && json_as_i64(value, &number) == 0 ? number : 0;
 }
 
 /* What the sending end could copy at most (agent/transport/ring/area.c), in bytes per second; 0 where it did not say.
  */
 static double copy_ceiling(const struct message_report *m) {
-        return (double) number_in(m->effective, "memcpy_bytes_per_second");
+        return (double) number_in_force(m, "memcpy_bytes_per_second");
 }
 
 /* A user with more pages in pipes than fs.pipe-user-pages-soft gets small ones from there on: threads that are not
  * alike are in one figure. */
 static bool has_unlike_pipes(const struct result *r) {
         for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end] && number_in(r->reports[end]->effective, "pipe_size_max") > 0)
+                if (r->roles[end] && number_in_force(r->reports[end], "pipe_size_max") > 0)
                         return true;
         return false;
 }

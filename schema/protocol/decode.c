@@ -155,21 +155,18 @@ static void take_cpus(struct reader *r, const struct wire_field *f, void *ret) {
                         return fault(r, "%s has an entry that is no CPU: %" PRId32, f->name, cpus[i]);
 }
 
-static void take_object(struct reader *r, const struct wire_field *f, char **ret) {
+static void take_object(struct reader *r, const struct wire_field *f, struct message_object *ret) {
         size_t length = 0;
-        struct json *value = NULL;
         const uint8_t *data = take_sized(r, f->name, &length);
         if (!data)
                 return;
-        int e = json_parse((const char *) data, length, &value, NULL);
-        bool is_object = e == 0 && json_type(value) == JSON_OBJECT;
-        json_free(value);
+        int e = json_parse((const char *) data, length, &ret->value, NULL);
         if (e == -ENOMEM)
                 return exhaust(r);
-        if (!is_object)
+        if (e < 0 || json_type(ret->value) != JSON_OBJECT)
                 return fault(r, "%s is not a JSON object", f->name);
-        *ret = strndup((const char *) data, length);
-        if (!*ret)
+        ret->text = strndup((const char *) data, length);
+        if (!ret->text)
                 exhaust(r);
 }
 

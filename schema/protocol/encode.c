@@ -91,8 +91,7 @@ static void put_field(struct packet *p, const struct wire_field *f, const struct
                 put_sized(p, pointer, n * sizeof(int32_t));
                 return;
         case WIRE_OBJECT:
-                memcpy(&pointer, member, sizeof(pointer));
-                put_text(p, pointer);
+                put_text(p, ((const struct message_object *) member)->text);
                 return;
         case WIRE_COUNT:
                 put_count(p, member);

@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json;
+
 #define PROTOCOL_VERSION 4
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
@@ -126,7 +128,13 @@ struct message_counting {
         int errors[PERF_EVENT_COUNT][PERF_MODE_COUNT];
 };
 
-/* The agent's own JSON objects, passed through as text.
+/* A JSON object of the agent's own: the sender's as text, the receiver's also parsed, once, when it came. */
+struct message_object {
+        char *text;
+        struct json *value; /* NULL at the sender */
+};
+
+/* What these objects are.
  *
  * proof, taken after set-up (ready) and again at the end (report); "affinity" on top is what the process was started
  * with, "policy" a memory_policy word, "policy_nodes" its nodes (none for default and local):
@@ -153,8 +161,7 @@ struct message_counting {
  * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
  */
 struct message_ready {
-        char *proof;
-        char *effective;
+        struct message_object proof, effective;
 };
 
 struct message_start {
@@ -195,8 +202,8 @@ struct message_report {
         uint64_t window_ns; /* this end's own window */
         uint64_t messages;
         uint64_t bytes;
-        char *proof;     /* JSON: placement at the end */
-        char *effective; /* JSON: what was really in force: sizes, modes, clock cost */
+        struct message_object proof;     /* placement at the end */
+        struct message_object effective; /* what was really in force: sizes, modes, clock cost */
         struct counters_totals counters;
 };
 

@@ -4,6 +4,7 @@
 
 #include "schema/protocol/wire.h"
 
+#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -156,18 +157,18 @@ const char *phase_name(enum phase phase) {
         return (unsigned) phase < PHASE_COUNT ? names[phase] : NULL;
 }
 
-static void free_pointer(void *member) {
-        char *pointer;
-        memcpy(&pointer, member, sizeof(pointer));
-        free(pointer);
-}
-
 void message_deinit(struct message *m) {
         const struct wire_layout *l = wire_layout_of(m->type);
         for (size_t i = 0; l && i < l->n; i++) {
                 const struct wire_field *f = &l->fields[i];
-                if (f->kind == WIRE_CPUS || f->kind == WIRE_OBJECT)
-                        free_pointer((char *) m + f->offset);
+                void *member = (char *) m + f->offset;
+                if (f->kind == WIRE_CPUS)
+                        free(*(int32_t **) member);
+                if (f->kind == WIRE_OBJECT) {
+                        struct message_object *object = member;
+                        free(object->text);
+                        json_free(object->value);
+                }
                 if (f->kind == WIRE_LATENCY) {
                         free(m->sample.latency);
                         free(m->sample.latency_v2);

@@ -33,7 +33,7 @@ enum wire_kind {
         WIRE_NODES,   /* struct node_set, whole */
         WIRE_CHARS,   /* char[most], UTF-8 with a length below that */
         WIRE_CPUS,    /* int32_t * and, right behind it, size_t: CPU numbers, at most `most` */
-        WIRE_OBJECT,  /* char *: a JSON object as text */
+        WIRE_OBJECT,  /* struct message_object */
         WIRE_COUNT,   /* struct perf_count: known (a byte), value, fraction, error */
         WIRE_LATENCY, /* of struct message_sample; length 0: none */
 };

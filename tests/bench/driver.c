@@ -238,8 +238,8 @@ static void take(struct driver *d, struct driver_end *e, struct message *m) {
                 if (d->spec.counters == COUNTERS_GIVEN_LATE)
                         answer_count(d, e);
                 e->ready = true;
-                e->proof = util_steal(&m->ready.proof);
-                e->effective = util_steal(&m->ready.effective);
+                e->proof = util_steal(&m->ready.proof.text);
+                e->effective = util_steal(&m->ready.effective.text);
                 break;
         case MESSAGE_ALIVE:
                 e->alive++;

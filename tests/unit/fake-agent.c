@@ -122,8 +122,8 @@ static void report(uint64_t window) {
                             .report = {.window_ns = wished("slower") ? 2 * window : window,
                                        .messages = messages,
                                        .bytes = messages * setup.point.message_size,
-                                       .proof = proof(wished("lies-at-report")),
-                                       .effective = strdup("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}")}};
+                                       .proof.text = proof(wished("lies-at-report")),
+                                       .effective.text = strdup("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}")}};
         struct message thread = {
                 .type = MESSAGE_THREAD,
                 .thread = {.messages = wished("short-threads") ? messages - 1 : messages, .bytes = m.report.bytes}};
@@ -210,8 +210,8 @@ static void be_ready(void) {
                 leave_litter();
         if (wished("child"))
                 leave_child();
-        m.ready.proof = proof(wished("lies-at-ready"));
-        m.ready.effective = strdup("{\"pipe_size\": 65536}");
+        m.ready.proof.text = proof(wished("lies-at-ready"));
+        m.ready.effective.text = strdup("{\"pipe_size\": 65536}");
         say(&m);
         if (wished("ready-twice"))
                 say(&m);

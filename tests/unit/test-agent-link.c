@@ -135,7 +135,7 @@ static bool say_type(struct scene *s, enum message_type type) {
         if (type == MESSAGE_HELLO)
                 m.hello.pid = s->pid;
         if (type == MESSAGE_READY)
-                m.ready = (struct message_ready){.proof = json, .effective = json};
+                m.ready = (struct message_ready){.proof.text = json, .effective.text = json};
         if (type == MESSAGE_ALIVE)
                 m.alive.phase = PHASE_WINDOW;
         if (type == MESSAGE_SAMPLE)
@@ -143,7 +143,8 @@ static bool say_type(struct scene *s, enum message_type type) {
         if (type == MESSAGE_THREAD)
                 m.thread = (struct message_thread){.thread = s->link->n_threads, .messages = 1};
         if (type == MESSAGE_REPORT)
-                m.report = (struct message_report){.window_ns = 1, .messages = 2, .proof = json, .effective = json};
+                m.report = (struct message_report){
+                        .window_ns = 1, .messages = 2, .proof.text = json, .effective.text = json};
         if (type == MESSAGE_ERROR)
                 (void) snprintf(m.error.detail, sizeof m.error.detail, "the disk is full");
         return say(s, &m);

@@ -398,7 +398,7 @@ static void test_proof_has_buffers_of_many(void) {
                 s.point.message_size = page > SPEC_MULTISHOT_MESSAGE_MAX ? SPEC_MULTISHOT_MESSAGE_MAX : page;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        bool many = strstr(d.ends[end].report.effective, "recv multishot") != NULL;
+                        bool many = strstr(d.ends[end].report.effective.text, "recv multishot") != NULL;
                         if (receives(&jobs[k], end))
                                 CHECK_INT(proven_pages(d.ends[end].proof, "buffer"),
                                           2 * (1 + (many ? point_multishot_bytes(&s.point) / page : 0)));
@@ -456,7 +456,7 @@ static void test_method_of_sending(void) {
                 (void) snprintf(wanted, sizeof wanted, "\"send_method\":\"%s\"",
                                 messages[m].one ? cases[c].one : cases[c].several);
                 CHECK(run_well(&d, &s));
-                const char *told = d.ends[END_FIRST].report.effective;
+                const char *told = d.ends[END_FIRST].report.effective.text;
                 CHECK(strstr(told, wanted));
                 if (strcmp(cases[c].one, "send_zc") == 0 && messages[m].one) /* several pieces only since 6.15 */
                         CHECK(strstr(told, "\"registered_buffers\":true") ||
@@ -481,7 +481,7 @@ static void test_method_of_receiving(void) {
                             job->workload == WORKLOAD_STREAM && job->direction != DIRECTION_BOTH;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *told = d.ends[end].report.effective;
+                        const char *told = d.ends[end].report.effective.text;
                         bool cannot = strstr(told, "\"receive_method_reason\":\"this kernel has no ") != NULL;
                         bool multishot = many && !cannot;
                         CHECK_INT(strstr(told, "\"receive_method\":\"recv multishot\"") != NULL,
@@ -518,7 +518,7 @@ static void test_rings(void) {
                         struct driver_spec s = counted_spec(job, engines[k / ELEMENTS(jobs)], modes[m], 20);
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                const char *told = d.ends[end].report.effective;
+                                const char *told = d.ends[end].report.effective.text;
                                 bool uring = s.point.engine == ENGINE_IO_URING;
                                 bool zero = uring && modes[m] == COPY_ZERO && sends(job, end);
                                 bool both = zero && receives(job, end);
@@ -558,7 +558,7 @@ static void test_socket_options(void) {
                         (void) snprintf(s.options.congestion, sizeof s.options.congestion, "reno");
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                const char *told[] = {d.ends[end].effective, d.ends[end].report.effective};
+                                const char *told[] = {d.ends[end].effective, d.ends[end].report.effective.text};
                                 for (size_t i = 0; i < ELEMENTS(told); i++) {
                                         CHECK(is(told[i], "nodelay", nodelay == TOGGLE_OFF ? "false" : "true"));
                                         CHECK(is(told[i], "sndbuf_bytes", "80000"));

@@ -216,7 +216,7 @@ static void test_pipe_size(void) {
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         CHECK(number_in(d.ends[end].effective, "pipe_size", &size));
                         CHECK_INT(size, 16384);
-                        CHECK(number_in(d.ends[end].report.effective, "pipe_size", &size));
+                        CHECK(number_in(d.ends[end].report.effective.text, "pipe_size", &size));
                         CHECK_INT(size, 16384);
                 }
                 driver_deinit(&d);
@@ -302,8 +302,8 @@ static void test_proof(void) {
         CHECK(run_well(&d, &s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 CHECK(proof_has(d.ends[end].proof, "affinity", cpus[end]));
-                CHECK(proof_has(d.ends[end].report.proof, "affinity", cpus[end]));
-                CHECK(proof_has(d.ends[end].report.proof, "cpus_seen", cpus[end]));
+                CHECK(proof_has(d.ends[end].report.proof.text, "affinity", cpus[end]));
+                CHECK(proof_has(d.ends[end].report.proof.text, "cpus_seen", cpus[end]));
                 CHECK(strstr(d.ends[end].proof, "\"what\":\"buffer\""));
                 CHECK(strstr(d.ends[end].proof, "\"what\":\"stack\""));
         }
@@ -321,9 +321,9 @@ static void test_proof_of_a_wrong_placement(void) {
         s.real_cpus[1] = cpus[1];
         s.lie = true;
         CHECK(run_well(&d, &s));
-        CHECK(proof_has(d.ends[END_FIRST].report.proof, "cpus_seen", cpus[0]));
+        CHECK(proof_has(d.ends[END_FIRST].report.proof.text, "cpus_seen", cpus[0]));
         CHECK(proof_has(d.ends[END_SECOND].proof, "affinity", cpus[1]));
-        CHECK(proof_has(d.ends[END_SECOND].report.proof, "cpus_seen", cpus[1]));
+        CHECK(proof_has(d.ends[END_SECOND].report.proof.text, "cpus_seen", cpus[1]));
         driver_deinit(&d);
 }
 

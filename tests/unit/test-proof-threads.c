@@ -9,6 +9,7 @@
 #include "agent/proof/proof.h"
 #include "check.h"
 #include "daemon/placement/placement.h"
+#include "objects.h"
 #include "schema/json/json.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
@@ -81,7 +82,8 @@ static int judge(const struct shape *s, const char *proof, char *ret_detail) {
         struct placement_doubts doubts = {0};
         for (unsigned i = 0; i < s->cpus; i++)
                 cpus[i] = (int32_t) i;
-        return placement_verify(&given, &point, END_FIRST, proof, &doubts, ret_detail);
+        OBJECT object = object_of(proof);
+        return placement_verify(&given, &point, END_FIRST, object.value, &doubts, ret_detail);
 }
 
 static void check_shape(const struct shape *s) {

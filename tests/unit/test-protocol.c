@@ -171,10 +171,10 @@ static void small_ones_travel(void) {
         struct message got, hello = {.type = MESSAGE_HELLO, .hello = {.pid = 4711}};
         CHECK_INT(round_trip(&hello, &got), 0);
         CHECK_INT(got.hello.pid, 4711);
-        struct message ready = {.type = MESSAGE_READY, .ready = {.proof = proof, .effective = effective}};
+        struct message ready = {.type = MESSAGE_READY, .ready = {.proof.text = proof, .effective.text = effective}};
         CHECK_INT(round_trip(&ready, &got), 0);
-        CHECK_STRING(got.ready.proof, proof);
-        CHECK_STRING(got.ready.effective, effective);
+        CHECK_STRING(got.ready.proof.text, proof);
+        CHECK_STRING(got.ready.effective.text, effective);
         message_deinit(&got);
         struct message count = {.type = MESSAGE_COUNT, .count = {.tid = INT32_MAX}};
         CHECK_INT(round_trip(&count, &got), 0);
@@ -201,8 +201,8 @@ static void small_ones_travel(void) {
                                  .report = {.window_ns = 1,
                                             .messages = 2,
                                             .bytes = 3,
-                                            .proof = proof,
-                                            .effective = effective,
+                                            .proof.text = proof,
+                                            .effective.text = effective,
                                             .counters = counters}};
         CHECK_INT(round_trip(&report, &got), 0);
         CHECK(got.report.window_ns == 1 && got.report.messages == 2 && got.report.bytes == 3);
@@ -261,7 +261,7 @@ static struct message message_of(enum message_type type) {
                 m.count.tid = 1;
                 break;
         case MESSAGE_READY:
-                m.ready = (struct message_ready){.proof = strdup("{\"cpu\":1}"), .effective = strdup("{}")};
+                m.ready = (struct message_ready){.proof.text = strdup("{\"cpu\":1}"), .effective.text = strdup("{}")};
                 break;
         case MESSAGE_ALIVE:
                 m.alive.phase = PHASE_WINDOW;
@@ -270,8 +270,9 @@ static struct message message_of(enum message_type type) {
                 m.thread.counters = some_counters();
                 break;
         case MESSAGE_REPORT:
-                m.report = (struct message_report){
-                        .proof = strdup("{}"), .effective = strdup("{\"x\":\"y\"}"), .counters = some_counters()};
+                m.report = (struct message_report){.proof.text = strdup("{}"),
+                                                   .effective.text = strdup("{\"x\":\"y\"}"),
+                                                   .counters = some_counters()};
                 break;
         case MESSAGE_ERROR:
                 (void) snprintf(m.error.detail, sizeof(m.error.detail), "the disk is full");
@@ -449,11 +450,11 @@ static void too_large_to_send(void) {
         struct message m = {.type = MESSAGE_READY};
         uint8_t *data = NULL;
         size_t length;
-        m.ready.effective = strdup("{}");
-        m.ready.proof = malloc(PROTOCOL_PACKET_MAX + 1);
-        CHECK(m.ready.proof && m.ready.effective);
-        memset(m.ready.proof, ' ', PROTOCOL_PACKET_MAX);
-        m.ready.proof[PROTOCOL_PACKET_MAX] = '\0';
+        m.ready.effective.text = strdup("{}");
+        m.ready.proof.text = malloc(PROTOCOL_PACKET_MAX + 1);
+        CHECK(m.ready.proof.text && m.ready.effective.text);
+        memset(m.ready.proof.text, ' ', PROTOCOL_PACKET_MAX);
+        m.ready.proof.text[PROTOCOL_PACKET_MAX] = '\0';
         CHECK_INT(message_encode(&m, &data, &length), -EMSGSIZE);
         CHECK(!data);
         message_deinit(&m);

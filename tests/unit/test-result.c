@@ -6,6 +6,7 @@
 #include "schema/util.h"
 
 #include "check.h"
+#include "objects.h"
 #include "schema/json/json.h"
 
 #include <stdlib.h>
@@ -38,9 +39,7 @@ static void test_above_memcpy_ceiling(void) {
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
                 struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = cases[i].bytes}, b = a;
-                char first[100], second[100];
-                (void) snprintf(first, sizeof(first), "%s", cases[i].first_effective);
-                (void) snprintf(second, sizeof(second), "%s", cases[i].second_effective);
+                OBJECT first = object_of(cases[i].first_effective), second = object_of(cases[i].second_effective);
                 a.effective = first;
                 b.effective = second;
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &b}};
@@ -70,8 +69,7 @@ static void test_latency_reason(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
-                struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 100, .effective = object};
+                struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 100};
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
                 struct json *root = NULL;
                 const char *reason = "";
@@ -102,11 +100,9 @@ static void test_loop_and_verify(void) {
                 struct point point = {.workload = rows[i].workload, .message_size = 10, .threads = 1};
                 struct spec spec = {.verify = rows[i].verify, .rate = rows[i].rate};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
                 struct message_report a = {.window_ns = 1000000000,
                                            .messages = 100,
-                                           .bytes = rows[i].workload == WORKLOAD_SYSCALL ? 0 : 1000,
-                                           .effective = object};
+                                           .bytes = rows[i].workload == WORKLOAD_SYSCALL ? 0 : 1000};
                 bool alone = workload_agents(point.workload) == 1;
                 struct result r = {.order = &order,
                                    .roles = {"first", alone ? NULL : "second"},
@@ -123,8 +119,8 @@ static char *result_of_timed_ends(enum workload workload, double rate, enum veri
         struct point point = {.workload = workload, .message_size = 10, .threads = 1};
         struct spec spec = {.verify = verify, .rate = rate};
         struct run_order order = {.spec = &spec, .point = &point};
-        char object[] = "{}", *text = NULL;
-        struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = object};
+        char *text = NULL;
+        struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000};
         struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}, .latency = latency};
         return result_to_json(&r, &text) == 0 ? text : NULL;
 }
@@ -177,13 +173,13 @@ static struct run_verdict flags_of(enum transport transport, uint32_t threads, c
                 reports[end] = (struct message_report){.window_ns = 1000000000,
                                                        .messages = 100,
                                                        .bytes = 1000,
-                                                       .effective = strdup(effective[end]),
+                                                       .effective = object_of(effective[end]),
                                                        .counters = counters[end]};
         struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&reports[0], &reports[1]}};
         struct run_verdict v = {.n_flags = 0};
         result_flags(&r, &v);
         for (int end = 0; end < END_COUNT; end++)
-                free(reports[end].effective);
+                object_deinit(&reports[end].effective);
         return v;
 }
 
@@ -327,9 +323,7 @@ static void test_steady_is_told(void) {
                 struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
-                struct message_report a = {
-                        .window_ns = NSEC_PER_SEC, .messages = 100, .bytes = 1000, .effective = object};
+                struct message_report a = {.window_ns = NSEC_PER_SEC, .messages = 100, .bytes = 1000};
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
                 struct run_verdict v = {.n_flags = 0};
                 _cleanup_free_ char *text = NULL;
@@ -353,8 +347,7 @@ static void test_threads_in_use(void) {
         struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
         struct spec spec = {.verify = VERIFY_TOUCH};
         struct run_order order = {.spec = &spec, .point = &point};
-        char object[] = "{}";
-        struct message_report a = {.window_ns = 1000000000, .messages = 3, .bytes = 30, .effective = object};
+        struct message_report a = {.window_ns = 1000000000, .messages = 3, .bytes = 30};
         struct message_thread used[3] = {{.thread = 0, .messages = 1, .bytes = 10},
                                          {.thread = 1, .messages = 1, .bytes = 10},
                                          {.thread = 2, .messages = 1, .bytes = 10}};
@@ -435,7 +428,7 @@ static void test_the_sender_is_counted(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char first[] = "{\"nodelay\":true}", second[] = "{\"nodelay\":false}";
+                OBJECT first = object_of("{\"nodelay\":true}"), second = object_of("{\"nodelay\":false}");
                 struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = first};
                 struct message_report b = a;
                 struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &b}};
@@ -480,12 +473,8 @@ static void test_cost_of_both_ways(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
-                struct message_report a = {.window_ns = 1000000000,
-                                           .messages = 100,
-                                           .bytes = 1000,
-                                           .effective = object,
-                                           .counters = counters_of(6000, 12000)};
+                struct message_report a = {
+                        .window_ns = 1000000000, .messages = 100, .bytes = 1000, .counters = counters_of(6000, 12000)};
                 struct message_report b = a;
                 struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &b}};
                 _cleanup_free_ char *text = NULL;
