@@ -5,9 +5,11 @@
  * descriptors of schema/protocol/protocol.h; it is of no use to a person, and says so.
  */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/os/twin.h"
 #include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/script/workers.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 
 #include "agent/loop/buffer.h"
 
+#include "agent/base/agent.h"
 #include "agent/os/policy.h"
-#include "agent/script/agent.h"
 
 #include <errno.h>
 #include <inttypes.h>

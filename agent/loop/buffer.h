@@ -8,7 +8,7 @@
  * by the thread that owns it. The proof lists it as "buffer".
  */
 
-#include "agent/script/worker.h"
+#include "agent/base/worker.h"
 
 /* Pages for `length` bytes, every one of them touched; in the worker's own thread. To be unmapped with munmap(2).
  * 0; negative errno with w->failure. */

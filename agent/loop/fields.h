@@ -17,7 +17,7 @@
  * Source: Linux net/core/datagram.c (zerocopy_fill_skb_from_iter), include/linux/skbuff.h (MAX_SKB_FRAGS).
  */
 
-#include "agent/script/worker.h"
+#include "agent/base/worker.h"
 #include "schema/spec/spec.h"
 
 #include <limits.h>

@@ -16,9 +16,9 @@
  * before that would compare it with a copy that has already been paid for.
  */
 
+#include "agent/base/agent.h"
 #include "agent/loop/pace.h"
 #include "agent/loop/pattern.h"
-#include "agent/script/agent.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
 

@@ -4,7 +4,6 @@
 
 #include "agent/loop/pace.h"
 
-#include "agent/script/phases.h"
 #include "schema/json/json.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
@@ -33,7 +32,8 @@ int pace_wait(struct worker *w, uint64_t due_ns) {
 }
 
 void pace_effective(const struct agent *a, struct json_writer *w) {
-        if (a->setup.rate <= 0 || a->workload->one_agent || !(phases_sends(a) || phases_duplex(a)))
+        if (a->setup.rate <= 0 || workload_agents(a->setup.point.workload) < END_COUNT ||
+            !(agent_sends(a) || agent_is_duplex(a)))
                 return;
         json_member_u64(w, "pace_spin_ns", PACE_SPIN_NS);
         json_member_string(w, "pace_spin", "sched_yield");

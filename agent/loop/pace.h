@@ -11,7 +11,7 @@
  * latency. Both ends know start, rate and threads, so the receiver of a stream needs no time stamp in the message.
  */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "schema/util.h"
 
 #include <stdint.h>

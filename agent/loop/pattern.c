@@ -4,7 +4,7 @@
 
 #include "agent/loop/pattern.h"
 
-#include "agent/script/failure.h"
+#include "agent/base/failure.h"
 
 #include <errno.h>
 #include <inttypes.h>

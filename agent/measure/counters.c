@@ -8,8 +8,7 @@
 
 #include "agent/measure/counters.h"
 
-#include "agent/script/agent.h"
-#include "schema/json/json.h"
+#include "agent/base/agent.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/util.h"
 
@@ -85,7 +84,7 @@ int counters_new(struct agent *a, const struct perf_source *source, struct count
                 (void) util_close(spare[i]);
         *ret = c;
         if (a->uncounted == -EBADMSG)
-                return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: counters were due");
+                return failure_set(&a->failure, EBADMSG, "the daemon sent another message where counters were due");
         return 0;
 }
 
@@ -111,16 +110,4 @@ void counters_add(struct counters_totals *into, const struct counters_reading *l
         if (later->usage.ring_ns != earlier->usage.ring_ns)
                 perf_totals_discard(&perf, -ECHILD);
         perf_totals_add(&into->perf, &perf);
-}
-
-int counters_to_json(const struct counters_totals *t, char **ret) {
-        struct json_writer w;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        usage_to_json(&t->usage, &w);
-        perf_totals_to_json(&t->perf, &w);
-        json_object_end(&w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
 }

@@ -9,7 +9,7 @@
  */
 
 #include "agent/measure/usage.h"
-#include "schema/measure/perf.h"
+#include "schema/measure/counters.h"
 
 #include <stdint.h>
 
@@ -20,12 +20,6 @@ struct counters;
 struct counters_reading {
         struct usage usage;
         struct perf_snapshot perf;
-};
-
-/* What happened between two readings of one or more threads. */
-struct counters_totals {
-        struct usage usage;
-        struct perf_totals perf;
 };
 
 /* Opens what can be had for each worker, from `source`. The threads exist. What cannot be had, up to a descriptor for
@@ -40,7 +34,5 @@ int counters_read(struct counters *c, uint32_t thread, struct counters_reading *
 /* *into += later - earlier. The hardware's are unknown where the kernel's threads for the rings worked meanwhile. */
 void counters_add(struct counters_totals *into, const struct counters_reading *later,
                   const struct counters_reading *earlier);
-/* The "counters" object of a sample or a report; malloc()ed. 0; -ENOMEM. */
-int counters_to_json(const struct counters_totals *t, char **ret);
 
 #endif

@@ -9,9 +9,10 @@
 
 #include "agent/measure/sampler.h"
 
-#include "agent/os/kernel-threads.h"
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
+#include "agent/base/agent.h"
+#include "agent/base/wait.h"
+#include "agent/measure/kernel-threads.h"
+#include "agent/proof/proof.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
 
@@ -105,7 +106,7 @@ int sampler_open(struct sampler *s, uint64_t at_ns) {
         return r;
 }
 
-static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) {
+static int send_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) {
         struct message m = {
                 .type = MESSAGE_SAMPLE,
                 .sample = {.thread = thread,
@@ -118,14 +119,8 @@ static int say_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) 
                 histogram_subtract(&s->difference, &s->later[thread], &s->latency[thread]);
                 m.sample.latency = &s->difference; /* only lent: no message_deinit() */
         }
-        struct counters_totals difference = {};
-        counters_add(&difference, &s->after[thread], &s->before[thread]);
-        int r = counters_to_json(&difference, &m.sample.counters);
-        if (r < 0)
-                return failure_set(&s->agent->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
-        r = leader_say(s->agent, &m);
-        free(m.sample.counters);
-        return r;
+        counters_add(&m.sample.counters, &s->after[thread], &s->before[thread]);
+        return agent_send(s->agent, &m);
 }
 
 static int take(struct sampler *s, uint64_t at_ns) {
@@ -136,7 +131,7 @@ static int take(struct sampler *s, uint64_t at_ns) {
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 s->total += s->now[i] - s->messages[i];
                 if (a->setup.interval_ns)
-                        r = say_sample(s, i, now_ns - s->taken_ns);
+                        r = send_sample(s, i, now_ns - s->taken_ns);
                 s->messages[i] = s->now[i];
                 s->before[i] = s->after[i];
         }
@@ -156,31 +151,26 @@ int sampler_take(struct sampler *s) {
 }
 
 /* A thread's window as a whole, also where no samples were wanted. */
-static int say_thread(struct sampler *s, uint32_t thread, const struct counters_totals *counted) {
+static int send_thread(struct sampler *s, uint32_t thread, const struct counters_totals *counted) {
         struct message m = {.type = MESSAGE_THREAD,
                             .thread = {.thread = thread, .messages = s->now[thread] - s->began[thread]}};
         m.thread.bytes = m.thread.messages * s->agent->setup.point.message_size;
-        int r = counters_to_json(counted, &m.thread.counters);
-        if (r < 0)
-                return failure_set(&s->agent->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
-        r = leader_say(s->agent, &m);
-        message_deinit(&m);
-        return r;
+        m.thread.counters = *counted;
+        return agent_send(s->agent, &m);
 }
 
-int sampler_close(struct sampler *s, uint64_t at_ns) {
-        struct window *window = &s->agent->window;
+int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret) {
         int r = take(s, at_ns);
         if (r < 0)
                 return r;
-        window->window_ns = s->taken_ns - s->opened_ns;
-        window->messages = s->total;
-        window->counters = (struct counters_totals){};
+        ret->window_ns = s->taken_ns - s->opened_ns;
+        ret->messages = s->total;
+        ret->counters = (struct counters_totals){};
         for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++) {
                 struct counters_totals counted = {};
                 counters_add(&counted, &s->after[i], &s->opened[i]);
-                counters_add(&window->counters, &s->after[i], &s->opened[i]);
-                r = say_thread(s, i, &counted);
+                counters_add(&ret->counters, &s->after[i], &s->opened[i]);
+                r = send_thread(s, i, &counted);
         }
         return r;
 }

@@ -29,7 +29,7 @@ void sampler_free(struct sampler *s); /* NULL-safe */
 int sampler_open(struct sampler *s, uint64_t at_ns);
 /* A sample of each thread since the last one. */
 int sampler_take(struct sampler *s);
-/* The window closes (at_ns 0 = now): the last samples, each thread's totals, and those of all into a->window. */
-int sampler_close(struct sampler *s, uint64_t at_ns);
+/* The window closes (at_ns 0 = now): the last samples, each thread's totals, and those of all in *ret. */
+int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret);
 
 #endif

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/*
- * Reading the accounts. CPU time is exact to the nanosecond from each thread's clock; how much of it was in the
- * kernel is known by the tick only, so the exact figure is divided as the ticks of the window are, and not divided at
- * all when there were none.
- */
+/* Reading the accounts: CPU time is exact to the nanosecond from each thread's clock. */
 
 #include "agent/measure/usage.h"
 
-#include "agent/os/kernel-threads.h"
+#include "agent/base/agent.h"
+#include "agent/measure/kernel-threads.h"
 #include "agent/os/procfs.h"
-#include "agent/script/agent.h"
-#include "agent/script/phases.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -110,18 +104,11 @@ static void add_worker(struct usage *u, const struct worker *w) {
         u->enobufs += load(&w->enobufs);
 }
 
-/* Of who sends so: a receiver has nothing to be notified of. */
-static bool is_notified(const struct agent *a) {
-        const struct point *p = &a->setup.point;
-        return point_zero_copy(p) == ZERO_COPY_NOTIFY &&
-               (p->workload == WORKLOAD_PINGPONG || phases_sends(a) || phases_duplex(a));
-}
-
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
         const struct worker *w = &a->workers[thread];
         struct usage u = kernel_threads_usage(a, thread);
-        u.zerocopy = is_notified(a);
-        u.parts_unseen = a->transport && a->transport->parts_unseen && a->transport->parts_unseen(w);
+        u.zerocopy = w->is_notified;
+        u.parts_unseen = w->parts_unseen;
         add_worker(&u, w);
         int r = usage_add_thread(&u, w->tid);
         if (r < 0)
@@ -129,85 +116,4 @@ int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
                                    strerrordesc_np(-r));
         *ret = u;
         return 0;
-}
-
-void usage_add(struct usage *into, const struct usage *later, const struct usage *earlier) {
-        /* all members up to the error are counters */
-        uint64_t *sum = (uint64_t *) (void *) into;
-        const uint64_t *now = (const uint64_t *) (const void *) later,
-                       *then = (const uint64_t *) (const void *) earlier;
-        for (size_t i = 0; i < offsetof(struct usage, migrations_error) / sizeof(uint64_t); i++)
-                sum[i] += now[i] - then[i];
-        into->zerocopy = into->zerocopy || later->zerocopy;
-        into->parts_unseen = into->parts_unseen || later->parts_unseen;
-        if (later->migrations_error)
-                into->migrations_error = later->migrations_error;
-        else if (earlier->migrations_error)
-                into->migrations_error = earlier->migrations_error;
-}
-
-static void put_unknown(struct json_writer *w, const char *name, const char *reason) {
-        char key[64];
-        (void) snprintf(key, sizeof key, "%s_reason", name);
-        json_member_null(w, name);
-        json_member_string(w, key, reason);
-}
-
-static void put_parts(struct json_writer *w, const char *name, uint64_t n, bool unseen) {
-        if (unseen)
-                put_unknown(w, name, "io_uring moves the whole message by itself (MSG_WAITALL), in parts or not");
-        else
-                json_member_u64(w, name, n);
-}
-
-static void put_cpu_time(struct json_writer *w, const struct usage *u) {
-        uint64_t ticks = u->user_ticks + u->system_ticks;
-        json_member_u64(w, "task_clock_ns", u->cpu_ns); /* the name of the perf event that counts it too */
-        json_member_u64(w, "cpu_ns", u->cpu_ns);
-        if (ticks == 0) {
-                put_unknown(w, "user_ns", "the window was shorter than a clock tick of CPU time");
-                put_unknown(w, "system_ns", "the window was shorter than a clock tick of CPU time");
-                return;
-        }
-        uint64_t user_ns = (uint64_t) ((double) u->cpu_ns * (double) u->user_ticks / (double) ticks);
-        json_member_u64(w, "user_ns", user_ns);
-        json_member_u64(w, "system_ns", u->cpu_ns - user_ns);
-}
-
-/* Of who sends without copying, also in a second without a send: notifications of those before it may have come. */
-static void put_zerocopy(struct json_writer *w, const struct usage *u) {
-        if (!u->zerocopy && !u->zerocopy_sends && !u->zerocopy_completions && !u->zerocopy_copied && !u->enobufs)
-                return;
-        json_member_u64(w, "zerocopy_sends", u->zerocopy_sends);
-        json_member_u64(w, "zerocopy_completions", u->zerocopy_completions);
-        json_member_u64(w, "zerocopy_copied", u->zerocopy_copied);
-        json_member_u64(w, "enobufs", u->enobufs);
-        if (u->zerocopy_completions == 0)
-                put_unknown(w, "zerocopy_copied_fraction", "no send was notified in the window");
-        else
-                json_member_double(w, "zerocopy_copied_fraction",
-                                   (double) u->zerocopy_copied / (double) u->zerocopy_completions);
-}
-
-void usage_to_json(const struct usage *u, struct json_writer *w) {
-        put_parts(w, "partial_sends", u->partial_sends, u->parts_unseen);
-        put_parts(w, "partial_receives", u->partial_receives, u->parts_unseen);
-        json_member_u64(w, "eagain", u->eagain);
-        json_member_u64(w, "eintr", u->eintr);
-        put_zerocopy(w, u);
-        json_member_u64(w, "context_switches", u->voluntary_switches + u->involuntary_switches);
-        json_member_u64(w, "voluntary_switches", u->voluntary_switches);
-        json_member_u64(w, "involuntary_switches", u->involuntary_switches);
-        json_member_u64(w, "page_faults", u->minor_faults + u->major_faults);
-        json_member_u64(w, "minor_faults", u->minor_faults);
-        json_member_u64(w, "major_faults", u->major_faults);
-        put_cpu_time(w, u);
-        if (u->migrations_error) {
-                char reason[160];
-                (void) snprintf(reason, sizeof reason, "/proc/PID/task/TID/sched: %s",
-                                strerrordesc_np(u->migrations_error));
-                put_unknown(w, "migrations", reason);
-        } else {
-                json_member_u64(w, "migrations", u->migrations);
-        }
 }

@@ -8,9 +8,9 @@
 
 #include "agent/proof/proof.h"
 
+#include "agent/base/agent.h"
 #include "agent/os/procfs.h"
 #include "agent/proof/threads.h"
-#include "agent/script/agent.h"
 #include "schema/json/json.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
@@ -176,7 +176,7 @@ void proof_look(struct agent *a) {
         for (uint32_t i = 0; i < n; i++)
                 if (read_cpu(members[i].pid, members[i].pid, &cpu) == 0)
                         cpumask_add(&members[i].proof.looked, cpu);
-        page_list_glance(&a->pages);
+        page_list_glance(&a->proof->pages);
 }
 
 static void put_policy(struct json_writer *w, const struct thread_proof *p) {
@@ -197,7 +197,7 @@ static void put_policy(struct json_writer *w, const struct thread_proof *p) {
 }
 
 static int list_pages(struct agent *a) {
-        struct page_list *list = &a->pages;
+        struct page_list *list = &a->proof->pages;
         uint32_t n_members;
         const struct proof_member *members = proof_members(a, &n_members);
         int r = 0;
@@ -212,11 +212,7 @@ static int list_pages(struct agent *a) {
                 const struct stack_range *s = &members[i].proof.stack;
                 r = page_list_add_of(list, "stack", a->n_workers + i, members[i].pid, s->low, s->high - s->low);
         }
-        if (r == 0 && a->transport && a->transport->pages)
-                r = a->transport->pages(a, list);
-        if (r == 0 && a->workload && a->workload->pages)
-                r = a->workload->pages(a, list);
-        return r;
+        return r == 0 && a->proof->list_pages ? a->proof->list_pages(a, list) : r;
 }
 
 /* Threads inherit the process's policy; one that differs would make the summary a lie. */
@@ -252,9 +248,9 @@ static void put_proof(struct json_writer *w, struct agent *a, const struct leade
         proof_put_threads(w, a, listed);
         json_member_u64(w, "pages_placed_together", pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON));
         json_member_raw(w, "pages", pages);
-        if (a->pages.no_page_cache) {
+        if (a->proof->pages.no_page_cache) {
                 json_member_null(w, "page_cache");
-                json_member_string(w, "page_cache_reason", a->pages.no_page_cache);
+                json_member_string(w, "page_cache_reason", a->proof->pages.no_page_cache);
         }
         json_object_end(w);
 }
@@ -262,7 +258,7 @@ static void put_proof(struct json_writer *w, struct agent *a, const struct leade
 static int pages_to_json(struct agent *a, char **ret) {
         struct json_writer w;
         json_writer_init(&w);
-        page_list_put(&a->pages, a->n_workers > LISTED_MAX ? 0 : PAGES_MAX, &w);
+        page_list_put(&a->proof->pages, a->n_workers > LISTED_MAX ? 0 : PAGES_MAX, &w);
         int r = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return r;
@@ -305,12 +301,12 @@ int proof_to_json(struct agent *a, char **ret) {
                 r = -errno;
         if (r == 0)
                 r = take_members(a);
-        if (r == 0 && a->pages.n == 0)
+        if (r == 0 && a->proof->pages.n == 0)
                 r = list_pages(a);
         if (r == 0)
                 r = pages_to_json(a, &pages);
         /* a process that has ended has no pages: how it ended says more than that */
-        if (r == 0 && a->pages.lost && a->workload->missing)
-                r = a->workload->missing(a);
+        if (r == 0 && a->proof->pages.lost && a->proof->missing)
+                r = a->proof->missing(a);
         return r < 0 ? r : print_proof(a, &l, pages, ret);
 }

@@ -17,41 +17,23 @@
  * task/TID/sched, se.nr_migrations).
  */
 
-#include "agent/os/cpumask.h"
+#include "agent/base/thread-proof.h"
 #include "agent/proof/pages.h"
-#include "schema/spec/spec.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct agent;
 struct worker;
 
-/* Pages of the stack that a loop runs on. */
-struct stack_range {
-        uintptr_t low, high;
-};
-
-struct thread_proof {
-        struct cpumask affinity;
-        struct cpumask seen;   /* CPUs that the thread found itself on */
-        struct cpumask looked; /* CPUs that the leader saw it, or its rings' threads, on; the leader's to write */
-        unsigned cpu, node;    /* at the last look */
-        int policy_error;      /* errno of get_mempolicy, 0 = the two below hold */
-        enum memory_policy policy;
-        struct node_set policy_nodes;
-        bool has_base;
-        int migrations_error;                 /* errno of task/TID/sched, 0 = the two below hold */
-        uint64_t migrations_base, migrations; /* the kernel's count at the first look, and at the last */
-        struct stack_range stack;
-};
-
-/* A process beside the agent's own that the workload measures with: one thread, and listed behind the workers. */
-struct proof_member {
-        pid_t pid;
-        struct thread_proof proof;
+/* An agent's, at a->proof: the pages that are looked at, and what workload and transport add to it. */
+struct proof {
+        struct page_list pages;
+        /* Processes that the workload forked; they are listed behind the workers. NULL: none. */
+        struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
+        /* Pages beside the workers' buffers and stacks. May be NULL. 0; negative errno. */
+        int (*list_pages)(const struct agent *a, struct page_list *list);
+        /* A member was found without memory. Negative errno with a->failure; 0 where all live. May be NULL. */
+        int (*missing)(struct agent *a);
 };
 
 /* Has pages of the caller's own in the part of the stack below its frame that a loop is going to use, and tells where

@@ -4,7 +4,8 @@
 
 #include "agent/proof/threads.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
+#include "agent/proof/proof.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -12,7 +13,7 @@
 
 struct proof_member *proof_members(const struct agent *a, uint32_t *ret_n) {
         *ret_n = 0;
-        return a->workload && a->workload->members ? a->workload->members(a, ret_n) : NULL;
+        return a->proof->members ? a->proof->members(a, ret_n) : NULL;
 }
 
 uint32_t proof_threads_total(const struct agent *a) {

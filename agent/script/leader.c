@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 
-/*
- * The leader: hello, set-up, rendezvous, ready, start, the workload, report; and the one place where the agent sleeps,
- * so that a worker's failure, the peer's death and the daemon's end are noticed wherever the run is.
- */
+/* The order of a run as one agent goes through it; see leader.h. */
 
 #include "agent/script/leader.h"
 
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/loop/pace.h"
-#include "agent/os/kernel-threads.h"
-#include "agent/script/peer.h"
+#include "agent/measure/counters.h"
+#include "agent/measure/kernel-threads.h"
+#include "agent/measure/sampler.h"
+#include "agent/proof/proof.h"
 #include "agent/script/phases.h"
+#include "agent/script/workers.h"
 #include "agent/transport/stream/descriptor.h"
+#include "agent/transport/transport.h"
+#include "agent/workload/workload.h"
 #include "schema/json/json.h"
 
 #include <errno.h>
@@ -24,6 +29,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#define START_NS (60 * NSEC_PER_SEC) /* from ready to start: the other agent may be slower */
+#define CLOSE_NS (60 * NSEC_PER_SEC) /* from report to the daemon's hanging up */
+
 /* Whatever has a name, or a life of its own, goes. Once only: the second time finds nothing. */
 static void tidy(struct agent *a) {
         if (a->transport && a->transport->close)
@@ -32,126 +40,20 @@ static void tidy(struct agent *a) {
                 a->workload->close(a);
 }
 
-/* Without a daemon there is nobody to run for. Names in the file system go; the rest ends with the process. */
-static __attribute__((noreturn)) void leader_orphaned(struct agent *a) {
-        tidy(a);
-        _exit(AGENT_EXIT_ORPHANED);
-}
-
-int leader_say(struct agent *a, const struct message *m) {
-        int r = message_send(a->control_fd, m, util_now_ns() + LEADER_SEND_NS);
-        if (r == -ECONNRESET || r == -EPIPE)
-                leader_orphaned(a);
-        if (r < 0)
-                return failure_set(&a->failure, -r, "the daemon does not take a packet: %s", strerrordesc_np(-r));
-        a->spoke_ns = util_now_ns();
-        return 0;
-}
-
-static int say_alive(struct agent *a) {
-        struct message m = {.type = MESSAGE_ALIVE};
-        (void) snprintf(m.alive.phase, sizeof m.alive.phase, "%s", a->phase);
-        return leader_say(a, &m);
-}
-
-static int hear(struct agent *a, struct message *ret, uint64_t deadline_ns) {
+static int receive(struct agent *a, struct message *ret, uint64_t deadline_ns) {
         char detail[200] = "";
         int r = message_receive(a->control_fd, ret, deadline_ns, detail);
         if (r == -ECONNRESET)
-                leader_orphaned(a);
+                return agent_orphaned(a);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the daemon's packet is no message: %s",
+                return failure_set(&a->failure, -r, "a malformed message of the daemon: %s",
                                    detail[0] ? detail : strerrordesc_np(-r));
         return 0;
 }
 
-/* The peer has hung up. Whatever it said before can still be read; only then is it missed. */
-static int peer_hung_up(struct agent *a) {
-        char byte;
-        ssize_t n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
-        if (n < 0 && errno == ECONNRESET) /* of ours it left something unread: told once, ahead of what it said */
-                n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
-        if (n > 0)
-                return 0;
-        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone: it closed its channel during %s",
-                             a->phase ? a->phase : "set-up");
-}
-
-static int take_worker_events(struct agent *a) {
-        uint64_t n;
-        if (read(a->event_fd, &n, sizeof n) < 0 && errno != EAGAIN && errno != EINTR)
-                return failure_set(&a->failure, errno, "eventfd: %s", strerrordesc_np(errno));
-        const struct failure *f = workers_failure(a);
-        if (f)
-                return failure_adopt(&a->failure, f);
-        return 0;
-}
-
-/* What poll found, as a set of LEADER_…; negative errno. */
-static int sort_events(struct agent *a, const struct pollfd p[3], unsigned interest) {
-        int found = 0, r;
-        if (p[0].revents & POLLIN) {
-                r = take_worker_events(a);
-                if (r < 0)
-                        return r;
-        }
-        if (interest & LEADER_WORKERS && workers_resting(a))
-                found |= LEADER_WORKERS;
-        if (p[1].revents & (POLLIN | POLLHUP | POLLERR)) {
-                char byte;
-                ssize_t n = recv(a->control_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
-                if (n == 0 || (n < 0 && errno != EAGAIN))
-                        leader_orphaned(a);
-                if (n > 0 && !(interest & LEADER_CONTROL))
-                        return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn");
-                if (n > 0)
-                        found |= LEADER_CONTROL;
-        }
-        if (p[2].revents & (POLLHUP | POLLERR)) {
-                r = peer_hung_up(a);
-                if (r < 0)
-                        return r;
-        }
-        if (interest & LEADER_PEER && p[2].revents & POLLIN)
-                found |= LEADER_PEER;
-        return found;
-}
-
-static int sleep_until(struct pollfd p[3], uint64_t until_ns) {
-        uint64_t now = util_now_ns(), left = until_ns > now ? until_ns - now : 0;
-        struct timespec ts = {.tv_sec = (time_t) (left / NSEC_PER_SEC), .tv_nsec = (long) (left % NSEC_PER_SEC)};
-        if (ppoll(p, 3, &ts, NULL) < 0)
-                return errno == EINTR ? 0 : -errno;
-        return 0;
-}
-
-int leader_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
-        if (interest & LEADER_WORKERS && workers_resting(a)) {
-                int r = take_worker_events(a);
-                return r < 0 ? r : (int) LEADER_WORKERS;
-        }
-        for (;;) {
-                uint64_t alive_ns = a->phase ? a->spoke_ns + LEADER_ALIVE_NS : UINT64_MAX;
-                struct pollfd p[3] = {
-                        {.fd = a->event_fd, .events = POLLIN},
-                        {.fd = a->control_fd, .events = POLLIN},
-                        {.fd = a->peer_done ? -1 : a->peer_fd, .events = interest & LEADER_PEER ? POLLIN : 0},
-                };
-                int r = sleep_until(p, until_ns < alive_ns ? until_ns : alive_ns);
-                if (r < 0)
-                        return failure_set(&a->failure, -r, "poll: %s", strerrordesc_np(-r));
-                r = sort_events(a, p, interest);
-                if (r)
-                        return r;
-                uint64_t now = util_now_ns();
-                if (now >= until_ns)
-                        return 0;
-                if (now >= alive_ns) {
-                        r = say_alive(a);
-                        if (r < 0)
-                                return r;
-                }
-        }
+static int list_pages(const struct agent *a, struct page_list *list) {
+        int r = a->transport && a->transport->pages ? a->transport->pages(a, list) : 0;
+        return r == 0 && a->workload->pages ? a->workload->pages(a, list) : r;
 }
 
 static int check_setup(struct agent *a) {
@@ -176,6 +78,8 @@ static int check_setup(struct agent *a) {
                                    a->peer_fd, workload_name(p->workload),
                                    a->workload->one_agent ? "not expected" : "missing");
         a->peer_done = a->workload->one_agent;
+        a->proof->members = a->workload->members;
+        a->proof->missing = a->workload->missing;
         if (!a->workload->one_agent) {
                 a->transport = transport_find(p->transport, p->engine);
                 if (!a->transport)
@@ -205,14 +109,14 @@ static int move_leader(struct agent *a) {
         return 0;
 }
 
-static int hear_setup(struct agent *a) {
+static int receive_setup(struct agent *a) {
         struct message m;
-        int r = hear(a, &m, util_now_ns() + LEADER_RENDEZVOUS_NS);
+        int r = receive(a, &m, util_now_ns() + AGENT_RENDEZVOUS_NS);
         if (r < 0)
                 return r;
         if (m.type != MESSAGE_SETUP) {
                 message_deinit(&m);
-                return failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: a set-up was due");
+                return failure_set(&a->failure, EBADMSG, "the daemon sent another message where a set-up was due");
         }
         a->setup = m.setup; /* with everything that it points to */
         return check_setup(a);
@@ -247,8 +151,8 @@ static int prepare_workers(struct agent *a) {
         if (r < 0)
                 return r;
         (void) sem_post(&a->workers_ready);
-        uint64_t thread_ns = LEADER_THREAD_NS + a->setup.point.message_size / 16;
-        r = leader_wait(a, util_now_ns() + LEADER_RENDEZVOUS_NS + a->n_workers * thread_ns, LEADER_WORKERS);
+        uint64_t thread_ns = AGENT_THREAD_NS + a->setup.point.message_size / 16;
+        r = agent_wait(a, util_now_ns() + AGENT_RENDEZVOUS_NS + a->n_workers * thread_ns, WAIT_WORKERS);
         if (r == 0)
                 return failure_set(&a->failure, ETIMEDOUT, "the worker threads did not get ready in time");
         if (r < 0)
@@ -262,50 +166,49 @@ static int prepare_workers(struct agent *a) {
         return counters_new(a, &source, &a->counters);
 }
 
-static int say_ready(struct agent *a) {
+static int send_ready(struct agent *a) {
         struct message m = {.type = MESSAGE_READY};
-        int r = proof_to_json(a, &m.ready.proof);
+        int r = proof_to_json(a, &m.ready.proof.text);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
-        r = effective_to_json(a, &m.ready.effective);
+        r = effective_to_json(a, &m.ready.effective.text);
         if (r == 0)
-                r = leader_say(a, &m);
+                r = agent_send(a, &m);
         message_deinit(&m);
         return r;
 }
 
-static int hear_start(struct agent *a, uint64_t *ret_start_ns) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_START_NS;
+static int receive_start(struct agent *a, uint64_t *ret_start_ns) {
+        uint64_t deadline_ns = util_now_ns() + START_NS;
         struct message m;
         do {
-                int r = leader_wait(a, deadline_ns, LEADER_CONTROL);
+                int r = agent_wait(a, deadline_ns, WAIT_CONTROL);
                 if (r == 0)
                         return failure_set(&a->failure, ETIMEDOUT, "the daemon gave no start in time");
                 if (r > 0)
-                        r = hear(a, &m, util_now_ns() + LEADER_SEND_NS);
+                        r = receive(a, &m, util_now_ns() + AGENT_SEND_NS);
                 if (r < 0)
                         return r;
-        } while (m.type == MESSAGE_COUNTING && a->uncounted); /* an answer that came too late */
+        } while (m.type == MESSAGE_COUNTING && a->uncounted); /* it came too late */
         bool start = m.type == MESSAGE_START;
         if (start)
                 *ret_start_ns = m.start.start_ns;
         message_deinit(&m);
-        return start ? 0 : failure_set(&a->failure, EBADMSG, "the daemon spoke out of turn: a start was due");
+        return start ? 0 : failure_set(&a->failure, EBADMSG, "the daemon sent another message where a start was due");
 }
 
-static int say_report(struct agent *a) {
+static int send_report(struct agent *a, const struct window *window) {
         struct message m = {.type = MESSAGE_REPORT};
-        m.report.window_ns = a->window.window_ns;
-        m.report.messages = a->window.messages;
-        m.report.bytes = a->window.messages * a->setup.point.message_size;
-        int r = proof_to_json(a, &m.report.proof);
+        m.report.window_ns = window->window_ns;
+        m.report.messages = window->messages;
+        m.report.bytes = window->messages * a->setup.point.message_size;
+        int r = proof_to_json(a, &m.report.proof.text);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
-        r = effective_to_json(a, &m.report.effective);
-        if (r == 0 && (r = counters_to_json(&a->window.counters, &m.report.counters)) < 0)
-                r = failure_set(&a->failure, -r, "the counters cannot be told: %s", strerrordesc_np(-r));
+        r = effective_to_json(a, &m.report.effective.text);
+        m.report.counters = window->counters;
         if (r == 0)
-                r = leader_say(a, &m);
+                r = agent_send(a, &m);
         message_deinit(&m);
         return r;
 }
@@ -316,20 +219,21 @@ static int await_close(struct agent *a) {
         char byte;
         int r;
         do
-                r = poll(&p, 1, (int) (LEADER_CLOSE_NS / NSEC_PER_MSEC));
+                r = poll(&p, 1, (int) (CLOSE_NS / NSEC_PER_MSEC));
         while (r < 0 && errno == EINTR);
         if (r > 0 && recv(a->control_fd, &byte, 1, MSG_DONTWAIT) <= 0)
                 return 0;
         return failure_set(&a->failure, r == 0 ? ETIMEDOUT : EBADMSG, "the daemon did not hang up after the report");
 }
 
-static int converse(struct agent *a) {
+static int run(struct agent *a) {
         uint64_t start_ns = 0;
+        struct window window;
         struct message hello = {.type = MESSAGE_HELLO, .hello = {.pid = getpid()}};
 
-        int r = leader_say(a, &hello);
+        int r = agent_send(a, &hello);
         if (r == 0)
-                r = hear_setup(a);
+                r = receive_setup(a);
         /* while the leader is still where the process was put, so that the workers' counters lie there too */
         if (r == 0)
                 r = workers_new(a);
@@ -338,23 +242,28 @@ static int converse(struct agent *a) {
         if (r == 0)
                 r = prepare_workers(a);
         if (r == 0)
-                r = say_ready(a);
+                r = send_ready(a);
         if (r == 0)
-                r = hear_start(a, &start_ns);
+                r = receive_start(a, &start_ns);
         if (r == 0)
-                r = a->workload->run(a, start_ns);
-        a->phase = NULL;
+                r = phases_run(a, start_ns, &window);
+        a->phase = PHASE_SETUP;
         if (r == 0)
-                r = say_report(a);
+                r = send_report(a, &window);
         if (r == 0)
                 r = await_close(a);
         return r;
 }
 
+/* Without a daemon there is nobody to run for. Names in the file system go; the rest ends with the process. */
 static __attribute__((noreturn)) void give_up(struct agent *a) {
+        if (a->daemon_gone) {
+                tidy(a);
+                _exit(AGENT_EXIT_ORPHANED);
+        }
         struct message m = {.type = MESSAGE_ERROR, .error = {.fault = a->failure.fault, .error = a->failure.error}};
         (void) snprintf(m.error.detail, sizeof m.error.detail, "%s", a->failure.detail);
-        /* best effort: the exit code says it too */
+        /* best effort: the exit code means the same */
         (void) message_send(a->control_fd, &m, util_now_ns() + NSEC_PER_SEC);
         tidy(a);
         /* not exit(): workers may sit in a call that only the process's end gets them out of */
@@ -363,19 +272,22 @@ static __attribute__((noreturn)) void give_up(struct agent *a) {
 
 void *leader_main(void *userdata) {
         struct agent *a = userdata;
+        struct proof proof = {.list_pages = list_pages};
         sigset_t kicks;
 
+        a->proof = &proof;
         (void) sigemptyset(&kicks);
         (void) sigaddset(&kicks, SIGUSR1);
         (void) pthread_sigmask(SIG_BLOCK, &kicks, NULL);
         (void) prctl(PR_SET_TIMERSLACK, 1UL); /* samples come at their second; without it up to 50 us later */
 
-        if (converse(a) < 0)
+        if (run(a) < 0)
                 give_up(a);
         tidy(a);
         counters_free(a->counters);
         a->kernel_threads = kernel_threads_free(a->kernel_threads);
-        page_list_deinit(&a->pages);
+        a->proof = NULL;
+        page_list_deinit(&proof.pages);
         workers_quit(a);
         return NULL;
 }

@@ -8,10 +8,14 @@
 
 #include "agent/script/phases.h"
 
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
+#include "agent/measure/sampler.h"
 #include "agent/os/procfs.h"
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/script/workers.h"
+#include "agent/workload/workload.h"
+#include "schema/standstill.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
@@ -25,8 +29,7 @@
 #define LOOK_NS NSEC_PER_SEC
 #define KICK_NS NSEC_PER_MSEC
 #define AGAIN_NS (50 * NSEC_PER_MSEC)
-#define AWAY_NS (50 * NSEC_PER_MSEC) /* that a look may be late by; by more, and the leader did not run */
-#define GO_NS (5 * NSEC_PER_MSEC)    /* from saying when the window begins to its beginning */
+#define GO_NS (5 * NSEC_PER_MSEC) /* from saying when the window begins to its beginning */
 
 /* The longest that a message takes where all is well. */
 static uint64_t message_ns(const struct agent *a) {
@@ -45,15 +48,6 @@ static uint64_t patience_ns(const struct agent *a) {
 static uint64_t last_message_ns(const struct agent *a) {
         uint64_t allowed = DRAIN_NS + message_ns(a), stall = a->setup.stall_ns;
         return (stall && stall < allowed ? stall : allowed) + a->n_workers * TURN_NS;
-}
-
-bool phases_sends(const struct agent *a) {
-        bool up = a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_UP;
-        return a->end == (up ? END_SECOND : END_FIRST);
-}
-
-bool phases_duplex(const struct agent *a) {
-        return a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_BOTH;
 }
 
 static void set_send_limits(struct agent *a, uint64_t limit) {
@@ -121,7 +115,7 @@ static int find_stuck(struct agent *a) {
 static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
         char target[40] = "";
         uint64_t at = worker_messages(w), wanted = share_of(a, w->index);
-        if (wanted && a->phase && strcmp(a->phase, "window") == 0) {
+        if (wanted && a->phase == PHASE_WINDOW) {
                 at = wanted - (w->limit - at);
                 (void) snprintf(target, sizeof target, " of %" PRIu64, wanted);
         }
@@ -134,12 +128,12 @@ static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
                            w->index, idle_ns / NSEC_PER_MSEC, at, target, state_of(w));
 }
 
-/* The look was due at due_ns. By how much it is late, on a machine that is busy or was paused, the leader did not run
- * either, and nobody stood still. */
+/* The look was due at due_ns. */
 static int watch_look(struct watch *h, uint64_t due_ns) {
         struct agent *a = h->agent;
-        uint64_t patience = patience_ns(a), passed = due_ns > h->looked_ns ? due_ns - h->looked_ns : 0;
-        h->looked_ns = util_now_ns();
+        uint64_t patience = patience_ns(a), now_ns = agent_now_ns();
+        uint64_t passed = standstill_counted_ns(h->looked_ns, due_ns, now_ns);
+        h->looked_ns = now_ns;
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];
                 uint64_t seen = progress_of(w);
@@ -152,14 +146,14 @@ static int watch_look(struct watch *h, uint64_t due_ns) {
         return 0;
 }
 
-/* leader_wait() while all threads move. Looks when samples are due anyway, not to wake up more often. */
+/* agent_wait() while all threads move. Looks when samples are due anyway, not to wake up more often. */
 static int wait_moving(struct watch *h, uint64_t until_ns, unsigned interest) {
         for (;;) {
                 uint64_t due_ns = until_ns < h->looked_ns + LOOK_NS ? until_ns : h->looked_ns + LOOK_NS;
-                int r = leader_wait(h->agent, due_ns, interest);
+                int r = agent_wait(h->agent, due_ns, interest);
                 if (r == 0)
                         r = watch_look(h, due_ns);
-                if (r || util_now_ns() >= until_ns)
+                if (r || agent_now_ns() >= until_ns)
                         return r;
         }
 }
@@ -182,20 +176,19 @@ static bool is_crowded(void) {
         return running > (unsigned long) sysconf(_SC_NPROCESSORS_ONLN) + 1; /* and this thread */
 }
 
-/* How long nothing has come, in time that there was: where the machine stands still, whoever is waited for does, too.
- */
+/* How long nothing has come, without the time in which the machine stood still. */
 struct waiting {
         uint64_t looked_ns, waited_ns;
 };
 
 static struct waiting waiting_begin(void) {
-        return (struct waiting){.looked_ns = util_now_ns()};
+        return (struct waiting){.looked_ns = agent_now_ns()};
 }
 
 /* The look was due at due_ns at the latest. */
 static void waiting_look(struct waiting *w, uint64_t due_ns) {
-        uint64_t now_ns = util_now_ns(), late_ns = now_ns > due_ns ? now_ns - due_ns : 0;
-        w->waited_ns += now_ns - w->looked_ns - (late_ns > AWAY_NS ? late_ns - AWAY_NS : 0);
+        uint64_t now_ns = agent_now_ns();
+        w->waited_ns += standstill_counted_ns(w->looked_ns, due_ns, now_ns);
         w->looked_ns = now_ns;
 }
 
@@ -217,8 +210,8 @@ static int unfinished(struct agent *a, const struct worker *w, uint64_t waited_n
 static int await_workers(struct agent *a) {
         struct waiting waiting = waiting_begin();
         do {
-                uint64_t due_ns = util_now_ns() + AGAIN_NS;
-                int r = leader_wait(a, due_ns, LEADER_WORKERS);
+                uint64_t due_ns = agent_now_ns() + AGAIN_NS;
+                int r = agent_wait(a, due_ns, WAIT_WORKERS);
                 if (r)
                         return r < 0 ? r : 0;
                 waiting_look(&waiting, due_ns);
@@ -232,15 +225,15 @@ static int await_workers(struct agent *a) {
 /* … and the peer learns how many there were. */
 static int finish_sending(struct agent *a) {
         uint64_t patience = patience_ns(a);
-        int r = peer_receive(a, PEER_CLOSED, 0, NULL, util_now_ns() + patience);
+        int r = peer_receive(a, PEER_CLOSED, 0, NULL, agent_now_ns() + patience);
         if (r < 0)
                 return r;
         set_limits(a, 0);
         r = await_workers(a);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
-                r = peer_send(a, PEER_SENT, i, a->workers[i].messages, util_now_ns() + patience);
+                r = peer_send(a, PEER_SENT, i, a->workers[i].messages, agent_now_ns() + patience);
         if (r == 0)
-                r = peer_receive(a, PEER_DRAINED, 0, NULL, util_now_ns() + 2 * patience);
+                r = peer_receive(a, PEER_DRAINED, 0, NULL, agent_now_ns() + 2 * patience);
         return r;
 }
 
@@ -248,8 +241,8 @@ static int drain(struct agent *a) {
         uint64_t last = progress(a);
         struct waiting idle = waiting_begin();
         for (;;) {
-                uint64_t due_ns = util_now_ns() + KICK_NS;
-                int r = leader_wait(a, due_ns, LEADER_WORKERS);
+                uint64_t due_ns = agent_now_ns() + KICK_NS;
+                int r = agent_wait(a, due_ns, WAIT_WORKERS);
                 if (r)
                         return r;
                 for (uint32_t i = 0; i < a->n_workers; i++)
@@ -279,7 +272,7 @@ static int receive_rest(struct agent *a) {
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 uint64_t sent;
                 /* the peer has a patience for our word, and one for its workers */
-                r = peer_receive(a, PEER_SENT, i, &sent, util_now_ns() + 2 * patience + NSEC_PER_SEC);
+                r = peer_receive(a, PEER_SENT, i, &sent, agent_now_ns() + 2 * patience + NSEC_PER_SEC);
                 if (r == 0)
                         worker_set_limit(&a->workers[i], sent);
         }
@@ -295,11 +288,11 @@ static int receive_rest(struct agent *a) {
                                            " messages, but peer %s sent %" PRIu64,
                                            i, w->messages, a->peer_role, w->limit);
         }
-        return peer_send(a, PEER_DRAINED, 0, 0, util_now_ns() + patience);
+        return peer_send(a, PEER_DRAINED, 0, 0, agent_now_ns() + patience);
 }
 
 static int finish_receiving(struct agent *a) {
-        int r = peer_send(a, PEER_CLOSED, 0, 0, util_now_ns() + patience_ns(a));
+        int r = peer_send(a, PEER_CLOSED, 0, 0, agent_now_ns() + patience_ns(a));
         return r < 0 ? r : receive_rest(a);
 }
 
@@ -319,16 +312,16 @@ static const struct worker *stop_sending(struct agent *a) {
 /* Each end goes on until the other's window has closed too, then only receives. */
 static int stop_duplex(struct agent *a) {
         uint64_t patience = patience_ns(a);
-        int r = peer_send(a, PEER_CLOSED, 0, 0, util_now_ns() + patience);
+        int r = peer_send(a, PEER_CLOSED, 0, 0, agent_now_ns() + patience);
         if (r == 0)
-                r = peer_receive(a, PEER_CLOSED, 0, NULL, util_now_ns() + patience);
+                r = peer_receive(a, PEER_CLOSED, 0, NULL, agent_now_ns() + patience);
         if (r < 0)
                 return r;
         set_send_limits(a, 0);
         struct waiting waiting = waiting_begin();
         for (const struct worker *w; (w = stop_sending(a));) {
-                uint64_t due_ns = util_now_ns() + KICK_NS;
-                r = leader_wait(a, due_ns, 0);
+                uint64_t due_ns = agent_now_ns() + KICK_NS;
+                r = agent_wait(a, due_ns, 0);
                 if (r < 0)
                         return r;
                 waiting_look(&waiting, due_ns);
@@ -349,9 +342,9 @@ static int finish_duplex(struct agent *a) {
                         continue;
                 }
                 for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
-                        r = peer_send(a, PEER_SENT, i, a->workers[i].sent, util_now_ns() + patience);
+                        r = peer_send(a, PEER_SENT, i, a->workers[i].sent, agent_now_ns() + patience);
                 if (r == 0)
-                        r = peer_receive(a, PEER_DRAINED, 0, NULL, util_now_ns() + 2 * patience);
+                        r = peer_receive(a, PEER_DRAINED, 0, NULL, agent_now_ns() + 2 * patience);
         }
         return r;
 }
@@ -365,9 +358,9 @@ static int finish_alone(struct agent *a) {
 static int finish(struct agent *a) {
         if (a->workload->one_agent)
                 return finish_alone(a);
-        if (phases_duplex(a))
+        if (agent_is_duplex(a))
                 return finish_duplex(a);
-        return phases_sends(a) ? finish_sending(a) : finish_receiving(a);
+        return agent_sends(a) ? finish_sending(a) : finish_receiving(a);
 }
 
 /* When the next sample is due: at whole intervals from the window's begin, whatever was missed; never without an
@@ -380,7 +373,7 @@ static uint64_t sample_after(uint64_t begin_ns, uint64_t now_ns, uint64_t interv
 }
 
 /* Samples until the window's end. */
-static int sample_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t begin_ns) {
+static int sample_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t begin_ns, struct window *ret) {
         uint64_t interval = a->setup.interval_ns, end_ns = begin_ns + a->setup.duration_ns;
         uint64_t next = sample_after(begin_ns, begin_ns, interval);
         while (next < end_ns) {
@@ -389,28 +382,28 @@ static int sample_timed(struct agent *a, struct sampler *s, struct watch *h, uin
                         r = sampler_take(s);
                 if (r < 0)
                         return r;
-                next = sample_after(begin_ns, util_now_ns(), interval);
+                next = sample_after(begin_ns, agent_now_ns(), interval);
         }
         int r = wait_moving(h, end_ns, 0);
         if (r == 0)
-                r = sampler_close(s, 0);
+                r = sampler_close(s, 0, ret);
         return r;
 }
 
-static int run_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns) {
+static int run_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns, struct window *ret) {
         uint64_t begin_ns = start_ns + a->setup.warmup_ns;
 
-        a->phase = "warmup";
+        a->phase = PHASE_WARMUP;
         set_limits(a, WORKER_UNLIMITED);
         workers_go(a, start_ns);
         watch_begin(h, start_ns);
         int r = wait_moving(h, begin_ns, 0);
         if (r == 0)
                 r = sampler_open(s, 0);
-        a->phase = "window";
+        a->phase = PHASE_WINDOW;
         if (r == 0)
-                r = sample_timed(a, s, h, begin_ns);
-        a->phase = "draining";
+                r = sample_timed(a, s, h, begin_ns, ret);
+        a->phase = PHASE_DRAINING;
         if (r == 0)
                 r = finish(a);
         return r;
@@ -422,7 +415,7 @@ static int warm_up(struct agent *a, struct watch *h, uint64_t start_ns, uint64_t
                 *ret_go_ns = start_ns;
                 return 0;
         }
-        a->phase = "warmup";
+        a->phase = PHASE_WARMUP;
         set_limits(a, WORKER_UNLIMITED);
         workers_go(a, start_ns);
         watch_begin(h, start_ns);
@@ -431,7 +424,7 @@ static int warm_up(struct agent *a, struct watch *h, uint64_t start_ns, uint64_t
                 r = finish(a);
         if (r < 0)
                 return r;
-        uint64_t patience = patience_ns(a), go_ns = util_now_ns() + GO_NS;
+        uint64_t patience = patience_ns(a), go_ns = agent_now_ns() + GO_NS;
         if (!a->workload->one_agent)
                 r = a->end == END_FIRST ? peer_send(a, PEER_GO, 0, go_ns, go_ns + patience)
                                         : peer_receive(a, PEER_GO, 0, &go_ns, go_ns + patience);
@@ -442,27 +435,27 @@ static int warm_up(struct agent *a, struct watch *h, uint64_t start_ns, uint64_t
 static int sample_counted(struct agent *a, struct sampler *s, struct watch *h, uint64_t go_ns) {
         uint64_t interval = a->setup.interval_ns, next = sample_after(go_ns, go_ns, interval);
         for (;;) {
-                int r = wait_moving(h, next, LEADER_WORKERS);
+                int r = wait_moving(h, next, WAIT_WORKERS);
                 if (r)
                         return r < 0 ? r : 0;
                 r = sampler_take(s);
                 if (r < 0)
                         return r;
-                next = sample_after(go_ns, util_now_ns(), interval);
+                next = sample_after(go_ns, agent_now_ns(), interval);
         }
 }
 
 /* Each end has counted to the same number; it only remains to hear that of the other. */
-static int agree(struct agent *a) {
+static int agree(struct agent *a, uint64_t messages) {
         uint64_t theirs, patience = patience_ns(a);
         if (a->workload->one_agent)
                 return 0;
-        int r = peer_send(a, PEER_DONE, 0, a->window.messages, util_now_ns() + patience);
+        int r = peer_send(a, PEER_DONE, 0, messages, agent_now_ns() + patience);
         if (r == 0)
-                r = peer_receive(a, PEER_DONE, 0, &theirs, util_now_ns() + patience);
-        if (r == 0 && theirs != a->window.messages)
-                r = failure_set(&a->failure, EPROTO, "%" PRIu64 " messages here, %" PRIu64 " at peer %s",
-                                a->window.messages, theirs, a->peer_role);
+                r = peer_receive(a, PEER_DONE, 0, &theirs, agent_now_ns() + patience);
+        if (r == 0 && theirs != messages)
+                r = failure_set(&a->failure, EPROTO, "%" PRIu64 " messages here, %" PRIu64 " at peer %s", messages,
+                                theirs, a->peer_role);
         return r;
 }
 
@@ -471,13 +464,13 @@ static void limit_to_count(struct worker *w, uint64_t messages) {
         worker_set_limit(w, w->messages + messages);
 }
 
-static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns) {
+static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns, struct window *ret) {
         uint64_t go_ns = 0, last_ns = 0;
 
         int r = warm_up(a, h, start_ns, &go_ns);
         if (r < 0)
                 return r;
-        a->phase = "window";
+        a->phase = PHASE_WINDOW;
         for (uint32_t i = 0; i < a->n_workers; i++)
                 limit_to_count(&a->workers[i], share_of(a, i));
         r = sampler_open(s, go_ns);
@@ -491,14 +484,14 @@ static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint
         for (uint32_t i = 0; i < a->n_workers; i++)
                 if (a->workers[i].finished_ns > last_ns)
                         last_ns = a->workers[i].finished_ns;
-        r = sampler_close(s, last_ns);
-        a->phase = "draining";
+        r = sampler_close(s, last_ns, ret);
+        a->phase = PHASE_DRAINING;
         if (r == 0)
-                r = agree(a);
+                r = agree(a, ret->messages);
         return r;
 }
 
-int phases_run(struct agent *a, uint64_t start_ns) {
+int phases_run(struct agent *a, uint64_t start_ns, struct window *ret) {
         struct sampler *s;
         _cleanup_free_ struct watch *h = calloc(1, sizeof *h + a->n_workers * sizeof h->threads[0]);
         if (!h)
@@ -507,7 +500,7 @@ int phases_run(struct agent *a, uint64_t start_ns) {
         int r = sampler_new(a, &s);
         if (r < 0)
                 return r;
-        r = a->setup.messages ? run_counted(a, s, h, start_ns) : run_timed(a, s, h, start_ns);
+        r = a->setup.messages ? run_counted(a, s, h, start_ns, ret) : run_timed(a, s, h, start_ns, ret);
         a->peer_done = r == 0;
         sampler_free(s);
         return r;

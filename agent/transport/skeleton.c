@@ -11,9 +11,10 @@
  * is decided in phases.c, sampler.c and loops.h.
  */
 
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/loop/loops.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/transport/transport.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -133,7 +134,7 @@ static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
 }
 
 static int skeleton_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 struct worker *w = &a->workers[i];

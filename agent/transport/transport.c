@@ -4,7 +4,7 @@
 
 #include "agent/transport/transport.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "schema/json/json.h"
 
 #define TRANSPORT_OPS(id, stem, ...) [TRANSPORT_##id] = &transport_##stem,

@@ -16,12 +16,12 @@
  *      close      leader    names in the file system or the IPC namespace go; also after a failure at any point
  */
 
-#include "agent/script/worker.h"
+#include "agent/base/worker.h"
+#include "agent/proof/pages.h"
 #include "schema/terms.h"
 
 struct agent;
 struct json_writer;
-struct page_list;
 
 /* One per role. NULL: this transport does not do that workload. */
 struct transport_loops {
@@ -47,9 +47,6 @@ struct transport_ops {
         const struct transport_loops *(*loops)(const struct agent *a);
         /* Members of the `effective` object: sizes and modes in force, with units in their names. May be NULL. */
         void (*effective)(const struct agent *a, struct json_writer *w);
-        /* Whether the kernel completes this thread's transfers by itself, so that partial ones cannot be counted. NULL:
-         * it never does. */
-        bool (*parts_unseen)(const struct worker *w);
         /* Pages that carry bytes beside the workers' buffers ("ring"), for the placement's proof. May be NULL. */
         int (*pages)(const struct agent *a, struct page_list *list);
 };

@@ -13,9 +13,10 @@
  * Source: L. McVoy, C. Staelin, "lmbench: Portable Tools for Performance Analysis", USENIX 1996, section 6.6.
  */
 
+#include "agent/base/agent.h"
 #include "agent/loop/buffer.h"
-#include "agent/script/agent.h"
-#include "agent/script/phases.h"
+#include "agent/proof/proof.h"
+#include "agent/workload/workload.h"
 #include "schema/json/json.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
@@ -382,7 +383,6 @@ const struct workload_ops workload_context_switch = {
         .workload = WORKLOAD_CONTEXT_SWITCH,
         .one_agent = true,
         .prepare = switch_prepare,
-        .run = phases_run,
         .close = switch_close,
         .detach = switch_detach,
         .members = switch_members,

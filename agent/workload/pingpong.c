@@ -5,8 +5,9 @@
  * the reading of the clock that this takes is measured beforehand, on the CPU that will do it.
  */
 
-#include "agent/script/agent.h"
-#include "agent/script/phases.h"
+#include "agent/base/agent.h"
+#include "agent/transport/transport.h"
+#include "agent/workload/workload.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -49,5 +50,4 @@ static int pingpong_prepare(struct worker *w) {
 const struct workload_ops workload_pingpong = {
         .workload = WORKLOAD_PINGPONG,
         .prepare = pingpong_prepare,
-        .run = phases_run,
 };

@@ -5,27 +5,27 @@
  * message, unless the transport lets messages carry the time of their sending.
  */
 
-#include "agent/script/agent.h"
-#include "agent/script/phases.h"
+#include "agent/base/agent.h"
+#include "agent/transport/transport.h"
+#include "agent/workload/workload.h"
 
 #include <errno.h>
 
 static int stream_prepare(struct worker *w) {
         const struct agent *a = w->agent;
         const struct transport_loops *loops = a->transport->loops(a);
-        if (phases_duplex(a))
+        if (agent_is_duplex(a))
                 w->loop = loops->duplex;
         else
-                w->loop = phases_sends(a) ? loops->sender : loops->receiver;
+                w->loop = agent_sends(a) ? loops->sender : loops->receiver;
         if (!w->loop)
                 return failure_set(&w->failure, EOPNOTSUPP, "transport %s has no stream",
                                    transport_name(a->setup.point.transport));
         /* in an open loop the receiver knows when each message was due */
-        return a->setup.rate > 0 && !phases_duplex(a) && !phases_sends(a) ? worker_make_histogram(w) : 0;
+        return a->setup.rate > 0 && !agent_is_duplex(a) && !agent_sends(a) ? worker_make_histogram(w) : 0;
 }
 
 const struct workload_ops workload_stream = {
         .workload = WORKLOAD_STREAM,
         .prepare = stream_prepare,
-        .run = phases_run,
 };

@@ -8,9 +8,9 @@
  * getpid() was cached by glibc until 2.25: what the C library does today is what its row tells.
  */
 
+#include "agent/base/agent.h"
 #include "agent/os/procfs.h"
-#include "agent/script/agent.h"
-#include "agent/script/phases.h"
+#include "agent/workload/workload.h"
 #include "schema/json/json.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
@@ -128,6 +128,5 @@ const struct workload_ops workload_syscall = {
         .workload = WORKLOAD_SYSCALL,
         .one_agent = true,
         .prepare = syscall_prepare,
-        .run = phases_run,
         .effective = syscall_effective,
 };

@@ -3,12 +3,13 @@
 #define IPCLAB_AGENT_WORKLOAD_H
 
 /*
- * What a workload is to the agent: which loop a worker runs, what it needs beside its buffer, and the order of warm-up,
- * window and end. One file per workload and one line in the table of workload.c. A workload with one agent (a system
- * call, a context switch) brings a loop of its own and needs no transport.
+ * What a workload is to the agent: which loop a worker runs and what it needs beside its buffer. One file per workload
+ * and one line in the table of workload.c. A workload with one agent (a system call, a context switch) brings a loop of
+ * its own and needs no transport.
  */
 
-#include "agent/script/worker.h"
+#include "agent/base/worker.h"
+#include "agent/proof/pages.h"
 #include "schema/terms.h"
 
 struct agent;
@@ -19,8 +20,6 @@ struct workload_ops {
         bool one_agent; /* no peer, no transport */
         /* Chooses w->loop. 0; -EOPNOTSUPP with w->failure. In the worker's thread, after the transport's attach. */
         int (*prepare)(struct worker *w);
-        /* Leader: everything from start_ns to the report's totals. 0; negative errno with a->failure. */
-        int (*run)(struct agent *a, uint64_t start_ns);
         /* Leader: ends what prepare began beside the worker, also after a failure at any point. May be NULL. */
         void (*close)(struct agent *a);
         /* Main thread, after the workers have ended: frees w->channel. May be NULL. */

@@ -7,7 +7,7 @@
  * UTC with milliseconds.
  */
 
-#include "daemon/store/records.h"
+#include "daemon/service/service.h"
 #include "schema/json/json.h"
 
 void render_experiment(struct json_writer *w, const struct experiment_record *e);

@@ -56,7 +56,7 @@ int placement_expand_pairs(const struct topology *t, struct spec *spec, struct r
  * are of several nodes. malloc()ed. */
 int placement_to_json(const struct topology *t, const struct agent_placement *p, char **ret);
 
-/* Checks an agent's proof (JSON text, see struct message_ready) against what it was given: 0 when it holds; -EPERM with
+/* Checks an agent's proof (see struct message_ready) against what it was given: 0 when it holds; -EPERM with
  * a sentence in ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3, asked 1"), when pages were
  * moved, or when a memory policy was given and the proof does not show where the memory is; -EBADMSG with the member at
  * fault; -ENOMEM. Pages of preferred and local may be anywhere, as these policies promise no node, but must stay there;
@@ -67,6 +67,6 @@ struct placement_doubts {
         bool pages_moved;        /* to another node, under the default policy, which permits it */
 };
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
-                     const char *proof_json, struct placement_doubts *doubts, char *ret_detail);
+                     const struct json *proof, struct placement_doubts *doubts, char *ret_detail);
 
 #endif

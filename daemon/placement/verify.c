@@ -320,27 +320,19 @@ static int check_policy(const struct verdict *v, const struct json *root) {
 }
 
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
-                     const char *proof_json, struct placement_doubts *doubts, char *ret_detail) {
+                     const struct json *proof, struct placement_doubts *doubts, char *ret_detail) {
         struct verdict v = {.given = given, .point = point, .end = end, .detail = ret_detail, .doubts = doubts};
-        struct json_error error;
-        struct json *root = NULL;
         int64_t threads = 0;
 
-        int r = json_parse(proof_json, strlen(proof_json), &root, &error);
-        if (r == -EINVAL)
-                return verdict_bad(&v, error.detail);
-        if (r < 0)
-                return r;
-        r = json_type(root) == JSON_OBJECT ? check_process(&v, root) : verdict_bad(&v, "not an object");
-        v.started = r == 0 ? json_get(root, "affinity") : NULL;
+        int r = json_type(proof) == JSON_OBJECT ? check_process(&v, proof) : verdict_bad(&v, "not an object");
+        v.started = r == 0 ? json_get(proof, "affinity") : NULL;
         if (r == 0)
-                r = check_threads(&v, root, &threads);
+                r = check_threads(&v, proof, &threads);
         if (r == 0)
-                r = check_leader(&v, root);
+                r = check_leader(&v, proof);
         if (r == 0)
-                r = check_policy(&v, root);
+                r = check_policy(&v, proof);
         if (r == 0)
-                r = placement_check_pages(&v, root, threads);
-        json_free(root);
+                r = placement_check_pages(&v, proof, threads);
         return r;
 }

@@ -11,17 +11,10 @@
 #include "schema/json/json.h"
 
 #include <errno.h>
-#include <string.h>
 
 static int overhead_of(const struct message_report *m, double *ret) {
-        struct json *effective;
-        int r = json_parse(m->effective, strlen(m->effective), &effective, NULL);
-        if (r < 0)
-                return r;
-        const struct json *value = json_type(effective) == JSON_OBJECT ? json_get(effective, "pipe_overhead_ns") : NULL;
-        r = value ? json_as_double(value, ret) : -ENOENT;
-        json_free(effective);
-        return r < 0 ? -EBADMSG : 0;
+        const struct json *value = m->effective.value ? json_get(m->effective.value, "pipe_overhead_ns") : NULL;
+        return value && json_as_double(value, ret) == 0 ? 0 : -EBADMSG;
 }
 
 int result_cost_to_json(const struct point *p, const struct message_report *m, struct json_writer *w) {

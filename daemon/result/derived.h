@@ -31,9 +31,9 @@ struct result_derived {
 };
 
 /* From one agent's report; `other` is its peer's, which is read with direction both only and may be NULL where there is
- * no peer. 0; -EBADMSG when its counters are no JSON object; -ENOMEM. */
-int result_derive(const struct point *p, const struct message_report *m, const struct message_report *other,
-                  struct result_derived *ret);
+ * no peer. */
+void result_derive(const struct point *p, const struct message_report *m, const struct message_report *other,
+                   struct result_derived *ret);
 /* Both agents together, unknown when either is: what the two spent on a message, or a byte, that one sent and the other
  * received. */
 void result_derived_add(struct result_derived *into, const struct result_derived *other);

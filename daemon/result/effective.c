@@ -61,13 +61,6 @@ static const struct {
 };
 _Static_assert(ELEMENTS(settings) == EFFECTIVE_COUNT, "one list of values per setting");
 
-static int parse(const struct message_report *m, struct json **ret) {
-        int r = m->effective ? json_parse(m->effective, strlen(m->effective), ret, NULL) : 0;
-        if (r == 0 && *ret && json_type(*ret) != JSON_OBJECT)
-                r = -EBADMSG;
-        return r == 0 || r == -ENOMEM ? r : -EBADMSG;
-}
-
 static int put_value(struct json_writer *w, const char *name, const struct json *value) {
         _cleanup_free_ char *text = json_print(value);
         if (!text)
@@ -81,7 +74,7 @@ static enum end other(enum end end) {
 }
 
 /* With the reason beside a null. */
-static int put_setting(struct json_writer *w, size_t i, struct json *const ends[END_COUNT], enum end sender) {
+static int put_setting(struct json_writer *w, size_t i, const struct json *const ends[END_COUNT], enum end sender) {
         const char *asked = settings[i].told_with ? settings[i].told_with : settings[i].name;
         enum end teller = settings[i].teller == SENDER ? sender : other(sender);
         const struct json *end = ends[teller];
@@ -99,11 +92,10 @@ static int put_setting(struct json_writer *w, size_t i, struct json *const ends[
 
 int result_effective_to_json(const struct message_report *const reports[END_COUNT], enum end sender,
                              const struct effective_known *known, struct json_writer *w) {
-        struct json *ends[END_COUNT] = {NULL};
+        const struct json *ends[END_COUNT] = {NULL};
         int r = 0;
-        for (int end = 0; r == 0 && end < END_COUNT; end++)
-                if (reports[end])
-                        r = parse(reports[end], &ends[end]);
+        for (int end = 0; end < END_COUNT; end++)
+                ends[end] = reports[end] ? reports[end]->effective.value : NULL;
         json_put_key(w, "effective");
         json_object_begin(w);
         for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++)
@@ -118,8 +110,6 @@ int result_effective_to_json(const struct message_report *const reports[END_COUN
         if (known->threads_json)
                 json_member_raw(w, THREADS, known->threads_json);
         json_object_end(w);
-        for (int end = 0; end < END_COUNT; end++)
-                json_free(ends[end]);
         return r;
 }
 

@@ -270,7 +270,8 @@ static void put_threads(const struct result *r, enum end end, struct json_writer
                 json_member_u64(w, "thread", t->thread);
                 json_member_u64(w, "messages", t->messages);
                 json_member_u64(w, "bytes", t->bytes);
-                json_member_raw(w, "counters", t->counters);
+                json_put_key(w, "counters");
+                counters_put(w, &t->counters);
                 json_object_end(w);
         }
         json_array_end(w);
@@ -280,8 +281,10 @@ static void put_counters(const struct result *r, struct json_writer *w) {
         json_put_key(w, "counters");
         json_object_begin(w);
         for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end])
-                        json_member_raw(w, r->roles[end], r->reports[end]->counters);
+                if (r->roles[end]) {
+                        json_put_key(w, r->roles[end]);
+                        counters_put(w, &r->reports[end]->counters);
+                }
         json_object_end(w);
         json_put_key(w, "threads");
         json_object_begin(w);
@@ -311,21 +314,18 @@ static int threads_used(const struct result *r, char **ret) {
         return known ? json_writer_steal(&w, ret, NULL) : 0;
 }
 
-/* Of each end, and of all ends together. 0; -EBADMSG for counters that are none; -ENOMEM. */
-static int derive(const struct result *r, struct result_derived ret[END_COUNT], struct result_derived *ret_all) {
+/* Of each end, and of all ends together. */
+static void derive(const struct result *r, struct result_derived ret[END_COUNT], struct result_derived *ret_all) {
         for (int end = 0; end < END_COUNT; end++) {
                 if (!r->roles[end])
                         continue;
-                int e = result_derive(r->order->point, r->reports[end],
-                                      r->reports[end == END_FIRST ? END_SECOND : END_FIRST], &ret[end]);
-                if (e < 0)
-                        return e;
+                result_derive(r->order->point, r->reports[end], r->reports[end == END_FIRST ? END_SECOND : END_FIRST],
+                              &ret[end]);
                 if (end == END_FIRST)
                         *ret_all = ret[end];
                 else
                         result_derived_add(ret_all, &ret[end]);
         }
-        return 0;
 }
 
 /* A context switch is on one CPU, and its point does not say which. */
@@ -347,9 +347,8 @@ int result_to_json(const struct result *r, char **ret) {
         const struct spec *spec = r->order->spec;
         struct result_derived derived[END_COUNT], together;
         _cleanup_free_ char *threads = NULL;
-        int d = derive(r, derived, &together);
-        if (d == 0)
-                d = threads_used(r, &threads);
+        derive(r, derived, &together);
+        int d = threads_used(r, &threads);
         if (d < 0)
                 return d;
         json_writer_init(&w);
@@ -381,41 +380,40 @@ static void add_flag(struct run_verdict *v, const char *flag) {
                 v->flags[v->n_flags++] = flag;
 }
 
-/* A member of an object that an end sent, as a number: its own, or how many members it has itself; 0 for anything else.
- */
-static int64_t number_in(const char *object, const char *key) {
-        struct json *root = NULL;
-        int64_t number = 0;
-        if (!object || json_parse(object, strlen(object), &root, NULL) < 0)
-                return 0;
-        const struct json *value = json_type(root) == JSON_OBJECT ? json_get(root, key) : NULL;
-        if (value && json_type(value) == JSON_OBJECT)
-                number = (int64_t) json_length(value);
-        else if (value && json_as_i64(value, &number) < 0)
-                number = 0;
-        json_free(root);
-        return number;
+/* A number that an end says was in force; 0 for anything else. */
+static int64_t number_in_force(const struct message_report *m, const char *key) {
+        const struct json *value = m->effective.value ? json_get(m->effective.value, key) : NULL;
+        int64_t number;
+        return value && json_as_i64(value, &number) == 0 ? number : 0;
 }
 
 /* What the sending end could copy at most (agent/transport/ring/area.c), in bytes per second; 0 where it did not say.
  */
 static double copy_ceiling(const struct message_report *m) {
-        return (double) number_in(m->effective, "memcpy_bytes_per_second");
+        return (double) number_in_force(m, "memcpy_bytes_per_second");
 }
 
 /* A user with more pages in pipes than fs.pipe-user-pages-soft gets small ones from there on: threads that are not
  * alike are in one figure. */
 static bool has_unlike_pipes(const struct result *r) {
         for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end] && number_in(r->reports[end]->effective, "pipe_size_max") > 0)
+                if (r->roles[end] && number_in_force(r->reports[end], "pipe_size_max") > 0)
                         return true;
         return false;
 }
 
-/* Whether an end counted any of these. */
-static bool has_counted(const struct result *r, const char *counter) {
+/* Whether sends of an end were refused. Each then slept (agent/transport/tcp/zerocopy.c): the limit was measured, and
+ * not the mode. */
+static bool has_refused_sends(const struct result *r) {
         for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end] && number_in(r->reports[end]->counters, counter) > 0)
+                if (r->roles[end] && r->reports[end]->counters.usage.enobufs > 0)
+                        return true;
+        return false;
+}
+
+static bool has_scaled_counts(const struct result *r) {
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end] && perf_totals_are_scaled(&r->reports[end]->counters.perf))
                         return true;
         return false;
 }
@@ -459,11 +457,9 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 add_flag(v, "above_memcpy_ceiling");
         if (has_unlike_pipes(r))
                 add_flag(v, "pipes_differ");
-        if (has_counted(
-                    r,
-                    "enobufs")) /* each slept (agent/transport/tcp/zerocopy.c): the limit was measured, not the mode */
+        if (has_refused_sends(r))
                 add_flag(v, "zerocopy:enobufs");
-        if (has_counted(r, "multiplexed"))
+        if (has_scaled_counts(r))
                 add_flag(v, "counters:multiplexed");
         if (r->latency && histogram_is_at_limit(r->latency))
                 add_flag(v, "latency_above_limit");

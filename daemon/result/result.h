@@ -37,7 +37,8 @@ struct result {
 int result_add_sample(struct result *r, enum end end, const struct message_sample *s);
 /* Whether the two reports can both be true; -EBADMSG with a sentence in ret_detail[300] when not. */
 int result_check(const struct result *r, char *ret_detail);
-/* The run's "result" object; malloc()ed. 0; -EBADMSG when a report's counters are no object; -ENOMEM. */
+/* The run's "result" object; malloc()ed. 0; -EBADMSG when a report lacks what a figure
+ * is made of; -ENOMEM. */
 int result_to_json(const struct result *r, char **ret);
 /* Flags to a verdict. */
 void result_flags(const struct result *r, struct run_verdict *v);

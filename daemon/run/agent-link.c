@@ -10,6 +10,7 @@
 
 #include "daemon/log.h"
 #include "schema/measure/perf-pass.h"
+#include "schema/standstill.h"
 #include "schema/transport/file-layout.h"
 #include "schema/util.h"
 
@@ -35,7 +36,6 @@
 #define EXIT_AFTER_HANGUP_NS NSEC_PER_SEC
 #define FREE_WITHIN_MS 5000
 #define TIMER_ACCURACY_US 10000
-#define LATE_NS (500 * NSEC_PER_MSEC) /* more, and this process did not run */
 #define PACKETS_PER_DISPATCH 32u
 #define WORDS_MAX 600u
 
@@ -216,7 +216,7 @@ static void out_of_turn(struct agent_link *l, const struct message *m) {
 
 static void take_hello(struct agent_link *l, const struct message *m) {
         if (m->hello.pid != l->pid) {
-                fail(l, AGENT_BROKE_PROTOCOL, "claims to be pid %" PRId64, m->hello.pid);
+                fail(l, AGENT_BROKE_PROTOCOL, "claims to be pid %" PRId32, m->hello.pid);
                 return;
         }
         struct message setup = {.type = MESSAGE_SETUP, .setup = *l->setup};
@@ -268,7 +268,6 @@ static void take_thread(struct agent_link *l, struct message *m) {
                 return;
         }
         l->threads[l->n_threads++] = m->thread;
-        m->thread.counters = NULL;
 }
 
 static void take_running(struct agent_link *l, struct message *m) {
@@ -363,7 +362,7 @@ static bool receive_one(struct agent_link *l) {
                 return false;
         }
         if (r < 0) {
-                fail(l, AGENT_BROKE_PROTOCOL, "sent what is no message: %s", detail);
+                fail(l, AGENT_BROKE_PROTOCOL, "sent a malformed message: %s", detail);
                 return false;
         }
         l->packets++;
@@ -381,13 +380,13 @@ static void receive_some(struct agent_link *l) {
                 ;
 }
 
-/* A whole machine may stand still, and the agent with the daemon: it is heard once more before it is called silent. */
-static bool excuse(struct agent_link *l, uint64_t now_ns) {
-        uint64_t late_ns = now_ns - l->deadline_ns;
-        if (late_ns < LATE_NS)
+/* Where the machine stood still, or the daemon was held up, the agent gets some time more. */
+static bool extend_deadline(struct agent_link *l, uint64_t now_ns) {
+        if (!standstill_between(l->deadline_ns, now_ns))
                 return false;
-        log_warning("the daemon looks for %s (pid %d) %.1f s late: it was held up, or the machine stood still", l->role,
-                    l->pid, (double) late_ns / 1e9);
+        log_warning("the deadline of %s (pid %d) was looked at %.1f s late: the daemon was held up, or the machine "
+                    "stood still",
+                    l->role, l->pid, (double) (now_ns - l->deadline_ns) / 1e9);
         deadline_or_fail(l, now_ns + SILENCE_BEYOND_INTERVAL_NS);
         return true;
 }
@@ -404,7 +403,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 return 0;
         if (now_ns < l->deadline_ns)
                 deadline_or_fail(l, l->deadline_ns);
-        else if (!excuse(l, now_ns))
+        else if (!extend_deadline(l, now_ns))
                 deadline_passed(l);
         return 0;
 }
@@ -545,8 +544,6 @@ void agent_link_free(struct agent_link *l) {
         util_close(l->control_fd);
         util_close(l->pidfd);
         sd_event_unref(l->event);
-        for (uint32_t i = 0; i < l->n_threads; i++)
-                free(l->threads[i].counters);
         free(l->threads);
         free(l->next_second);
         free(l);

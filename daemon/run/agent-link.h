@@ -32,7 +32,7 @@ struct agent_link;
 
 struct agent_link_ops {
         void (*ready)(void *userdata, struct agent_link *l);
-        /* Taking the latency and counters means leaving NULL in their place. */
+        /* Taking the encoded latency over means leaving NULL in its place. */
         void (*sample)(void *userdata, struct agent_link *l, struct message_sample *sample);
         void (*reported)(void *userdata, struct agent_link *l);
         void (*failed)(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words);

@@ -183,12 +183,15 @@ static void put_isolation(const struct runner *r, struct json_writer *w) {
 
 static void put_proofs(const struct agent_link *l, struct json_writer *w) {
         bool ready = l->ready.type == MESSAGE_READY, report = l->report.type == MESSAGE_REPORT;
-        const char *at_start = ready ? l->ready.ready.proof : NULL;
-        json_member_raw(w, "proof", report ? l->report.report.proof : NULL);
+        const char *at_start = ready ? l->ready.ready.proof.text : NULL;
+        json_member_raw(w, "proof", report ? l->report.report.proof.text : NULL);
         if (!report)
                 json_member_string(w, "proof_reason", "the agent did not live to its report");
         json_member_raw(w, "proof_at_start", at_start);
-        json_member_raw(w, "effective", report ? l->report.report.effective : ready ? l->ready.ready.effective : NULL);
+        json_member_raw(w, "effective",
+                        report  ? l->report.report.effective.text
+                        : ready ? l->ready.ready.effective.text
+                                : NULL);
 }
 
 static void put_agent(const struct runner *r, const struct agent_link *l, struct json_writer *w) {
@@ -250,9 +253,9 @@ static int on_settle(sd_event_source *source, void *userdata) {
 
 /* --- the agents' words --- */
 
-static bool violated(struct runner *r, const struct agent_link *l, const char *proof) {
+static bool violated(struct runner *r, const struct agent_link *l, const struct message_object *proof) {
         char detail[300] = "";
-        int e = placement_verify(&r->order->placement->ends[end_of(r, l)], r->order->point, end_of(r, l), proof,
+        int e = placement_verify(&r->order->placement->ends[end_of(r, l)], r->order->point, end_of(r, l), proof->value,
                                  &r->doubts, detail);
         if (e == 0)
                 return false;
@@ -276,7 +279,7 @@ static void plan_deadline(struct runner *r, uint64_t start_ns) {
 
 static void on_ready(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
-        if (violated(r, l, l->ready.ready.proof))
+        if (violated(r, l, &l->ready.ready.proof))
                 return;
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (r->links[i]->state != AGENT_READY)
@@ -299,10 +302,6 @@ static void on_ready(void *userdata, struct agent_link *l) {
 
 static void on_sample(void *userdata, struct agent_link *l, struct message_sample *s) {
         struct runner *r = userdata;
-        if (result_add_sample(&r->result, end_of(r, l), s) < 0) {
-                fail(r, "out of memory");
-                return;
-        }
         struct sample_record record = {
                 .experiment_id = r->order->experiment_id,
                 .run_id = r->order->run_id,
@@ -312,10 +311,12 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
                 .interval_ns = s->interval_ns,
                 .messages = s->messages,
                 .bytes = s->bytes,
-                .latency = util_steal(&s->latency),
-                .counters_json = util_steal(&s->counters),
+                .latency_sum_ns = s->latency ? s->latency->sum_ns : 0,
+                .latency_v2 = util_steal(&s->latency_v2),
+                .latency_length = s->latency_length,
         };
-        if (!record.agent) {
+        if (!record.agent || counters_to_json(&s->counters, &record.counters_json) < 0 ||
+            result_add_sample(&r->result, end_of(r, l), s) < 0) {
                 sample_record_deinit(&record);
                 fail(r, "out of memory");
                 return;
@@ -355,7 +356,7 @@ static bool threads_incomplete(struct runner *r, const struct agent_link *l) {
 static void on_reported(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
         char detail[300];
-        if (violated(r, l, l->report.report.proof) || samples_incomplete(r, l) || threads_incomplete(r, l))
+        if (violated(r, l, &l->report.report.proof) || samples_incomplete(r, l) || threads_incomplete(r, l))
                 return;
         r->result.reports[end_of(r, l)] = &l->report.report;
         r->result.threads[end_of(r, l)] = l->threads;

@@ -51,6 +51,7 @@ void run_record_deinit(struct run_record *r) {
 
 void sample_record_deinit(struct sample_record *r) {
         free(r->agent);
+        free(r->latency_v2);
         free(r->latency);
         free(r->counters_json);
         memset(r, 0, sizeof(*r));

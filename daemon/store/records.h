@@ -62,8 +62,12 @@ struct sample_record {
         char *agent; /* role */
         uint32_t thread, second;
         uint64_t interval_ns, messages, bytes;
-        struct histogram *latency; /* NULL: none */
-        char *counters_json;       /* object or NULL */
+        char *counters_json; /* object or NULL */
+        /* To be stored: as the agent encoded it (HdrHistogram V2), with the exact sum beside it; NULL: none. */
+        uint8_t *latency_v2;
+        size_t latency_length;
+        uint64_t latency_sum_ns;
+        struct histogram *latency; /* as it was read from the store; NULL: none */
 };
 
 /* A row per point of /results. */
@@ -74,10 +78,11 @@ struct result_record {
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         /* Of each run's own figure; n = 0 where no run has one. */
         struct statistic figures[FIGURE_COUNT];
-        char *loop;         /* "open" or "closed", as the runs say; NULL where none does */
-        const char *steady; /* "true", "false" (of one run at least), or NULL: of one it is not known; static */
-        char *verify;       /* "none", "touch" or "checksum", likewise */
-        char *counted_by;   /* role of the agent whose counters the figures have, from the runs' results; NULL without runs */
+        char *loop;           /* "open" or "closed", as the runs say; NULL where none does */
+        const char *steady;   /* "true", "false" (of one run at least), or NULL: of one it is not known; static */
+        char *verify;         /* "none", "touch" or "checksum", likewise */
+        char *counted_by;     /* role of the agent whose counters the figures have, from the runs' results; NULL without
+                                 runs */
         char *reasons_json;   /* {"cycles": sentence}: why a statistic is missing although there are runs */
         char *flags_json;     /* union over the runs */
         char *effective_json; /* {"chunk_bytes": 8192}: what was in force, a list where the runs differ */

@@ -23,20 +23,14 @@ static int require_running(struct db *db, int64_t run_id, int64_t experiment_id)
 }
 
 static int insert_sample(struct db *db, const struct sample_record *sample, int64_t change) {
-        _cleanup_free_ uint8_t *latency = NULL;
-        size_t length = 0;
-        if (sample->latency) {
-                int r = histogram_encode(sample->latency, &latency, &length);
-                if (r < 0)
-                        return r;
-        }
         return db_run(db,
                       "INSERT INTO samples (change, experiment_id, run_id, thread, second, interval_ns, messages, "
                       "bytes, latency_sum, agent, counters, latency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                       DB_INT(change), DB_INT(sample->experiment_id), DB_INT(sample->run_id), DB_INT(sample->thread),
                       DB_INT(sample->second), DB_INT(sample->interval_ns), DB_INT(sample->messages),
-                      DB_INT(sample->bytes), sample->latency ? DB_INT(sample->latency->sum_ns) : DB_NULL(),
-                      DB_TEXT(sample->agent), DB_TEXT(sample->counters_json), DB_BLOB(latency, length));
+                      DB_INT(sample->bytes), sample->latency_v2 ? DB_INT(sample->latency_sum_ns) : DB_NULL(),
+                      DB_TEXT(sample->agent), DB_TEXT(sample->counters_json),
+                      DB_BLOB(sample->latency_v2, sample->latency_length));
 }
 
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n) {

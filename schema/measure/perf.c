@@ -169,7 +169,8 @@ void perf_totals_discard(struct perf_totals *t, int error) {
                                 t->counts[event][mode] = (struct perf_count){.error = error};
 }
 
-static const char *reason_of(int error) {
+const char *perf_reason(int error) {
+        const char *text = strerrordesc_np(-error);
         switch (-error) {
         case ENOENT:
         case EOPNOTSUPP:
@@ -199,8 +200,10 @@ static const char *reason_of(int error) {
                        "counters of a thread do not see";
         case EBUSY:
                 return "the counters are held by another user";
+        case 0:
+                return "not counted";
         default:
-                return strerrordesc_np(-error);
+                return text ? text : "unknown error";
         }
 }
 
@@ -220,6 +223,18 @@ static struct perf_count both_modes(const struct perf_count c[PERF_MODE_COUNT]) 
         return (struct perf_count){.known = true,
                                    .value = user->value + kernel->value,
                                    .fraction = user->fraction < kernel->fraction ? user->fraction : kernel->fraction};
+}
+
+struct perf_count perf_totals_of(const struct perf_totals *t, enum perf_event event) {
+        return both_modes(t->counts[event]);
+}
+
+bool perf_totals_are_scaled(const struct perf_totals *t) {
+        for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
+                for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        if (t->counts[event][mode].known && t->counts[event][mode].fraction < 1)
+                                return true;
+        return false;
 }
 
 static size_t name_counts(const struct perf_totals *t, struct named_count ret[NAMED_MAX]) {
@@ -262,10 +277,10 @@ static void put_reasons(struct json_writer *w, const struct named_count *named, 
         json_put_key(w, "reasons");
         json_object_begin(w);
         if (none)
-                json_member_string(w, "hardware", reason_of(named[0].count.error));
+                json_member_string(w, "hardware", perf_reason(named[0].count.error));
         for (size_t i = 0; !none && i < n; i++)
                 if (!named[i].count.known)
-                        json_member_string(w, named[i].name, reason_of(named[i].count.error));
+                        json_member_string(w, named[i].name, perf_reason(named[i].count.error));
         json_object_end(w);
 }
 

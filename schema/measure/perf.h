@@ -105,6 +105,13 @@ void perf_totals_add(struct perf_totals *into, const struct perf_totals *t);
 /* Makes unknown what is known, for this reason: a negative errno. */
 void perf_totals_discard(struct perf_totals *t, int error);
 
+/* An event in both modes: known when both are. */
+struct perf_count perf_totals_of(const struct perf_totals *t, enum perf_event event);
+/* Whether any count is scaled from a part of the time. */
+bool perf_totals_are_scaled(const struct perf_totals *t);
+/* Why a count is unknown, in a sentence; never NULL. error: that of the count, 0 when there was nothing to count. */
+const char *perf_reason(int error);
+
 /* Whether nothing at all is known, for one and the same reason. */
 bool perf_totals_are_none(const struct perf_totals *t);
 /* Members of a counters object under construction: "cycles", "instructions", "l1d_read_misses", "llc_misses",

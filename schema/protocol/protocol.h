@@ -3,9 +3,9 @@
 #define IPCLAB_SCHEMA_PROTOCOL_H
 
 /*
- * What ipclabd and ipclab-agent say to each other: one JSON object per packet of a SOCK_SEQPACKET pair, each with
- * "v" (PROTOCOL_VERSION) and "type". 64-bit integers travel as decimal strings. An unknown type, a missing member
- * or another version is -EBADMSG, and ends the run.
+ * The messages between ipclabd and ipclab-agent: one binary packet each, over a SOCK_SEQPACKET pair. Their layout is
+ * wire.h's, a row for each field. Nothing of a packet is believed: another version or type, a field out of its range, a
+ * length beyond the packet's end, or bytes behind the last field are -EBADMSG, and end the run.
  *
  *      agent                     daemon
  *      hello           ->
@@ -25,8 +25,8 @@
  * lies in RUN_DIR_FD. The daemon looks at the sender of each packet: only the agent itself may send.
  */
 
+#include "schema/measure/counters.h"
 #include "schema/measure/histogram.h"
-#include "schema/measure/perf.h"
 #include "schema/spec/spec.h"
 
 #include <stdbool.h>
@@ -34,7 +34,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define PROTOCOL_VERSION 3
+struct json;
+
+#define PROTOCOL_VERSION 4
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */
@@ -85,7 +87,7 @@ enum message_type {
 };
 
 struct message_hello {
-        int64_t pid;
+        int32_t pid;
 };
 
 /* Where this agent runs, resolved: the daemon has set the same before exec, the agent verifies it. */
@@ -127,7 +129,13 @@ struct message_counting {
         int errors[PERF_EVENT_COUNT][PERF_MODE_COUNT];
 };
 
-/* The agent's own JSON objects, passed through as text.
+/* A JSON object of the agent's own: the sender's as text, the receiver's also parsed, once, when it came. */
+struct message_object {
+        char *text;
+        struct json *value; /* NULL at the sender */
+};
+
+/* What these objects are.
  *
  * proof, taken after set-up (ready) and again at the end (report); "affinity" on top is what the process was started
  * with, "policy" a memory_policy word, "policy_nodes" its nodes (none for default and local):
@@ -154,17 +162,18 @@ struct message_counting {
  * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
  */
 struct message_ready {
-        char *proof;
-        char *effective;
+        struct message_object proof, effective;
 };
 
 struct message_start {
         uint64_t start_ns; /* CLOCK_MONOTONIC: warm-up begins for both ends at this instant */
 };
 
-/* "warmup", "window", "draining" */
+/* Of a run; PHASE_SETUP is in no message. */
+enum phase { PHASE_SETUP, PHASE_WARMUP, PHASE_WINDOW, PHASE_DRAINING, PHASE_COUNT };
+
 struct message_alive {
-        char phase[16];
+        enum phase phase;
 };
 
 struct message_sample {
@@ -173,8 +182,12 @@ struct message_sample {
         uint64_t interval_ns; /* true length */
         uint64_t messages;
         uint64_t bytes;
-        struct histogram *latency; /* NULL where the workload has none; travels as V2 encoding, base64 */
-        char *counters;            /* JSON object or NULL */
+        struct counters_totals counters;
+        struct histogram *latency; /* NULL where the workload has none */
+        /* What it travels as, with the exact sum behind it: HdrHistogram's V2 encoding. The decoder leaves it here, to
+         * be passed on as it is; a sender may leave it NULL. */
+        uint8_t *latency_v2;
+        size_t latency_length;
 };
 
 /* A thread's part of the report. A packet of its own, as those of a thousand threads do not fit into one. */
@@ -182,7 +195,7 @@ struct message_thread {
         uint32_t thread;
         uint64_t messages;
         uint64_t bytes;
-        char *counters; /* JSON */
+        struct counters_totals counters;
 };
 
 /* Totals of the window, all threads. */
@@ -190,9 +203,9 @@ struct message_report {
         uint64_t window_ns; /* this end's own window */
         uint64_t messages;
         uint64_t bytes;
-        char *proof;     /* JSON: placement at the end */
-        char *effective; /* JSON: what was really in force: sizes, modes, clock cost */
-        char *counters;  /* JSON: partial sends and receives, switches, faults, migrations … */
+        struct message_object proof;     /* placement at the end */
+        struct message_object effective; /* what was really in force: sizes, modes, clock cost */
+        struct counters_totals counters;
 };
 
 /* "own", "peer". What an agent says of its peer is what it saw of it: the peer may tell the cause itself, or be found
@@ -223,12 +236,12 @@ struct message {
 };
 
 const char *message_type_name(enum message_type type); /* "hello" …; NULL out of range */
-const char *fault_name(enum fault whose);              /* "own", "peer"; the same */
+const char *phase_name(enum phase phase);              /* "set-up", "warmup", "window", "draining"; the same */
 
-/* malloc()ed packet text. 0; -ENOMEM; -EMSGSIZE above PROTOCOL_PACKET_MAX. */
-int message_encode(const struct message *m, char **ret, size_t *ret_length);
+/* malloc()ed packet. 0; -ENOMEM; -EMSGSIZE above PROTOCOL_PACKET_MAX; -EINVAL for an unknown type. */
+int message_encode(const struct message *m, uint8_t **ret, size_t *ret_length);
 /* 0 and a message for message_deinit(); -EBADMSG with a sentence in ret_detail (may be NULL, 200 bytes); -ENOMEM. */
-int message_decode(const char *text, size_t length, struct message *ret, char *ret_detail);
+int message_decode(const uint8_t *data, size_t length, struct message *ret, char *ret_detail);
 void message_deinit(struct message *m);
 
 /* One packet over the socket, with a deadline on CLOCK_MONOTONIC (0 = do not wait). 0; -ETIMEDOUT, -EAGAIN;

@@ -28,6 +28,9 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
 int spec_to_json(const struct spec *spec, char **ret);
 
 extern const struct value_table option_values; /* of struct transport_options */
+/* Whether each that is given has a value that a spec may give. 0; -EINVAL with a sentence. (Words are the caller's to
+ * check.) */
+int options_check_ranges(const struct transport_options *t, char *ret_detail, size_t size);
 
 extern const struct value_table require_values; /* of struct spec_require */
 extern const struct value_table tune_values;    /* of struct spec_tune */

@@ -204,20 +204,11 @@ static int say_setup(struct driver *d, enum end end) {
         return r < 0 ? complain(d, -r, "set-up") : 0;
 }
 
-static uint64_t cpu_ns(const char *counters) {
-        struct json *root = NULL;
-        int64_t ns = 0;
-        if (counters && json_parse(counters, strlen(counters), &root, NULL) == 0)
-                (void) json_as_i64(json_get(root, "cpu_ns"), &ns); /* stays 0, and then is missed in the sum */
-        json_free(root);
-        return (uint64_t) ns;
-}
-
 static void take_sample(struct driver_end *e, const struct message_sample *s) {
         e->samples++;
         e->sampled_messages += s->messages;
         e->sampled_bytes += s->bytes;
-        e->sampled_cpu_ns += cpu_ns(s->counters);
+        e->sampled_cpu_ns += s->counters.usage.cpu_ns;
         if (s->thread == 0)
                 e->sampled_ns += s->interval_ns;
         if (s->latency)
@@ -247,8 +238,8 @@ static void take(struct driver *d, struct driver_end *e, struct message *m) {
                 if (d->spec.counters == COUNTERS_GIVEN_LATE)
                         answer_count(d, e);
                 e->ready = true;
-                e->proof = util_steal(&m->ready.proof);
-                e->effective = util_steal(&m->ready.effective);
+                e->proof = util_steal(&m->ready.proof.text);
+                e->effective = util_steal(&m->ready.effective.text);
                 break;
         case MESSAGE_ALIVE:
                 e->alive++;
@@ -260,12 +251,13 @@ static void take(struct driver *d, struct driver_end *e, struct message *m) {
                 e->threads++;
                 e->threads_messages += m->thread.messages;
                 e->threads_bytes += m->thread.bytes;
-                e->threads_cpu_ns += cpu_ns(m->thread.counters);
+                e->threads_cpu_ns += m->thread.counters.usage.cpu_ns;
                 break;
         case MESSAGE_REPORT:
                 e->reported = true;
                 e->report = m->report;
                 m->report = (struct message_report){};
+                (void) counters_to_json(&e->report.counters, &e->counters); /* NULL is missed by who looks at it */
                 break;
         case MESSAGE_ERROR:
                 e->failed = true;
@@ -441,5 +433,6 @@ void driver_deinit(struct driver *d) {
                 message_deinit(&m);
                 free(d->ends[end].proof);
                 free(d->ends[end].effective);
+                free(d->ends[end].counters);
         }
 }

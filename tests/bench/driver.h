@@ -23,6 +23,7 @@ struct driver_end {
         int status;                         /* of waitpid, after driver_close() */
         char *proof, *effective;            /* from ready */
         struct message_report report;
+        char *counters; /* the report's, as JSON */
         struct message_error error;
         uint32_t samples, threads; /* how many came */
         uint64_t threads_messages, threads_bytes, threads_cpu_ns;

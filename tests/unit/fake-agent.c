@@ -46,9 +46,20 @@ static void say(const struct message *m) {
                 _exit(91);
 }
 
-static void say_raw(const char *text) {
-        if (send(AGENT_CONTROL_FD, text, strlen(text), MSG_NOSIGNAL) < 0)
+static void say_raw(const void *data, size_t length) {
+        if (send(AGENT_CONTROL_FD, data, length, MSG_NOSIGNAL) < 0)
                 _exit(92);
+}
+
+/* As an agent of another build has it: the version stands behind four bytes. */
+static void say_in_another_version(const struct message *m) {
+        uint8_t *data;
+        size_t length;
+        if (message_encode(m, &data, &length) < 0)
+                _exit(98);
+        memcpy(data + 4, &(uint16_t){99}, 2);
+        say_raw(data, length);
+        free(data);
 }
 
 static void give_up(enum fault fault, int error, const char *words) {
@@ -135,13 +146,11 @@ static void report(uint64_t window) {
                             .report = {.window_ns = wished("slower") ? 2 * window : window,
                                        .messages = messages,
                                        .bytes = messages * setup.point.message_size,
-                                       .proof = proof(wished("lies-at-report")),
-                                       .effective = strdup("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}"),
-                                       .counters = strdup("{\"partial_sends\": 0}")}};
-        struct message thread = {.type = MESSAGE_THREAD,
-                                 .thread = {.messages = wished("short-threads") ? messages - 1 : messages,
-                                            .bytes = m.report.bytes,
-                                            .counters = strdup("{\"partial_sends\": 0}")}};
+                                       .proof.text = proof(wished("lies-at-report")),
+                                       .effective.text = strdup("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}")}};
+        struct message thread = {
+                .type = MESSAGE_THREAD,
+                .thread = {.messages = wished("short-threads") ? messages - 1 : messages, .bytes = m.report.bytes}};
         if (!wished("no-threads") && !wished("early-report"))
                 say(&thread);
         if (wished("same-thread-twice"))
@@ -229,8 +238,8 @@ static void be_ready(void) {
                 leave_litter();
         if (wished("child"))
                 leave_child();
-        m.ready.proof = proof(wished("lies-at-ready"));
-        m.ready.effective = strdup("{\"pipe_size\": 65536}");
+        m.ready.proof.text = proof(wished("lies-at-ready"));
+        m.ready.effective.text = strdup("{\"pipe_size\": 65536}");
         say(&m);
         if (wished("ready-twice"))
                 say(&m);
@@ -271,7 +280,7 @@ static void misbehave_in_window(void) {
         if (wished("silent"))
                 sleep_ns(20 * NSEC_PER_SEC);
         if (wished("garbage"))
-                say_raw("not json");
+                say_raw("not a message", 13);
         if (wished("gives-up"))
                 give_up(FAULT_OWN, EPERM, "F_SETPIPE_SZ: 2097152 bytes are above fs.pipe-max-size = 1048576");
         if (wished("blames"))
@@ -284,13 +293,13 @@ static void misbehave_in_window(void) {
         }
         if (wished("lets-a-child-speak")) {
                 if (fork() == 0) {
-                        say(&(struct message){.type = MESSAGE_ALIVE, .alive = {"window"}});
+                        say(&(struct message){.type = MESSAGE_ALIVE, .alive = {PHASE_WINDOW}});
                         _exit(0);
                 }
                 sleep_ns(20 * NSEC_PER_SEC);
         }
         while (wished("floods"))
-                say(&(struct message){.type = MESSAGE_ALIVE, .alive = {"window"}});
+                say(&(struct message){.type = MESSAGE_ALIVE, .alive = {PHASE_WINDOW}});
 }
 
 static void measure(uint64_t start_ns) {
@@ -325,7 +334,7 @@ int main(int argc, char **argv) {
         if (wished("counts-at-once"))
                 say(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
         if (wished("wrong-version"))
-                say_raw("{\"v\":99,\"type\":\"hello\",\"pid\":\"1\"}");
+                say_in_another_version(&m);
         if (wished("wrong-pid"))
                 m.hello.pid++;
         say(&m);

@@ -141,8 +141,7 @@ static inline int64_t number(struct fixture *f, const char *sql) {
         return db_get_one(f->store->db, &v, sql) < 0 ? INT64_MIN : v;
 }
 
-static inline struct sample_record sample_of(int64_t experiment, int64_t run, uint32_t second,
-                                             struct histogram *latency) {
+static inline struct sample_record sample_of(int64_t experiment, int64_t run, uint32_t second) {
         static char agent[] = "receiver", counters[] = "{\"voluntary_switches\":3}";
         return (struct sample_record){.experiment_id = experiment,
                                       .run_id = run,
@@ -152,8 +151,13 @@ static inline struct sample_record sample_of(int64_t experiment, int64_t run, ui
                                       .interval_ns = 1000012345,
                                       .messages = UINT64_C(1) << 40,
                                       .bytes = UINT64_C(1) << 52,
-                                      .latency = latency,
                                       .counters_json = second % 2 ? counters : NULL};
+}
+
+/* As the agents send it; to be freed by sample_record_deinit() or as ->latency_v2. */
+static inline bool sample_has_latency(struct sample_record *s, const struct histogram *h) {
+        s->latency_sum_ns = h->sum_ns;
+        return histogram_encode(h, &s->latency_v2, &s->latency_length) == 0;
 }
 
 #endif

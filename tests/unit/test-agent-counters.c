@@ -70,7 +70,7 @@ static int64_t counted(const struct driver *d, enum end end, const char *name, c
         int64_t v = -1;
         const char *reason = "no reason";
         ret_reason[0] = '\0';
-        if (json_parse(d->ends[end].report.counters, strlen(d->ends[end].report.counters), &root, NULL) < 0)
+        if (json_parse(d->ends[end].counters, strlen(d->ends[end].counters), &root, NULL) < 0)
                 return -2;
         const struct json *reasons = json_get(root, "reasons"), *why = NULL;
         if (json_as_i64(json_get(root, name), &v) < 0)

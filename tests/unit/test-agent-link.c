@@ -163,16 +163,16 @@ static bool say_type(struct scene *s, enum message_type type) {
         if (type == MESSAGE_HELLO)
                 m.hello.pid = s->pid;
         if (type == MESSAGE_READY)
-                m.ready = (struct message_ready){.proof = json, .effective = json};
+                m.ready = (struct message_ready){.proof.text = json, .effective.text = json};
         if (type == MESSAGE_ALIVE)
-                (void) snprintf(m.alive.phase, sizeof m.alive.phase, "window");
+                m.alive.phase = PHASE_WINDOW;
         if (type == MESSAGE_SAMPLE)
                 m.sample = (struct message_sample){.interval_ns = NSEC_PER_SEC, .messages = 5, .bytes = 500};
         if (type == MESSAGE_THREAD)
-                m.thread = (struct message_thread){.thread = s->link->n_threads, .messages = 1, .counters = json};
+                m.thread = (struct message_thread){.thread = s->link->n_threads, .messages = 1};
         if (type == MESSAGE_REPORT)
                 m.report = (struct message_report){
-                        .window_ns = 1, .messages = 2, .proof = json, .effective = json, .counters = json};
+                        .window_ns = 1, .messages = 2, .proof.text = json, .effective.text = json};
         if (type == MESSAGE_ERROR)
                 (void) snprintf(m.error.detail, sizeof m.error.detail, "the disk is full");
         return say(s, &m);
@@ -292,7 +292,7 @@ static void impossible_samples(void) {
 static void totals_come_in_their_order(void) {
         for (uint32_t thread = 1; thread <= THREADS; thread++) {
                 SCENE s;
-                struct message m = {.type = MESSAGE_THREAD, .thread = {.thread = thread, .counters = json}};
+                struct message m = {.type = MESSAGE_THREAD, .thread = {.thread = thread}};
                 CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
                 for (uint32_t i = 0; thread == THREADS && i < THREADS; i++)
                         CHECK(say_type(&s, MESSAGE_THREAD)); /* all there are; then one more */
@@ -312,7 +312,7 @@ static void another_pid_and_no_message(void) {
         CHECK(send(noise.agent, "{]", 2, 0) == 2 && relayed(&noise));
         turn(&noise);
         CHECK_INT(noise.told.failure, AGENT_BROKE_PROTOCOL);
-        CHECK(strstr(noise.told.words, "sent what is no message: "));
+        CHECK(strstr(noise.told.words, "sent a malformed message: "));
 }
 
 /* A whole and timely message, but another process has sent it: whatever it is, and whether it can be parsed. */

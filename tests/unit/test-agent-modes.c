@@ -189,7 +189,7 @@ static void test_every_byte_arrives(void) {
                                 s.warmup_ns = (n % 2) * 5 * NSEC_PER_MSEC;
                                 CHECK(run_well(&d, &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, s.messages * s.point.threads);
-                                CHECK(strstr(d.ends[END_FIRST].report.effective, modes[i].method));
+                                CHECK(strstr(d.ends[END_FIRST].report.effective.text, modes[i].method));
                                 driver_deinit(&d);
                         }
 }
@@ -240,7 +240,7 @@ static void test_what_is_registered(void) {
                 s.messages = 1;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *effective = d.ends[end].report.effective;
+                        const char *effective = d.ends[end].report.effective.text;
                         CHECK(strstr(effective, RING));
                         if (strstr(effective, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK\""))
                                 continue;

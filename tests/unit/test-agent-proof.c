@@ -8,6 +8,7 @@
 #include "allowed-node.h"
 #include "check.h"
 #include "daemon/placement/placement.h"
+#include "objects.h"
 #include "pairs.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
@@ -54,7 +55,8 @@ static int verify(const struct driver *d, enum end end, const char *proof, char 
         if (bound)
                 node_set_add(&given.memory_nodes, node);
         ret_detail[0] = '\0';
-        return placement_verify(&given, &d->spec.point, end, proof, &doubts, ret_detail);
+        OBJECT object = object_of(proof);
+        return placement_verify(&given, &d->spec.point, end, object.value, &doubts, ret_detail);
 }
 
 /* Of how many threads the proof has pages of this kind, all of them somewhere. */
@@ -103,7 +105,7 @@ static void test_processes_of_a_ring(void) {
         struct driver_spec s = ring_spec(cpus[0]);
         CHECK(run_well(&d, &s));
         for (unsigned i = 0; i < 2; i++) {
-                const char *proof = i ? d.ends[END_FIRST].report.proof : d.ends[END_FIRST].proof;
+                const char *proof = i ? d.ends[END_FIRST].report.proof.text : d.ends[END_FIRST].proof;
                 CHECK_UINT(threads_of(proof), 5);
                 CHECK_UINT(ranges_of(proof, "buffer"), 5);
                 CHECK_UINT(ranges_of(proof, "stack"), 5);
@@ -168,7 +170,7 @@ static void process_of_a_ring_is_moved(bool back) {
         CHECK_INT(driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC), 0);
         CHECK_INT(driver_close(&d), 0);
         CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].proof, detail), 0);
-        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].report.proof, detail), -EPERM);
+        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].report.proof.text, detail), -EPERM);
         CHECK(strstr(detail, "thread 3 "));
         driver_deinit(&d);
 }
@@ -214,7 +216,7 @@ static void test_bound_agents_prove_it(void) {
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                                 CHECK_INT(verify(&d, end, d.ends[end].proof, detail), 0);
-                                if (verify(&d, end, d.ends[end].report.proof, detail) < 0)
+                                if (verify(&d, end, d.ends[end].report.proof.text, detail) < 0)
                                         CHECK_FAIL("%s: %s", transport_name(cases[i].transport), detail);
                         }
                         driver_deinit(&d);
@@ -234,7 +236,7 @@ static void test_pages_of_files(void) {
                 s.point.threads = 2;
                 s.messages = 100; /* more than there are slots: all are written */
                 CHECK(run_well(&d, &s));
-                const char *first = d.ends[END_FIRST].report.proof, *second = d.ends[END_SECOND].report.proof;
+                const char *first = d.ends[END_FIRST].report.proof.text, *second = d.ends[END_SECOND].report.proof.text;
                 CHECK_UINT(ranges_of(first, "semaphores"), 1);
                 CHECK_UINT(ranges_of(second, "semaphores"), 0);
                 CHECK_UINT(ranges_of(first, "page_cache"), 2);
@@ -259,7 +261,7 @@ static void test_many_bound_threads(void) {
         CHECK(run_well(&d, &s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 CHECK_INT(verify(&d, end, d.ends[end].proof, detail), 0);
-                CHECK_INT(verify(&d, end, d.ends[end].report.proof, detail), 0);
+                CHECK_INT(verify(&d, end, d.ends[end].report.proof.text, detail), 0);
         }
         driver_deinit(&d);
         CHECK_INT(set_policy(MPOL_DEFAULT), 0);
@@ -280,12 +282,12 @@ static void test_pools_of_many_threads(void) {
                 s.point.message_size = 64;
                 s.messages = 10;
                 CHECK(run_well(&d, &s));
-                const char *proof = d.ends[END_FIRST].report.proof;
+                const char *proof = d.ends[END_FIRST].report.proof.text;
                 CHECK(strlen(proof) < (size_t) 64 * 1024);
                 CHECK_UINT(ranges_of(proof, "buffer"), threads[i] == 64 ? 64 : 1);
                 CHECK(strstr(proof, threads[i] == 64 ? "\"thread\":63,\"ranges\":" : "\"threads\":65,\"ranges\":"));
                 for (enum end end = END_FIRST; end < END_COUNT; end++)
-                        CHECK_INT(verify(&d, end, d.ends[end].report.proof, detail), 0);
+                        CHECK_INT(verify(&d, end, d.ends[end].report.proof.text, detail), 0);
                 driver_deinit(&d);
         }
         CHECK_INT(set_policy(MPOL_DEFAULT), 0);

@@ -94,10 +94,11 @@ static void test_every_byte_arrives(void) {
                                 s.warmup_ns = (i % 2) * 5 * NSEC_PER_MSEC;
                                 CHECK(run_well(&d, &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, cases[i].messages * cases[i].threads);
-                                bool told = number_in(d.ends[END_FIRST].report.effective, "chunk_bytes", &chunk);
+                                bool told = number_in(d.ends[END_FIRST].report.effective.text, "chunk_bytes", &chunk);
                                 CHECK_INT(told, cases[i].size > cases[i].chunk && cases[i].chunk != 0);
                                 CHECK(!told || chunk == (int64_t) cases[i].chunk);
-                                CHECK_INT(number_in(d.ends[END_FIRST].report.effective, "chunks_per_message", &chunks),
+                                CHECK_INT(number_in(d.ends[END_FIRST].report.effective.text, "chunks_per_message",
+                                                    &chunks),
                                           told);
                                 CHECK(!told || (chunks * chunk >= size && (chunks - 1) * chunk < size));
                                 driver_deinit(&d);

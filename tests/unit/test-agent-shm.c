@@ -204,7 +204,7 @@ static void test_many_threads(void) {
 static uint64_t futex_waits(const struct driver *d) {
         uint64_t sum = 0;
         for (enum end end = END_FIRST; end < END_COUNT; end++)
-                sum += strtoull(text_in(d->ends[end].report.effective, "futex_waits"), NULL, 10);
+                sum += strtoull(text_in(d->ends[end].report.effective.text, "futex_waits"), NULL, 10);
         return sum;
 }
 
@@ -230,7 +230,7 @@ static void test_effective(void) {
         s.options.ring_bytes = 65536;
         s.point.message_size = 4096;
         CHECK(run_well(&d, &s));
-        const char *e = d.ends[END_FIRST].report.effective;
+        const char *e = d.ends[END_FIRST].report.effective.text;
         CHECK_STRING(text_in(e, "ring_slot_bytes"), "4160");
         CHECK_STRING(text_in(e, "ring_messages"), "15");
         CHECK_STRING(text_in(e, "ring_bytes"), "62400");
@@ -243,8 +243,8 @@ static void test_effective(void) {
 
         s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN), 1000);
         CHECK(run_well(&d, &s));
-        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective, "futex_waits"), ""); /* a spinner knows none */
-        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective, "object"), "shm_open");
+        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective.text, "futex_waits"), ""); /* a spinner knows none */
+        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective.text, "object"), "shm_open");
         driver_deinit(&d);
 }
 
@@ -265,8 +265,8 @@ static void test_who_gathers(void) {
                 s.options.ring_bytes = cases[i].ring_bytes;
                 s.rate = cases[i].rate;
                 CHECK(run_well(&d, &s));
-                CHECK_STRING(text_in(d.ends[END_FIRST].report.effective, "gather_ns"), cases[i].there);
-                CHECK_STRING(text_in(d.ends[END_SECOND].report.effective, "gather_ns"), cases[i].back);
+                CHECK_STRING(text_in(d.ends[END_FIRST].report.effective.text, "gather_ns"), cases[i].there);
+                CHECK_STRING(text_in(d.ends[END_SECOND].report.effective.text, "gather_ns"), cases[i].back);
                 driver_deinit(&d);
         }
 }
@@ -284,7 +284,7 @@ static void test_pages(void) {
         s = shm_spec(TRANSPORT_SHM_SYSV, WORKLOAD_PINGPONG, WAIT_BLOCK);
         CHECK(run_well(&d, &s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                ring = strstr(d.ends[end].report.proof, "{\"what\":\"ring\"");
+                ring = strstr(d.ends[end].report.proof.text, "{\"what\":\"ring\"");
                 CHECK(ring && strstr(ring, "\"absent\":0,"));
         }
         driver_deinit(&d);
@@ -357,7 +357,7 @@ static void check_huge(const struct driver_spec *s) {
         struct driver d;
         CHECK(run_well(&d, s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                const char *e = d.ends[end].report.effective;
+                const char *e = d.ends[end].report.effective.text;
                 CHECK_STRING(text_in(e, "huge_pages"), "true");
                 CHECK_UINT(strtoull(text_in(e, "page_bytes"), NULL, 10), page);
                 CHECK_UINT(strtoull(text_in(e, "shared_bytes"), NULL, 10), area);

@@ -6,7 +6,7 @@
  * agents' peer channels; where it is told to, it puts a port of its own in the place of the server's.
  */
 
-#include "agent/script/peer.h"
+#include "agent/base/peer.h"
 #include "check.h"
 #include "figure.h"
 #include "lanes.h"
@@ -415,7 +415,7 @@ static void test_strangers(void) {
         struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
         CHECK_INT(run_relayed(&d, &r, &s), 0);
         size_t all = 2 + ELEMENTS(r.silent); /* they are let in in the order of coming, and so before the client */
-        CHECK_INT(figure(d.ends[END_FIRST].report.effective, "strangers_refused"), all);
+        CHECK_INT(figure(d.ends[END_FIRST].report.effective.text, "strangers_refused"), all);
         driver_deinit(&d);
 }
 
@@ -425,7 +425,7 @@ static void test_late_client(void) {
         struct relay r = {.proxy = true, .late_ms = 600, .flip = NEVER, .reset = NEVER};
         struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
         CHECK_INT(run_relayed(&d, &r, &s), 0);
-        CHECK_INT(figure(d.ends[END_FIRST].report.effective, "strangers_refused"), 0);
+        CHECK_INT(figure(d.ends[END_FIRST].report.effective.text, "strangers_refused"), 0);
         driver_deinit(&d);
 }
 
@@ -503,8 +503,8 @@ static int few_buffers(void) {
                 return 77;
         s.messages = 5000;
         int r = driver_run(&d, &s);
-        double enobufs = figure(d.ends[END_FIRST].report.counters, "enobufs");
-        double sends = figure(d.ends[END_FIRST].report.counters, "zerocopy_sends");
+        double enobufs = figure(d.ends[END_FIRST].counters, "enobufs");
+        double sends = figure(d.ends[END_FIRST].counters, "zerocopy_sends");
         bool whole = d.ends[END_SECOND].report.messages == s.messages * s.point.threads;
         if (r < 0 || enobufs <= 0 || sends <= 0 || !whole)
                 fprintf(stderr, "%s: ENOBUFS %.0f, sends %.0f\n", d.trouble, enobufs, sends);
@@ -530,11 +530,12 @@ static bool memlock_is_enough(enum engine engine, enum data_direction direction,
         s.point.threads = threads; /* each of which must have its turn */
         s.point.direction = direction;
         int r = driver_run(&d, &s);
-        double enobufs = figure(d.ends[END_FIRST].report.counters, "enobufs");
+        double enobufs = figure(d.ends[END_FIRST].counters, "enobufs");
         if (direction == DIRECTION_BOTH && enobufs == 0) /* they are of one user: either is in the other's way */
-                enobufs = figure(d.ends[END_SECOND].report.counters, "enobufs");
+                enobufs = figure(d.ends[END_SECOND].counters, "enobufs");
         uint64_t messages = d.ends[END_SECOND].report.messages;
-        const char *effective = d.ends[END_FIRST].report.effective; /* says what the refusals are to be read with */
+        const char *effective =
+                d.ends[END_FIRST].report.effective.text; /* says what the refusals are to be read with */
         bool told = effective && strstr(effective, "\"memlock_bytes\":1048576") &&
                     !strstr(effective, "\"optmem_max_bytes\":") == (engine == ENGINE_IO_URING);
         if (r < 0 || !told || enobufs <= 0 || messages != s.messages * threads)
@@ -576,7 +577,7 @@ static int many_pools(void) {
                 s.point.message_size = 1000;
                 s.point.fields = 1; /* which every kernel that sends so takes from registered memory */
                 int r = driver_run(&d, &s);
-                const char *told = d.ends[END_FIRST].report.effective;
+                const char *told = d.ends[END_FIRST].report.effective.text;
                 if (r < 0 || !told || !strstr(told, cases[i].told)) {
                         fprintf(stderr, "%s, %" PRIu32 " threads: %s; %s\n", workload_name(s.point.workload),
                                 s.point.threads, d.trouble, told ? told : "no report");

@@ -95,7 +95,7 @@ static bool held_up(const struct driver *d, const struct job *job) {
                 bool zero = d->spec.point.copy_mode == COPY_ZERO && sends(job, end);
                 if ((pingpong ? end == END_FIRST : receives(job, end)) && histogram_total(&e->latency) == 0)
                         return true;
-                if (zero && figure(e->report.counters, "zerocopy_sends") <= 0)
+                if (zero && figure(e->counters, "zerocopy_sends") <= 0)
                         return true;
         }
         return false;
@@ -129,7 +129,7 @@ static const char *report_fault(const struct driver *d, const struct job *job) {
                 if (histogram_total(&e->latency) > 0 && !timed)
                         return "latencies where nothing is timed";
                 bool expected = d->spec.point.copy_mode == COPY_ZERO && sends(job, end);
-                if (figure(e->report.counters, "zerocopy_sends") > 0 && !expected)
+                if (figure(e->counters, "zerocopy_sends") > 0 && !expected)
                         return "zero-copy sends where there are none";
         }
         return NULL;
@@ -168,7 +168,7 @@ static void test_notifications(void) {
                 s.warmup_ns = 0;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *told = d.ends[end].report.counters;
+                        const char *told = d.ends[end].counters;
                         double completions = figure(told, "zerocopy_completions");
                         if (!sends(job, end))
                                 continue;
@@ -398,7 +398,7 @@ static void test_proof_has_buffers_of_many(void) {
                 s.point.message_size = page > SPEC_MULTISHOT_MESSAGE_MAX ? SPEC_MULTISHOT_MESSAGE_MAX : page;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        bool many = strstr(d.ends[end].report.effective, "recv multishot") != NULL;
+                        bool many = strstr(d.ends[end].report.effective.text, "recv multishot") != NULL;
                         if (receives(&jobs[k], end))
                                 CHECK_INT(proven_pages(d.ends[end].proof, "buffer"),
                                           2 * (1 + (many ? point_multishot_bytes(&s.point) / page : 0)));
@@ -456,7 +456,7 @@ static void test_method_of_sending(void) {
                 (void) snprintf(wanted, sizeof wanted, "\"send_method\":\"%s\"",
                                 messages[m].one ? cases[c].one : cases[c].several);
                 CHECK(run_well(&d, &s));
-                const char *told = d.ends[END_FIRST].report.effective;
+                const char *told = d.ends[END_FIRST].report.effective.text;
                 CHECK(strstr(told, wanted));
                 if (strcmp(cases[c].one, "send_zc") == 0 && messages[m].one) /* several pieces only since 6.15 */
                         CHECK(strstr(told, "\"registered_buffers\":true") ||
@@ -481,7 +481,7 @@ static void test_method_of_receiving(void) {
                             job->workload == WORKLOAD_STREAM && job->direction != DIRECTION_BOTH;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *told = d.ends[end].report.effective;
+                        const char *told = d.ends[end].report.effective.text;
                         bool cannot = strstr(told, "\"receive_method_reason\":\"this kernel has no ") != NULL;
                         bool multishot = many && !cannot;
                         CHECK_INT(strstr(told, "\"receive_method\":\"recv multishot\"") != NULL,
@@ -493,7 +493,7 @@ static void test_method_of_receiving(void) {
                         CHECK_INT(strstr(told, "\"receive_method\":\"recv MSG_WAITALL\"") != NULL,
                                   !multishot && waits && receives(job, end));
                         /* in how many parts a message went is not known of who waits for the whole */
-                        const char *counted = d.ends[end].report.counters;
+                        const char *counted = d.ends[end].counters;
                         CHECK_INT(strstr(counted, "\"partial_receives\":null,\"partial_receives_reason\":") != NULL,
                                   waits && !(multishot && receives(job, end)));
                         CHECK_INT(strstr(counted, "\"partial_sends\":null,\"partial_sends_reason\":") != NULL,
@@ -518,7 +518,7 @@ static void test_rings(void) {
                         struct driver_spec s = counted_spec(job, engines[k / ELEMENTS(jobs)], modes[m], 20);
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                const char *told = d.ends[end].report.effective;
+                                const char *told = d.ends[end].report.effective.text;
                                 bool uring = s.point.engine == ENGINE_IO_URING;
                                 bool zero = uring && modes[m] == COPY_ZERO && sends(job, end);
                                 bool both = zero && receives(job, end);
@@ -558,7 +558,7 @@ static void test_socket_options(void) {
                         (void) snprintf(s.options.congestion, sizeof s.options.congestion, "reno");
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                const char *told[] = {d.ends[end].effective, d.ends[end].report.effective};
+                                const char *told[] = {d.ends[end].effective, d.ends[end].report.effective.text};
                                 for (size_t i = 0; i < ELEMENTS(told); i++) {
                                         CHECK(is(told[i], "nodelay", nodelay == TOGGLE_OFF ? "false" : "true"));
                                         CHECK(is(told[i], "sndbuf_bytes", "80000"));

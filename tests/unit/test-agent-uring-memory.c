@@ -61,7 +61,7 @@ static int run_all(void) {
                 int r = driver_run(&d, &s);
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         char words[120];
-                        const char *effective = d.ends[end].report.effective;
+                        const char *effective = d.ends[end].report.effective.text;
                         (void) snprintf(words, sizeof words, "\"registered_buffers\":%s", told[end]);
                         if (r == 0 && effective && strstr(effective, words))
                                 continue;

@@ -107,7 +107,7 @@ static void test_kernels_threads_stay_with_their_worker(void) {
         CHECK_INT(driver_close(&d), 0);
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 CHECK_STRING(allowed[end], "");
-                CHECK(strstr(d.ends[end].report.effective, "\"workers_affinity\":true"));
+                CHECK(strstr(d.ends[end].report.effective.text, "\"workers_affinity\":true"));
         }
         driver_deinit(&d);
         if (n[END_FIRST] == 0 || n[END_SECOND] == 0)

@@ -216,7 +216,7 @@ static void test_pipe_size(void) {
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         CHECK(number_in(d.ends[end].effective, "pipe_size", &size));
                         CHECK_INT(size, 16384);
-                        CHECK(number_in(d.ends[end].report.effective, "pipe_size", &size));
+                        CHECK(number_in(d.ends[end].report.effective.text, "pipe_size", &size));
                         CHECK_INT(size, 16384);
                 }
                 driver_deinit(&d);
@@ -235,18 +235,18 @@ static void test_counters(void) {
         int64_t n = 0, user = 0, system = 0;
         s.point.message_size = 1u << 20;
         CHECK(run_well(&d, &s));
-        CHECK(number_in(d.ends[END_SECOND].report.counters, "partial_receives", &n) && n >= 50);
-        CHECK(number_in(d.ends[END_FIRST].report.counters, "partial_sends", &n) && n == 0);
-        CHECK(number_in(d.ends[END_FIRST].report.counters, "voluntary_switches", &n) && n > 0);
-        CHECK(number_in(d.ends[END_FIRST].report.counters, "cpu_ns", &n) && n > 0);
-        if (number_in(d.ends[END_FIRST].report.counters, "user_ns", &user))
-                CHECK(number_in(d.ends[END_FIRST].report.counters, "system_ns", &system) && user + system == n);
+        CHECK(number_in(d.ends[END_SECOND].counters, "partial_receives", &n) && n >= 50);
+        CHECK(number_in(d.ends[END_FIRST].counters, "partial_sends", &n) && n == 0);
+        CHECK(number_in(d.ends[END_FIRST].counters, "voluntary_switches", &n) && n > 0);
+        CHECK(number_in(d.ends[END_FIRST].counters, "cpu_ns", &n) && n > 0);
+        if (number_in(d.ends[END_FIRST].counters, "user_ns", &user))
+                CHECK(number_in(d.ends[END_FIRST].counters, "system_ns", &system) && user + system == n);
         else
-                CHECK(strstr(d.ends[END_FIRST].report.counters, "user_ns_reason"));
+                CHECK(strstr(d.ends[END_FIRST].counters, "user_ns_reason"));
         CHECK_INT(n, (int64_t) d.ends[END_FIRST].sampled_cpu_ns);
-        CHECK(strstr(d.ends[END_FIRST].report.counters, "\"migrations\""));
-        CHECK(number_in(d.ends[END_FIRST].report.counters, "cycles", &n) ||
-              strstr(d.ends[END_FIRST].report.counters, "\"reasons\":{"));
+        CHECK(strstr(d.ends[END_FIRST].counters, "\"migrations\""));
+        CHECK(number_in(d.ends[END_FIRST].counters, "cycles", &n) ||
+              strstr(d.ends[END_FIRST].counters, "\"reasons\":{"));
         driver_deinit(&d);
 }
 
@@ -268,7 +268,7 @@ static void test_totals_per_thread(void) {
                         CHECK_UINT(e->threads, cases[i].threads);
                         CHECK_UINT(e->threads_messages, 5 * cases[i].threads);
                         CHECK_UINT(e->threads_bytes, e->report.bytes);
-                        CHECK(number_in(e->report.counters, "cpu_ns", &cpu));
+                        CHECK(number_in(e->counters, "cpu_ns", &cpu));
                         CHECK_INT(cpu, (int64_t) e->threads_cpu_ns);
                 }
                 driver_deinit(&d);
@@ -302,8 +302,8 @@ static void test_proof(void) {
         CHECK(run_well(&d, &s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 CHECK(proof_has(d.ends[end].proof, "affinity", cpus[end]));
-                CHECK(proof_has(d.ends[end].report.proof, "affinity", cpus[end]));
-                CHECK(proof_has(d.ends[end].report.proof, "cpus_seen", cpus[end]));
+                CHECK(proof_has(d.ends[end].report.proof.text, "affinity", cpus[end]));
+                CHECK(proof_has(d.ends[end].report.proof.text, "cpus_seen", cpus[end]));
                 CHECK(strstr(d.ends[end].proof, "\"what\":\"buffer\""));
                 CHECK(strstr(d.ends[end].proof, "\"what\":\"stack\""));
         }
@@ -321,9 +321,9 @@ static void test_proof_of_a_wrong_placement(void) {
         s.real_cpus[1] = cpus[1];
         s.lie = true;
         CHECK(run_well(&d, &s));
-        CHECK(proof_has(d.ends[END_FIRST].report.proof, "cpus_seen", cpus[0]));
+        CHECK(proof_has(d.ends[END_FIRST].report.proof.text, "cpus_seen", cpus[0]));
         CHECK(proof_has(d.ends[END_SECOND].proof, "affinity", cpus[1]));
-        CHECK(proof_has(d.ends[END_SECOND].report.proof, "cpus_seen", cpus[1]));
+        CHECK(proof_has(d.ends[END_SECOND].report.proof.text, "cpus_seen", cpus[1]));
         driver_deinit(&d);
 }
 

@@ -5,9 +5,10 @@
  * enough to see it: the kernel tells which policy a page's mapping has.
  */
 
+#include "agent/base/agent.h"
 #include "agent/loop/buffer.h"
-#include "agent/script/agent.h"
 #include "agent/transport/tcp/tcp.h"
+#include "agent/transport/transport.h"
 #include "allowed-node.h"
 #include "check.h"
 #include "schema/util.h"

@@ -2,9 +2,9 @@
 
 /* All counters of an agent's threads, from recorded hardware events and the kernel's accounts of this process. */
 
+#include "agent/base/agent.h"
 #include "agent/measure/counters.h"
-#include "agent/os/kernel-threads.h"
-#include "agent/script/agent.h"
+#include "agent/measure/kernel-threads.h"
 #include "check.h"
 #include "schema/json/json.h"
 #include "schema/protocol/protocol.h"
@@ -304,21 +304,16 @@ static void test_zerocopy_without_a_send(void) {
         CHECK_INT(usage_number(&none, "zerocopy_sends"), 0);
 }
 
-/* The mode is whose messages the kernel tells of: a receiver of a stream sends none. */
+/* As the worker's transport has it. */
 static void test_who_is_notified(void) {
         static struct fixture f;
         struct counters_reading r;
         fixture_init(&f, &perf_source_none);
-        f.agent.setup.point = (struct point){.transport = TRANSPORT_TCP, .copy_mode = COPY_ZERO};
-        for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                f.agent.end = end;
-                f.agent.setup.point.workload = WORKLOAD_STREAM;
-                CHECK(counters_read(f.counters, 0, &r) == 0 && r.usage.zerocopy == (end == END_FIRST));
-                f.agent.setup.point.workload = WORKLOAD_PINGPONG;
-                CHECK(counters_read(f.counters, 0, &r) == 0 && r.usage.zerocopy);
-                f.agent.setup.point.copy_mode = COPY_ONE;
-                CHECK(counters_read(f.counters, 0, &r) == 0 && !r.usage.zerocopy);
-                f.agent.setup.point.copy_mode = COPY_ZERO;
+        for (unsigned notified = 0; notified < 2; notified++) {
+                f.workers[0].is_notified = f.workers[0].parts_unseen = notified;
+                CHECK(counters_read(f.counters, 0, &r) == 0);
+                CHECK_INT(r.usage.zerocopy, notified);
+                CHECK_INT(r.usage.parts_unseen, notified);
         }
         fixture_deinit(&f);
 }

@@ -3,7 +3,7 @@
 /* Messages that do not go whole: parts, interruptions, descriptors that are not ready, a peer that is gone; by a script
  * of results, and through a pipe that is too small. And how many descriptors there may be. */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "agent/transport/stream/descriptor.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

@@ -2,7 +2,7 @@
 
 /* Why an agent gives up: the first failure stays, and what is returned is what the caller passes on. */
 
-#include "agent/script/failure.h"
+#include "agent/base/failure.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

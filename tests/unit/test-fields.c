@@ -2,9 +2,9 @@
 
 /* Messages in several places: how they are cut, that their bytes are one message's, and what is left of them. */
 
+#include "agent/base/agent.h"
 #include "agent/loop/fields.h"
 #include "agent/loop/pattern.h"
-#include "agent/script/agent.h"
 #include "check.h"
 #include "schema/util.h"
 

@@ -5,8 +5,8 @@
  * were taken under an interleaving policy: the node counts them.
  */
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
+#include "agent/base/agent.h"
+#include "agent/base/wait.h"
 #include "agent/transport/file/slots.h"
 #include "allowed-node.h"
 #include "check.h"
@@ -94,7 +94,6 @@ static void tear_down(struct ends *e) {
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 struct agent *a = &e->agents[end];
                 file_detach(&e->workers[end]);
-                page_list_deinit(&a->pages);
                 (void) util_close(e->workers[end].send_fd);
                 (void) util_close(a->run_dir_fd);
                 (void) util_close(a->peer_fd);
@@ -108,9 +107,11 @@ static bool has_all(struct agent *a, uint64_t n) {
         char words[96];
         struct json_writer w;
         json_writer_init(&w);
-        int r = file_pages(a, &a->pages);
+        struct page_list pages = {.n = 0};
+        int r = file_pages(a, &pages);
         if (r == 0)
-                page_list_put(&a->pages, SIZE_MAX, &w);
+                page_list_put(&pages, SIZE_MAX, &w);
+        page_list_deinit(&pages);
         if (r == 0)
                 r = json_writer_steal(&w, &text, NULL);
         json_writer_deinit(&w);
@@ -262,9 +263,9 @@ static void test_time_to_open(void) {
                                                  .threads = 4}};
         for (a.end = END_FIRST; a.end < END_COUNT; a.end++) {
                 a.setup.options.file_sync = FILE_SYNC_FSYNC;
-                CHECK_UINT(file_opening_ns(&a), LEADER_RENDEZVOUS_NS + (UINT64_C(8) << 30) * 20);
+                CHECK_UINT(file_opening_ns(&a), AGENT_RENDEZVOUS_NS + (UINT64_C(8) << 30) * 20);
                 a.setup.options.file_sync = FILE_SYNC_DIRECT;
-                CHECK_UINT(file_opening_ns(&a), LEADER_RENDEZVOUS_NS);
+                CHECK_UINT(file_opening_ns(&a), AGENT_RENDEZVOUS_NS);
         }
 }
 

@@ -5,11 +5,11 @@
  * against the kernel's other account of it.
  */
 
-#include "agent/os/kernel-threads.h"
+#include "agent/measure/kernel-threads.h"
 
+#include "agent/base/agent.h"
 #include "agent/measure/usage.h"
 #include "agent/os/procfs.h"
-#include "agent/script/agent.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,6 +3,8 @@
 /* The generic loops on a channel that does what a script says: when they stop, what they count, verify and time. */
 
 #include "agent/loop/loops.h"
+
+#include "agent/transport/transport.h"
 #include "check.h"
 
 #include <inttypes.h>

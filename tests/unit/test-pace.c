@@ -7,7 +7,8 @@
 
 #include "agent/loop/pace.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
+#include "agent/script/workers.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

@@ -3,7 +3,7 @@
 /* Packets that do not go or come at the first call, or are not what was sent: by a script of results, and over pairs of
  * sockets. */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "agent/transport/stream/packet.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

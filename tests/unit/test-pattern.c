@@ -2,8 +2,8 @@
 
 /* The checksum's pattern: every byte counts, messages differ, and a fault is told where it is. */
 
+#include "agent/base/failure.h"
 #include "agent/loop/pattern.h"
-#include "agent/script/failure.h"
 #include "check.h"
 
 #include <errno.h>

@@ -1,49 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 
-/* A peer's word that is not there at its deadline, on a machine that stood still until then, and on one that did not.
- * The clock and the leader's waiting are the test's own. */
+/* A peer's packet that is not there at its deadline, on a machine that stood still until then, and on one that did not.
+ * The clock and the leader's waiting (agent/base/wait.h) are this file's: the linker takes them instead of the agent's.
+ */
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
+#include "check.h"
 #include "schema/util.h"
 
 #include <sys/socket.h>
-
-static uint64_t scripted_now_ns(void);
-static int scripted_wait(struct agent *a, uint64_t until_ns, unsigned interest);
-
-#define util_now_ns scripted_now_ns
-#define leader_wait scripted_wait
-#include "agent/script/peer.c" /* NOLINT(bugprone-suspicious-include) */
-
-#include "check.h"
 
 static struct agent agent;
 
 static struct {
         uint64_t now_ns, late_ns; /* by how much the first wait comes back too late */
-        unsigned waits, speaks;   /* how many there were, and after which of them the peer speaks; 0: never */
+        unsigned waits, sends;    /* how many there were, and after which of them the peer sends; 0: never */
         int peer_fd;
 } script;
 
-static uint64_t scripted_now_ns(void) {
+uint64_t agent_now_ns(void) {
         return script.now_ns;
 }
 
-static int scripted_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
-        static const struct peer_packet word = {.kind = PEER_DONE, .value = 42};
+int agent_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
+        static const struct peer_packet packet = {.kind = PEER_DONE, .value = 42};
         (void) a, (void) interest;
         script.now_ns = until_ns > script.now_ns ? until_ns : script.now_ns;
         if (++script.waits == 1)
                 script.now_ns += script.late_ns;
-        if (script.waits != script.speaks)
+        if (script.waits != script.sends)
                 return 0;
-        return send(script.peer_fd, &word, sizeof word, MSG_NOSIGNAL) == sizeof word ? (int) LEADER_PEER : -EIO;
+        return send(script.peer_fd, &packet, sizeof packet, MSG_NOSIGNAL) == sizeof packet ? (int) WAIT_PEER : -EIO;
 }
 
 /* With a deadline in a second. */
-static int hear(uint64_t late_ms, unsigned speaks, uint64_t *ret_value) {
+static int receive(uint64_t late_ms, unsigned sends, uint64_t *ret_value) {
         int fds[2];
         memset(&agent, 0, sizeof agent);
         memset(&script, 0, sizeof script);
@@ -54,29 +47,29 @@ static int hear(uint64_t late_ms, unsigned speaks, uint64_t *ret_value) {
         script.peer_fd = fds[1];
         script.now_ns = NSEC_PER_SEC;
         script.late_ns = late_ms * NSEC_PER_MSEC;
-        script.speaks = speaks;
+        script.sends = sends;
         int r = peer_receive(&agent, PEER_DONE, 0, ret_value, script.now_ns + NSEC_PER_SEC);
         (void) util_close(fds[0]);
         (void) util_close(fds[1]);
         return r;
 }
 
-static void after_a_standstill_it_is_heard_once_more(void) {
+static void after_a_standstill_it_gets_more_time(void) {
         uint64_t value = 0;
-        CHECK_INT(hear(20000, 2, &value), 0);
+        CHECK_INT(receive(20000, 2, &value), 0);
         CHECK_UINT(value, 42);
-        CHECK_INT(hear(20000, 0, &value), -ETIMEDOUT); /* and only once */
+        CHECK_INT(receive(20000, 0, &value), -ETIMEDOUT); /* and only once */
         CHECK_UINT(script.waits, 2);
 }
 
-static void who_is_silent_while_all_run_is_not(void) {
+static void a_peer_that_is_silent_while_all_run_does_not(void) {
         uint64_t value = 0;
-        CHECK_INT(hear(10, 2, &value), -ETIMEDOUT);
+        CHECK_INT(receive(10, 2, &value), -ETIMEDOUT);
         CHECK_UINT(script.waits, 1);
 }
 
 int main(void) {
-        RUN(after_a_standstill_it_is_heard_once_more);
-        RUN(who_is_silent_while_all_run_is_not);
+        RUN(after_a_standstill_it_gets_more_time);
+        RUN(a_peer_that_is_silent_while_all_run_does_not);
         return check_end();
 }

@@ -3,9 +3,9 @@
 /* The channel between two leaders: what goes over it, and a peer that is silent, gone, out of turn, or sends what is no
  * packet. Whatever happens, no descriptor stays behind. */
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
@@ -237,7 +237,7 @@ static void a_peer_that_goes_without_listening(void) {
                 CHECK(inject_packet(&f, PEER_DONE, 0, 0));
                 f.other = util_close(f.other);
                 if (waits)
-                        CHECK_INT(leader_wait(&agent, later(), LEADER_PEER), LEADER_PEER);
+                        CHECK_INT(agent_wait(&agent, later(), WAIT_PEER), WAIT_PEER);
                 CHECK_INT(peer_receive(&agent, PEER_DONE, 0, &value, later()), 0);
                 CHECK_UINT(value, 42);
                 CHECK_STRING(agent.failure.detail, "");

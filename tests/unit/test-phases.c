@@ -1,46 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 
 /* How long a leader waits for the last messages, on a machine that stands still meanwhile: time in which nobody ran is
- * not held against anybody. The clock is the test's own, and so is whom the leader waits for. */
+ * not held against anybody. Whole runs in scripted time: the clock, the leader's waiting (agent/base/wait.h) and the
+ * peer (agent/base/peer.h) are this file's, and the linker takes them instead of the agent's. */
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
+#include "agent/measure/counters.h"
+#include "agent/measure/sampler.h"
+#include "agent/proof/proof.h"
 #include "agent/script/phases.h"
+#include "agent/script/workers.h"
+#include "agent/workload/workload.h"
+#include "check.h"
 #include "schema/util.h"
 
-static uint64_t scripted_now_ns(void);
-static int scripted_wait(struct agent *a, uint64_t until_ns, unsigned interest);
-static int no_send(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t value, uint64_t deadline_ns);
-static int no_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t *ret_value, uint64_t deadline_ns);
-
-#define util_now_ns scripted_now_ns
-#define leader_wait scripted_wait
-#define peer_send no_send
-#define peer_receive no_receive
-#include "agent/script/phases.c" /* NOLINT(bugprone-suspicious-include) */
-
-#include "check.h"
+#include <sys/syscall.h>
 
 #define PATIENCE_MS 1000u
+#define WINDOW_NS NSEC_PER_SEC
 
 static struct worker worker;
 static struct agent agent;
 
-/* In time that the machine runs: when it stands still, and when the worker has done its part. */
+/* The end of the run, from the moment when the window is over: in time that the machine runs, when it stands still, and
+ * when the worker has done its part. */
 static struct {
         uint64_t now_ns, ran_ns;
         uint64_t stands_after_ns, stands_for_ns, done_after_ns;
 } script;
 
-static uint64_t scripted_now_ns(void) {
+uint64_t agent_now_ns(void) {
         return script.now_ns;
 }
 
-static int scripted_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
+static bool is_draining(const struct agent *a) {
+        return a->phase == PHASE_DRAINING;
+}
+
+/* As long as the window lasts the worker moves. */
+int agent_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
         uint64_t step_ns = until_ns > script.now_ns ? until_ns - script.now_ns : 0;
-        bool stands = script.stands_for_ns && script.ran_ns + step_ns > script.stands_after_ns;
-        if (stands) {
+        if (!is_draining(a)) {
+                script.now_ns += step_ns;
+                worker.messages++;
+                return 0;
+        }
+        if (script.stands_for_ns && script.ran_ns + step_ns > script.stands_after_ns) {
                 step_ns = script.stands_after_ns - script.ran_ns;
                 script.now_ns += script.stands_for_ns;
                 script.stands_for_ns = 0;
@@ -49,70 +56,93 @@ static int scripted_wait(struct agent *a, uint64_t until_ns, unsigned interest) 
         script.ran_ns += step_ns;
         if (script.ran_ns < script.done_after_ns)
                 return 0;
-        a->workers[0].resting = a->workers[0].sent_last = 1;
-        return interest & LEADER_WORKERS ? (int) LEADER_WORKERS : 0;
+        worker.resting = worker.sent_last = 1;
+        worker.messages = worker.limit;
+        return interest & WAIT_WORKERS ? (int) WAIT_WORKERS : 0;
 }
 
-static int no_send(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t value, uint64_t deadline_ns) {
+int agent_send(struct agent *a, const struct message *m) {
+        (void) a, (void) m;
+        return 0;
+}
+
+int peer_send(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t value, uint64_t deadline_ns) {
         (void) a, (void) kind, (void) thread, (void) value, (void) deadline_ns;
         return 0;
 }
 
-static int no_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t *ret_value,
-                      uint64_t deadline_ns) {
-        (void) a, (void) kind, (void) thread, (void) deadline_ns;
+/* The peer sent ten messages more than have come. */
+int peer_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t *ret_value, uint64_t deadline_ns) {
+        (void) a, (void) thread, (void) deadline_ns;
         if (ret_value)
-                *ret_value = 0;
+                *ret_value = kind == PEER_SENT ? worker.messages + 10 : 0;
         return 0;
 }
 
-static int (*const waits[])(struct agent *a) = {await_workers, drain, stop_duplex};
+/* Who waits for its own message, who for the messages of the other, and who for both. */
+static const struct {
+        enum end end;
+        enum data_direction direction;
+} roles[] = {{END_FIRST, DIRECTION_DOWN}, {END_SECOND, DIRECTION_DOWN}, {END_FIRST, DIRECTION_BOTH}};
 
-/* One worker that has ten messages before it, and patience that does not depend on who else wants to run. */
-static int wait_for_it(int (*wait)(struct agent *a), uint64_t stands_for_ms, uint64_t done_after_ms) {
+/* A run with patience that does not depend on who else wants to run. */
+static int run_as(size_t role, uint64_t stands_for_ms, uint64_t done_after_ms) {
+        struct window window;
+        struct proof proof = {.members = NULL};
         memset(&agent, 0, sizeof agent);
         memset(&worker, 0, sizeof worker);
+        agent.proof = &proof;
+        agent.end = roles[role].end;
+        agent.event_fd = -1;
         agent.workers = &worker;
         agent.n_workers = 1;
         agent.workload = &workload_stream;
-        agent.peer_role = "sender";
-        agent.setup.point = (struct point){.workload = WORKLOAD_STREAM, .message_size = 1, .threads = 1};
+        agent.peer_role = "other";
+        agent.setup.point = (struct point){
+                .workload = WORKLOAD_STREAM, .direction = roles[role].direction, .message_size = 1, .threads = 1};
         agent.setup.stall_ns = PATIENCE_MS * NSEC_PER_MSEC;
+        agent.setup.duration_ns = agent.setup.interval_ns = WINDOW_NS;
         worker.agent = &agent;
-        worker.limit = 10;
+        worker.tid = (pid_t) syscall(SYS_gettid);
+        if (sem_init(&worker.go, 0, 0) < 0 || counters_new(&agent, &perf_source_none, &agent.counters) < 0)
+                abort();
         memset(&script, 0, sizeof script);
         script.now_ns = NSEC_PER_SEC;
         script.stands_after_ns = 100 * NSEC_PER_MSEC;
         script.stands_for_ns = stands_for_ms * NSEC_PER_MSEC;
         script.done_after_ns = done_after_ms * NSEC_PER_MSEC;
-        return wait(&agent);
+        int r = phases_run(&agent, script.now_ns, &window);
+        counters_free(agent.counters);
+        (void) sem_destroy(&worker.go);
+        return r;
 }
 
-static void who_comes_in_time_is_waited_for(void) {
-        for (size_t i = 0; i < ELEMENTS(waits); i++)
-                CHECK(wait_for_it(waits[i], 0, PATIENCE_MS - 100) >= 0);
+static void an_end_that_comes_in_time_is_waited_for(void) {
+        for (size_t i = 0; i < ELEMENTS(roles); i++)
+                if (run_as(i, 0, PATIENCE_MS - 100) < 0)
+                        CHECK_FAIL("role %zu: %s", i, agent.failure.detail);
 }
 
 static void a_standstill_of_all_is_nobodys_fault(void) {
-        for (size_t i = 0; i < ELEMENTS(waits); i++) {
-                int r = wait_for_it(waits[i], 20000, 300);
-                if (r < 0)
-                        CHECK_FAIL("wait %zu: %s", i, agent.failure.detail);
-        }
+        for (size_t i = 0; i < ELEMENTS(roles); i++)
+                if (run_as(i, 20000, 300) < 0)
+                        CHECK_FAIL("role %zu: %s", i, agent.failure.detail);
 }
 
-/* After a standstill, too; what it was charged with is little. */
-static void who_never_comes_is_not(void) {
-        for (size_t i = 0; i < ELEMENTS(waits) * 2; i++) {
-                CHECK_INT(wait_for_it(waits[i / 2], i % 2 * 20000, UINT64_C(1) << 20), -ETIMEDOUT);
+/* After a standstill, too; little of that is charged. */
+static void an_end_that_never_comes_is_not(void) {
+        for (size_t i = 0; i < ELEMENTS(roles) * 2; i++) {
+                CHECK_INT(run_as(i / 2, i % 2 * 20000, UINT64_C(1) << 20), -ETIMEDOUT);
                 CHECK(script.ran_ns >= (PATIENCE_MS - 100) * NSEC_PER_MSEC);
                 CHECK(script.ran_ns <= (PATIENCE_MS + 100) * NSEC_PER_MSEC);
         }
 }
 
 int main(void) {
-        RUN(who_comes_in_time_is_waited_for);
+        if (workers_init_signals() < 0) /* workers are kicked */
+                return 1;
+        RUN(an_end_that_comes_in_time_is_waited_for);
         RUN(a_standstill_of_all_is_nobodys_fault);
-        RUN(who_never_comes_is_not);
+        RUN(an_end_that_never_comes_is_not);
         return check_end();
 }

@@ -2,7 +2,7 @@
 
 /* Pipe sizes: set as asked or refused in words, and told as they are. */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "agent/transport/stream/pipes.h"
 #include "schema/json/json.h"
 #include "schema/util.h"

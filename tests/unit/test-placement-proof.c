@@ -2,6 +2,7 @@
 /* Proofs of placement that hold and that do not. */
 
 #include "tests/unit/check.h"
+#include "tests/unit/objects.h"
 
 #include "daemon/placement/placement.h"
 #include "schema/util.h"
@@ -50,6 +51,12 @@ static char *proof_text(const struct proof *p) {
         return text;
 }
 
+static int verify(const struct agent_placement *given, const struct point *point, enum end end, const char *text,
+                  struct placement_doubts *doubts, char *ret_detail) {
+        OBJECT proof = object_of(text);
+        return placement_verify(given, point, end, proof.value, doubts, ret_detail);
+}
+
 static struct point make_point(enum workload w, enum transport t) {
         return (struct point){.workload = w, .transport = t, .message_size = 4096, .threads = 1};
 }
@@ -60,7 +67,7 @@ static void check_proofs(const struct agent_placement *given, const struct point
                 char detail[PLACEMENT_DETAIL_MAX] = "";
                 struct placement_doubts doubts = {0};
                 _cleanup_free_ char *text = proof_text(&cases[i].proof);
-                int r = placement_verify(given, point, end, text, &doubts, detail);
+                int r = verify(given, point, end, text, &doubts, detail);
                 if (r != cases[i].r || strncmp(detail, cases[i].detail, strlen(cases[i].detail)) != 0 ||
                     (r == 0) != (detail[0] == '\0'))
                         CHECK_FAIL("%s\n got      %d %s\n expected %d %s", text, r, detail, cases[i].r,
@@ -502,9 +509,9 @@ static void migrations_that_nobody_counts(void) {
         const struct agent_placement two = {.cpus = cpus, .n_cpus = 2, .roam = true}, one = {.cpus = cpus, .n_cpus = 1};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
         _cleanup_free_ char *first = proof_text(&roaming), *second = proof_text(&pinned);
-        CHECK_INT(placement_verify(&two, &point, END_FIRST, first, &doubts, detail), 0);
+        CHECK_INT(verify(&two, &point, END_FIRST, first, &doubts, detail), 0);
         CHECK(!doubts.migrations_unknown);
-        CHECK_INT(placement_verify(&one, &point, END_FIRST, second, &doubts, detail), 0);
+        CHECK_INT(verify(&one, &point, END_FIRST, second, &doubts, detail), 0);
         CHECK(doubts.migrations_unknown && !doubts.pages_moved);
 }
 
@@ -518,21 +525,21 @@ static void pages_that_nobody_placed_have_moved(void) {
         const struct agent_placement given = {.n_cpus = 0};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
         _cleanup_free_ char *first = proof_text(&stayed), *second = proof_text(&moved);
-        CHECK_INT(placement_verify(&given, &point, END_FIRST, first, &doubts, detail), 0);
+        CHECK_INT(verify(&given, &point, END_FIRST, first, &doubts, detail), 0);
         CHECK(!doubts.pages_moved);
-        CHECK_INT(placement_verify(&given, &point, END_FIRST, second, &doubts, detail), 0);
+        CHECK_INT(verify(&given, &point, END_FIRST, second, &doubts, detail), 0);
         CHECK(doubts.pages_moved && !doubts.migrations_unknown);
 }
 
 static void texts_that_are_no_proof(void) {
-        static const char *const texts[] = {"", "[]", "{}", "{\"affinity\":[1]", "{\"affinity\":[1]}", "null"};
+        static const char *const texts[] = {"[]", "{}", "{\"affinity\":[1]}", "null"};
         int32_t cpus[] = {1};
         const struct agent_placement given = {.cpus = cpus, .n_cpus = 1};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
         for (size_t i = 0; i < ELEMENTS(texts); i++) {
                 char detail[PLACEMENT_DETAIL_MAX] = "";
                 struct placement_doubts doubts = {0};
-                CHECK_INT(placement_verify(&given, &point, END_FIRST, texts[i], &doubts, detail), -EBADMSG);
+                CHECK_INT(verify(&given, &point, END_FIRST, texts[i], &doubts, detail), -EBADMSG);
                 CHECK(strncmp(detail, BROKEN, strlen(BROKEN)) == 0);
         }
 }

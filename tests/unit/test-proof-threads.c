@@ -5,10 +5,11 @@
  * packet, speaks of all threads, and passes the daemon's judgement; or is refused in words.
  */
 
+#include "agent/base/agent.h"
 #include "agent/proof/proof.h"
-#include "agent/script/agent.h"
 #include "check.h"
 #include "daemon/placement/placement.h"
+#include "objects.h"
 #include "schema/json/json.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
@@ -81,19 +82,21 @@ static int judge(const struct shape *s, const char *proof, char *ret_detail) {
         struct placement_doubts doubts = {0};
         for (unsigned i = 0; i < s->cpus; i++)
                 cpus[i] = (int32_t) i;
-        return placement_verify(&given, &point, END_FIRST, proof, &doubts, ret_detail);
+        OBJECT object = object_of(proof);
+        return placement_verify(&given, &point, END_FIRST, object.value, &doubts, ret_detail);
 }
 
 static void check_shape(const struct shape *s) {
         char detail[PLACEMENT_DETAIL_MAX] = "";
         struct worker *workers = workers_of(s);
-        struct agent a = {.n_workers = s->threads, .workers = workers};
+        struct proof looked_at = {.members = NULL};
+        struct agent a = {.proof = &looked_at, .n_workers = s->threads, .workers = workers};
         a.setup.placement.n_cpus = s->pinned || s->roam ? s->cpus : 0;
         for (unsigned cpu = 0; cpu < s->cpus; cpu++)
                 cpumask_add(&a.affinity, cpu);
         _cleanup_free_ char *proof = NULL;
         int r = proof_to_json(&a, &proof);
-        page_list_deinit(&a.pages);
+        page_list_deinit(&looked_at.pages);
         free(workers);
         if (s->listed + s->together == 0) {
                 CHECK_INT(r, -EMSGSIZE);
@@ -123,13 +126,14 @@ static void one_of_many_is_found_out(void) {
                 char detail[PLACEMENT_DETAIL_MAX] = "";
                 s.migrations_error = errors[i];
                 struct worker *workers = workers_of(&s);
-                struct agent a = {.n_workers = s.threads, .workers = workers};
+                struct proof looked_at = {.members = NULL};
+                struct agent a = {.proof = &looked_at, .n_workers = s.threads, .workers = workers};
                 a.setup.placement.n_cpus = s.cpus;
                 cpumask_add(&a.affinity, 0);
                 cpumask_add(&workers[1001].proof.looked, 3);
                 _cleanup_free_ char *proof = NULL;
                 CHECK_INT(proof_to_json(&a, &proof), 0);
-                page_list_deinit(&a.pages);
+                page_list_deinit(&looked_at.pages);
                 free(workers);
                 CHECK_INT(judge(&s, proof, detail), -EPERM);
                 CHECK_STRING(detail, errors[i] ? "one of 256 threads (1 is one) ran on CPU 3, asked 1"

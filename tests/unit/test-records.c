@@ -37,7 +37,8 @@ static void test_unknown_state(void) {
 static void test_deinit_leaves_empty(void) {
         struct experiment_record e = {.id = 1, .name = strdup("n"), .spec_json = strdup("{}"), .error = strdup("e")};
         struct run_record run = {.point_json = strdup("{}"), .agents_json = strdup("[]"), .result_json = strdup("{}")};
-        struct sample_record sample = {.agent = strdup("sender"), .latency = calloc(1, sizeof(struct histogram))};
+        struct sample_record sample = {
+                .agent = strdup("sender"), .latency = calloc(1, sizeof(struct histogram)), .latency_v2 = malloc(1)};
         struct result_record row = {.point_json = strdup("{}"), .flags_json = strdup("[]"), .error = strdup("e")};
         row.loop = strdup("open");
         row.verify = strdup("touch");
@@ -47,7 +48,7 @@ static void test_deinit_leaves_empty(void) {
         result_record_deinit(&row);
         CHECK(!e.name && !e.spec_json && e.id == 0);
         CHECK(!run.point_json && !run.agents_json);
-        CHECK(!sample.agent && !sample.latency);
+        CHECK(!sample.agent && !sample.latency && !sample.latency_v2);
         CHECK(!row.flags_json && !row.error && !row.loop && !row.verify);
         experiment_record_deinit(&e); /* twice is fine */
 }

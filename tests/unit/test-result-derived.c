@@ -9,11 +9,22 @@
 
 static const struct point stream = {.workload = WORKLOAD_STREAM};
 
-static int derive(const struct point *p, const char *counters, uint64_t messages, uint64_t bytes,
-                  struct result_derived *ret) {
-        _cleanup_free_ char *text = strdup(counters);
-        struct message_report m = {.window_ns = 1, .messages = messages, .bytes = bytes, .counters = text};
-        return text ? result_derive(p, &m, NULL, ret) : -ENOMEM;
+/* cycles_error: 0, or why there are none. */
+static struct counters_totals counted(uint64_t cpu_ns, uint64_t cycles, int cycles_error) {
+        struct counters_totals t = {.usage = {.cpu_ns = cpu_ns}};
+        t.perf.counts[PERF_CYCLES][PERF_USER] =
+                cycles_error ? (struct perf_count){.error = cycles_error}
+                             : (struct perf_count){.known = true, .value = cycles, .fraction = 1};
+        t.perf.counts[PERF_CYCLES][PERF_KERNEL] = (struct perf_count){.known = true, .value = 0, .fraction = 1};
+        return t;
+}
+
+static struct result_derived derive(const struct point *p, struct counters_totals counters, uint64_t messages,
+                                    uint64_t bytes) {
+        const struct message_report m = {.window_ns = 1, .messages = messages, .bytes = bytes, .counters = counters};
+        struct result_derived d;
+        result_derive(p, &m, NULL, &d);
+        return d;
 }
 
 static char *print(const struct result_derived *d) {
@@ -29,66 +40,52 @@ static char *print(const struct result_derived *d) {
         return text;
 }
 
-#define NO_HARDWARE "{\"task_clock_ns\":500,\"cycles\":null,\"reasons\":{\"hardware\":\"no such counter\"}}"
+#define NO_CYCLES "no such counter (a virtual machine often has none)"
 #define CANNOT(name, why) "\"" name "\":null,\"" name "_reason\":\"" why "\""
 
 static void test_table(void) {
         static const struct {
-                const char *counters;
+                uint64_t cpu_ns, cycles;
+                int cycles_error;
                 uint64_t messages, bytes;
                 const char *want;
         } cases[] = {
-                {"{\"task_clock_ns\":500,\"cycles\":4000}", 10, 1000,
+                {500, 4000, 0, 10, 1000,
                  "{\"cpu_ns_per_message\":50,\"cpu_ns_per_gigabyte\":500000000,\"cycles_per_byte\":4}"},
-                {"{\"task_clock_ns\":0,\"cycles\":0}", 10, 1000,
-                 "{\"cpu_ns_per_message\":0,\"cpu_ns_per_gigabyte\":0,\"cycles_per_byte\":0}"},
-                {NO_HARDWARE, 10, 1000,
-                 "{\"cpu_ns_per_message\":50,\"cpu_ns_per_gigabyte\":500000000," CANNOT("cycles_per_byte",
-                                                                                        "no such counter") "}"},
-                {"{\"task_clock_ns\":500,\"cycles\":null,\"reasons\":{\"cycles\":\"not allowed\"}}", 10, 1000,
-                 "{\"cpu_ns_per_message\":50,\"cpu_ns_per_gigabyte\":500000000," CANNOT("cycles_per_byte",
-                                                                                        "not allowed") "}"},
-                {NO_HARDWARE, 10, 0,
+                {0, 0, 0, 10, 1000, "{\"cpu_ns_per_message\":0,\"cpu_ns_per_gigabyte\":0,\"cycles_per_byte\":0}"},
+                {500, 0, -ENOENT, 10, 1000,
+                 "{\"cpu_ns_per_message\":50,\"cpu_ns_per_gigabyte\":500000000," CANNOT(
+                         "cycles_per_byte", "this machine has " NO_CYCLES) "}"},
+                {500, 0, -ENOENT, 10, 0,
                  "{\"cpu_ns_per_message\":50," CANNOT("cpu_ns_per_gigabyte", "this workload moves no data") "," CANNOT(
                          "cycles_per_byte", "this workload moves no data") "}"},
-                {"{}", 10, 1000,
-                 "{" CANNOT("cpu_ns_per_message", "the agent did not count it") "," CANNOT(
-                         "cpu_ns_per_gigabyte",
-                         "the agent did not count it") "," CANNOT("cycles_per_byte", "the agent did not count it") "}"},
-                {"{\"task_clock_ns\":\"many\",\"reasons\":7,\"cycles\":1}", 1, 1,
-                 "{" CANNOT("cpu_ns_per_message", "the agent did not count it") "," CANNOT(
-                         "cpu_ns_per_gigabyte", "the agent did not count it") ",\"cycles_per_byte\":1}"},
+                {500, 1, 0, 0, 1000,
+                 "{" CANNOT("cpu_ns_per_message",
+                            "there was no message") ",\"cpu_ns_per_gigabyte\":500000000,\"cycles_per_byte\":0.001}"},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                struct result_derived d;
-                CHECK_INT(derive(&stream, cases[i].counters, cases[i].messages, cases[i].bytes, &d), 0);
+                struct result_derived d =
+                        derive(&stream, counted(cases[i].cpu_ns, cases[i].cycles, cases[i].cycles_error),
+                               cases[i].messages, cases[i].bytes);
                 _cleanup_free_ char *text = print(&d);
                 CHECK_STRING(text, cases[i].want);
         }
 }
 
-static void test_not_counters(void) {
-        static const char *const texts[] = {"", "[]", "7", "null", "{\"cycles\":}"};
-        struct result_derived d;
-        for (size_t i = 0; i < ELEMENTS(texts); i++)
-                CHECK_INT(derive(&stream, texts[i], 1, 1, &d), -EBADMSG);
-}
-
 static void test_both_agents(void) {
-        struct result_derived sum, other;
-        CHECK_INT(derive(&stream, "{\"task_clock_ns\":500,\"cycles\":4000}", 10, 1000, &sum), 0);
-        CHECK_INT(derive(&stream, "{\"task_clock_ns\":100,\"cycles\":1000}", 5, 500, &other), 0);
+        struct result_derived sum = derive(&stream, counted(500, 4000, 0), 10, 1000);
+        struct result_derived other = derive(&stream, counted(100, 1000, 0), 5, 500);
         result_derived_add(&sum, &other);
         CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 70);
         CHECK(sum.figures[DERIVED_CYCLES_PER_BYTE].value == 6);
-        CHECK_INT(derive(&stream, NO_HARDWARE, 5, 500, &other), 0);
+        other = derive(&stream, counted(500, 0, -ENOENT), 5, 500);
         result_derived_add(&sum, &other);
         CHECK(sum.figures[DERIVED_CPU_NS_PER_MESSAGE].value == 170);
         CHECK(!sum.figures[DERIVED_CYCLES_PER_BYTE].known);
-        CHECK_STRING(sum.figures[DERIVED_CYCLES_PER_BYTE].reason, "no such counter");
+        CHECK(strstr(sum.figures[DERIVED_CYCLES_PER_BYTE].reason, NO_CYCLES));
         result_derived_add(&other, &sum); /* unknown first */
         CHECK(!other.figures[DERIVED_CYCLES_PER_BYTE].known);
-        CHECK_STRING(other.figures[DERIVED_CYCLES_PER_BYTE].reason, "no such counter");
+        CHECK(strstr(other.figures[DERIVED_CYCLES_PER_BYTE].reason, NO_CYCLES));
 }
 
 /* Each way counts, of a round trip in bytes, of two streams at once in messages, too. */
@@ -110,13 +107,13 @@ static void test_both_ways(void) {
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 const struct point p = {
                         .transport = TRANSPORT_TCP, .workload = rows[i].workload, .direction = rows[i].direction};
-                char counters[] = "{\"task_clock_ns\":500,\"cycles\":4000}";
+                const struct counters_totals counters = counted(500, 4000, 0);
                 const struct message_report m = {
                         .window_ns = 1000, .messages = 10, .bytes = 1000, .counters = counters};
                 const struct message_report other = {
                         .window_ns = rows[i].other_window_ns, .messages = 30, .bytes = 3000, .counters = counters};
                 struct result_derived d;
-                CHECK_INT(result_derive(&p, &m, &other, &d), 0);
+                result_derive(&p, &m, &other, &d);
                 if (d.figures[DERIVED_CPU_NS_PER_MESSAGE].value != rows[i].per_message ||
                     d.figures[DERIVED_CYCLES_PER_BYTE].value != rows[i].cycles_per_byte)
                         CHECK_FAIL("case %zu: %g ns per message, %g cycles per byte", i,
@@ -127,15 +124,13 @@ static void test_both_ways(void) {
 
 static void test_ring_of_processes(void) {
         const struct point p = {.workload = WORKLOAD_CONTEXT_SWITCH};
-        struct result_derived d;
-        CHECK_INT(derive(&p, "{\"task_clock_ns\":500,\"cycles\":4000}", 10, 0, &d), 0);
+        struct result_derived d = derive(&p, counted(500, 4000, 0), 10, 0);
         for (size_t i = 0; i < DERIVED_COUNT; i++)
                 CHECK(!d.figures[i].known && strstr(d.figures[i].reason, "several processes"));
 }
 
 int main(void) {
         RUN(test_table);
-        RUN(test_not_counters);
         RUN(test_both_agents);
         RUN(test_both_ways);
         RUN(test_ring_of_processes);

@@ -6,6 +6,7 @@
 #include "schema/util.h"
 
 #include "check.h"
+#include "objects.h"
 #include "schema/json/json.h"
 
 #include <stdlib.h>
@@ -38,9 +39,7 @@ static void test_above_memcpy_ceiling(void) {
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
                 struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = cases[i].bytes}, b = a;
-                char first[100], second[100];
-                (void) snprintf(first, sizeof(first), "%s", cases[i].first_effective);
-                (void) snprintf(second, sizeof(second), "%s", cases[i].second_effective);
+                OBJECT first = object_of(cases[i].first_effective), second = object_of(cases[i].second_effective);
                 a.effective = first;
                 b.effective = second;
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &b}};
@@ -70,12 +69,7 @@ static void test_latency_reason(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
-                struct message_report a = {.window_ns = 1000000000,
-                                           .messages = 100,
-                                           .bytes = 100,
-                                           .effective = object,
-                                           .counters = object};
+                struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 100};
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
                 struct json *root = NULL;
                 const char *reason = "";
@@ -106,12 +100,9 @@ static void test_loop_and_verify(void) {
                 struct point point = {.workload = rows[i].workload, .message_size = 10, .threads = 1};
                 struct spec spec = {.verify = rows[i].verify, .rate = rows[i].rate};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
                 struct message_report a = {.window_ns = 1000000000,
                                            .messages = 100,
-                                           .bytes = rows[i].workload == WORKLOAD_SYSCALL ? 0 : 1000,
-                                           .effective = object,
-                                           .counters = object};
+                                           .bytes = rows[i].workload == WORKLOAD_SYSCALL ? 0 : 1000};
                 bool alone = workload_agents(point.workload) == 1;
                 struct result r = {.order = &order,
                                    .roles = {"first", alone ? NULL : "second"},
@@ -128,9 +119,8 @@ static char *result_of_timed_ends(enum workload workload, double rate, enum veri
         struct point point = {.workload = workload, .message_size = 10, .threads = 1};
         struct spec spec = {.verify = verify, .rate = rate};
         struct run_order order = {.spec = &spec, .point = &point};
-        char object[] = "{}", *text = NULL;
-        struct message_report a = {
-                .window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = object, .counters = object};
+        char *text = NULL;
+        struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000};
         struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &a}, .latency = latency};
         return result_to_json(&r, &text) == 0 ? text : NULL;
 }
@@ -161,11 +151,20 @@ static void test_round_trips_say_their_kind(void) {
         }
 }
 
+/* Cycles in user mode alone. */
+static struct counters_totals counters_of(uint64_t cpu_ns, uint64_t cycles) {
+        struct counters_totals t = {.usage = {.cpu_ns = cpu_ns}};
+        t.perf.counts[PERF_CYCLES][PERF_USER] = (struct perf_count){.known = true, .value = cycles, .fraction = 1};
+        t.perf.counts[PERF_CYCLES][PERF_KERNEL] = (struct perf_count){.known = true, .value = 0, .fraction = 1};
+        return t;
+}
+
 static const char *const nothing[END_COUNT] = {"{}", "{}"};
+static const struct counters_totals uncounted[END_COUNT];
 
 /* Of a run that went well otherwise. */
 static struct run_verdict flags_of(enum transport transport, uint32_t threads, const char *const *effective,
-                                   const char *const *counters) {
+                                   const struct counters_totals *counters) {
         struct point point = {.transport = transport, .message_size = 10, .threads = threads};
         struct spec spec = {.verify = VERIFY_TOUCH};
         struct run_order order = {.spec = &spec, .point = &point};
@@ -174,15 +173,13 @@ static struct run_verdict flags_of(enum transport transport, uint32_t threads, c
                 reports[end] = (struct message_report){.window_ns = 1000000000,
                                                        .messages = 100,
                                                        .bytes = 1000,
-                                                       .effective = strdup(effective[end]),
-                                                       .counters = strdup(counters[end])};
+                                                       .effective = object_of(effective[end]),
+                                                       .counters = counters[end]};
         struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&reports[0], &reports[1]}};
         struct run_verdict v = {.n_flags = 0};
         result_flags(&r, &v);
-        for (int end = 0; end < END_COUNT; end++) {
-                free(reports[end].effective);
-                free(reports[end].counters);
-        }
+        for (int end = 0; end < END_COUNT; end++)
+                object_deinit(&reports[end].effective);
         return v;
 }
 
@@ -198,7 +195,7 @@ static void test_pipes_that_differ(void) {
                 {{"{}", "{}"}, false},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                struct run_verdict v = flags_of(TRANSPORT_PIPE, 1024, rows[i].effective, nothing);
+                struct run_verdict v = flags_of(TRANSPORT_PIPE, 1024, rows[i].effective, uncounted);
                 CHECK_INT(has_flag(&v, "pipes_differ"), rows[i].flagged);
         }
 }
@@ -206,20 +203,20 @@ static void test_pipes_that_differ(void) {
 /* What the counters of either end say that the figures do not: refused sends, which slept, and counts that are scaled.
  */
 static void test_flags_of_counters(void) {
+#define SCALED(x) .perf.counts[PERF_CYCLES][PERF_USER] = {.known = true, .value = 5, .fraction = (x) }
         static const struct {
-                const char *counters[END_COUNT];
+                struct counters_totals counters[END_COUNT];
                 bool refused, scaled;
         } rows[] = {
-                {{"{}", "{}"}, false, false},
-                {{"{\"enobufs\":0}", "{}"}, false, false},
-                {{"{\"enobufs\":1}", "{}"}, true, false},
-                {{"{}", "{\"enobufs\":70000}"}, true, false},
-                {{"{\"multiplexed\":{\"cycles\":0.5}}", "{}"}, false, true},
-                {{"{}", "{\"multiplexed\":{\"cycles\":0.5}}"}, false, true},
-                {{"{\"multiplexed\":{}}", "{\"enobufs\":null}"}, false, false},
-                {{"no object", "[]"}, false, false},
-                {{"{\"enobufs\":3,\"multiplexed\":{\"cycles\":0.5}}", "{}"}, true, true},
+                {{{.usage.eagain = 1}, {.usage.eagain = 1}}, false, false},
+                {{{.usage.enobufs = 1}}, true, false},
+                {{[END_SECOND] = {.usage.enobufs = 70000}}, true, false},
+                {{{SCALED(1)}, {SCALED(1)}}, false, false},
+                {{{SCALED(0.5)}}, false, true},
+                {{[END_SECOND] = {SCALED(0.5)}}, false, true},
+                {{{.usage.enobufs = 3, SCALED(0.5)}}, true, true},
         };
+#undef SCALED
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct run_verdict v = flags_of(TRANSPORT_TCP, 1, nothing, rows[i].counters);
                 if (has_flag(&v, "zerocopy:enobufs") != rows[i].refused)
@@ -326,12 +323,7 @@ static void test_steady_is_told(void) {
                 struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}";
-                struct message_report a = {.window_ns = NSEC_PER_SEC,
-                                           .messages = 100,
-                                           .bytes = 1000,
-                                           .effective = object,
-                                           .counters = object};
+                struct message_report a = {.window_ns = NSEC_PER_SEC, .messages = 100, .bytes = 1000};
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
                 struct run_verdict v = {.n_flags = 0};
                 _cleanup_free_ char *text = NULL;
@@ -355,11 +347,13 @@ static void test_threads_in_use(void) {
         struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
         struct spec spec = {.verify = VERIFY_TOUCH};
         struct run_order order = {.spec = &spec, .point = &point};
-        char object[] = "{}";
-        struct message_report a = {
-                .window_ns = 1000000000, .messages = 3, .bytes = 30, .effective = object, .counters = object};
-        struct message_thread used[3] = {{0, 1, 10, object}, {1, 1, 10, object}, {2, 1, 10, object}};
-        struct message_thread starved[3] = {{0, 1, 10, object}, {1, 0, 0, object}, {2, 2, 20, object}};
+        struct message_report a = {.window_ns = 1000000000, .messages = 3, .bytes = 30};
+        struct message_thread used[3] = {{.thread = 0, .messages = 1, .bytes = 10},
+                                         {.thread = 1, .messages = 1, .bytes = 10},
+                                         {.thread = 2, .messages = 1, .bytes = 10}};
+        struct message_thread starved[3] = {{.thread = 0, .messages = 1, .bytes = 10},
+                                            {.thread = 1, .messages = 0, .bytes = 0},
+                                            {.thread = 2, .messages = 2, .bytes = 20}};
         struct result r = {
                 .order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}, .threads = {used, starved}};
         _cleanup_free_ char *text = NULL;
@@ -434,12 +428,8 @@ static void test_the_sender_is_counted(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}", first[] = "{\"nodelay\":true}", second[] = "{\"nodelay\":false}";
-                struct message_report a = {.window_ns = 1000000000,
-                                           .messages = 100,
-                                           .bytes = 1000,
-                                           .effective = first,
-                                           .counters = object};
+                OBJECT first = object_of("{\"nodelay\":true}"), second = object_of("{\"nodelay\":false}");
+                struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = first};
                 struct message_report b = a;
                 struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &b}};
                 _cleanup_free_ char *text = NULL;
@@ -483,13 +473,8 @@ static void test_cost_of_both_ways(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                char object[] = "{}", counters[] = "{\"task_clock_ns\":6000,\"cycles\":12000}";
-                char more[] = "{\"task_clock_ns\":12000,\"cycles\":24000}";
-                struct message_report a = {.window_ns = 1000000000,
-                                           .messages = 100,
-                                           .bytes = 1000,
-                                           .effective = object,
-                                           .counters = counters};
+                struct message_report a = {
+                        .window_ns = 1000000000, .messages = 100, .bytes = 1000, .counters = counters_of(6000, 12000)};
                 struct message_report b = a;
                 struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &b}};
                 _cleanup_free_ char *text = NULL;
@@ -497,7 +482,7 @@ static void test_cost_of_both_ways(void) {
                         b.window_ns *= 2;
                         b.messages *= 6;
                         b.bytes *= 6;
-                        b.counters = more;
+                        b.counters = counters_of(12000, 24000);
                 }
                 CHECK_INT(result_to_json(&r, &text), 0);
                 if (!strstr(text, rows[i].wanted))

@@ -180,7 +180,7 @@ static const struct bad_case {
         double given_s;    /* the time that who is silent was given, as the error has it, at least */
 } bad_cases[] = {
         {"sender.silent-hello", "sender (pid %d) was silent for %d.%d s before it said hello", 0, 5},
-        {"sender.wrong-version", "sender (pid %d) sent what is no message", 0, 0},
+        {"sender.wrong-version", "sender (pid %d) sent a malformed message", 0, 0},
         {"receiver.wrong-pid", "receiver (pid %d) claims to be pid", 0, 0},
         {"receiver.dies-in-setup", "receiver (pid %d) was killed by signal 6 (SIGABRT) while it set up", 0, 0},
         {"sender.early-report", "it sent \"report\" where count or ready was expected", 0, 0},
@@ -198,7 +198,7 @@ static const struct bad_case {
         {"sender.stops-its-child", "(state S, sleeping); process %d of sender (pid %d) is stopped", 0, 2.5},
         {"receiver.stops-its-peer", "receiver (pid %d) gave up: peer sender is silent; sender (pid %d) is stopped", 0,
          0},
-        {"receiver.garbage", "receiver (pid %d) sent what is no message", 0, 0},
+        {"receiver.garbage", "receiver (pid %d) sent a malformed message", 0, 0},
         {"receiver.gives-up", "above fs.pipe-max-size = 1048576", 0, 0},
         {"receiver.blames", "sender (pid %d) gave up: cannot go on alone", 0, 0},
         {"receiver.sounds-like-blame", "receiver (pid %d) gave up: peer sender is not understood here", 0, 0},
@@ -432,6 +432,7 @@ static void options_are_for_whom_they_mean_something(void) {
                 make_order(&o);
                 o.point.workload = rows[i].workload;
                 o.point.transport = rows[i].transport;
+                o.point.message_size = workload_has_transport(rows[i].workload) ? o.point.message_size : 0;
                 o.spec.options = (struct transport_options){.pipe_size = 65536,
                                                             .ring_bytes = 8192,
                                                             .huge_pages = TOGGLE_ON,

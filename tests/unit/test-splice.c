@@ -6,8 +6,8 @@
  * sent; with one fewer the oldest is overwritten, which shows that the test would notice.
  */
 
+#include "agent/base/agent.h"
 #include "agent/loop/pattern.h"
-#include "agent/script/agent.h"
 #include "agent/transport/stream/splice.h"
 #include "check.h"
 #include "schema/util.h"

@@ -474,7 +474,7 @@ static void test_delete(void) {
         int64_t run = fixture_start(f.store);
         struct sample_record batch[500];
         for (uint32_t i = 0; i < 500; i++)
-                batch[i] = sample_of(id, run, i, NULL);
+                batch[i] = sample_of(id, run, i);
         for (int i = 0; i < 10; i++)
                 CHECK_INT(store_add_samples(f.store, batch, 500), 0);
         CHECK_INT(store_delete_experiment(f.store, id), -EBUSY);

@@ -6,7 +6,7 @@
  * to do without.
  */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "agent/transport/tcp/multishot.h"
 #include "agent/transport/tcp/tcp.h"
 #include "agent/transport/transport.h"

@@ -3,7 +3,7 @@
 /* Sends without copying by io_uring, into a socket that fills up: what is counted is what went, whole and in parts, and
  * each message is the sender's again when all of it has been notified. */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "agent/transport/uring/zerocopy.h"
 #include "check.h"
 #include "rings.h"

@@ -2,7 +2,8 @@
 
 /* What is said of the rings of several threads together: all have it, or why the first does not that has it not. */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
+#include "agent/transport/transport.h"
 #include "agent/transport/uring/uring.h"
 #include "check.h"
 #include "schema/json/json.h"

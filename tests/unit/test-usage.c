@@ -3,8 +3,8 @@
 /* A worker's accounts: how two readings are subtracted, how they are shown, and what a thread that is not there gives.
  * test-counters has them together with the hardware's. */
 
+#include "agent/base/agent.h"
 #include "agent/measure/usage.h"
-#include "agent/script/agent.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

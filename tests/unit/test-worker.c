@@ -3,8 +3,10 @@
 /* Worker threads with loops of this file's, led by the test: they begin and rest as they are told, say what went wrong,
  * and come out of a call that they sit in. */
 
-#include "agent/script/agent.h"
-#include "agent/script/worker.h"
+#include "agent/base/agent.h"
+#include "agent/base/worker.h"
+#include "agent/script/workers.h"
+#include "agent/workload/workload.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

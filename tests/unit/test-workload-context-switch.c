@@ -3,8 +3,8 @@
 /* The circle of processes as the leader sees it: what it says of members that live, and of one that has ended or is
  * stopped. */
 
+#include "agent/base/agent.h"
 #include "agent/proof/proof.h"
-#include "agent/script/agent.h"
 #include "agent/workload/workload.h"
 #include "check.h"
 #include "schema/json/json.h"
@@ -19,6 +19,8 @@
 
 #define PROCESSES 4u
 
+static struct proof proof;
+
 /* A kernel without NUMA tells of nobody's pages. */
 static bool can_tell(void) {
         void *page = NULL;
@@ -31,7 +33,8 @@ static void circle_begin_of(struct agent *a, uint32_t processes, uint64_t workin
         if (!w)
                 abort();
         memset(w, 0, sizeof *w);
-        *a = (struct agent){.workload = &workload_context_switch, .n_workers = 1, .workers = w};
+        proof = (struct proof){.members = workload_context_switch.members, .missing = workload_context_switch.missing};
+        *a = (struct agent){.proof = &proof, .workload = &workload_context_switch, .n_workers = 1, .workers = w};
         a->setup.point = (struct point){
                 .workload = WORKLOAD_CONTEXT_SWITCH, .processes = processes, .working_set = working_set, .threads = 1};
         a->setup.placement.n_cpus = 1;
@@ -45,7 +48,7 @@ static void circle_begin(struct agent *a) {
 }
 
 static void circle_end(struct agent *a) {
-        page_list_deinit(&a->pages);
+        page_list_deinit(&proof.pages);
         workload_context_switch.close(a);
         workload_context_switch.detach(a->workers);
         free(a->workers->latency);
@@ -63,8 +66,8 @@ static void test_members_that_live_are_in_the_proof(void) {
         circle_begin(&a);
         for (uint32_t k = 0; k < PROCESSES - 1; k++)
                 CHECK_INT(kill(member_of(&a, k), 0), 0);
-        _cleanup_free_ char *proof = NULL;
-        CHECK_INT(proof_to_json(&a, &proof), 0);
+        _cleanup_free_ char *text = NULL;
+        CHECK_INT(proof_to_json(&a, &text), 0);
         CHECK_STRING(a.failure.detail, "");
         circle_end(&a);
 }
@@ -79,8 +82,8 @@ static void test_a_member_that_ended_is_named_and_not_its_pages(void) {
                 circle_begin(&a);
                 CHECK_INT(kill(member_of(&a, k), SIGKILL), 0);
                 CHECK_INT(waitid(P_PID, (id_t) member_of(&a, k), &info, WEXITED | WNOWAIT), 0);
-                _cleanup_free_ char *proof = NULL;
-                CHECK_INT(proof_to_json(&a, &proof), -EPIPE);
+                _cleanup_free_ char *text = NULL;
+                CHECK_INT(proof_to_json(&a, &text), -EPIPE);
                 char expected[64];
                 (void) snprintf(expected, sizeof expected, "process %u of %u was killed by signal 9", k + 2, PROCESSES);
                 CHECK_STRING(a.failure.detail, expected);

@@ -3,7 +3,7 @@
 /* The account of zero-copy sends: notifications in any order and any ranges, numbers that wrap round, and what the
  * kernel says that cannot be; then a real socket, with fewer buffers than it wants. */
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "agent/transport/tcp/zerocopy.h"
 #include "check.h"
 #include "schema/util.h"

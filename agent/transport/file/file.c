@@ -11,6 +11,7 @@
  */
 
 #include "agent/transport/file/slots.h"
+#include "agent/transport/transport.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

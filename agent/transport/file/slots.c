@@ -13,10 +13,10 @@
 
 #include "agent/transport/file/slots.h"
 
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/os/filesystem.h"
 #include "agent/os/policy.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
 #include "schema/json/json.h"
 #include "schema/transport/file-layout.h"
 
@@ -256,7 +256,7 @@ static int open_second(struct agent *a, uint64_t deadline_ns) {
 
 uint64_t file_opening_ns(const struct agent *a) {
         const struct message_setup *s = &a->setup;
-        return LEADER_RENDEZVOUS_NS +
+        return AGENT_RENDEZVOUS_NS +
                file_layout_fill_ns(&s->point, s->options.file_sync, (uint64_t) sysconf(_SC_PAGESIZE));
 }
 

@@ -8,6 +8,7 @@
  */
 
 #include "agent/loop/loops.h"
+#include "agent/proof/pages.h"
 
 #include <semaphore.h>
 #include <stdalign.h>

@@ -7,10 +7,11 @@
  * Source: man 7 mq_overview, man 3 mq_open. The calls go through syscall(2), for the reason in descriptor.h.
  */
 
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/os/procfs.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
 #include "agent/transport/queue/queues.h"
+#include "agent/transport/transport.h"
 #include "schema/json/json.h"
 
 #include <fcntl.h>
@@ -157,7 +158,7 @@ static int accept_offer(struct agent *a, struct worker *w, uint64_t deadline_ns)
 }
 
 static int posix_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
                 r = a->end == END_FIRST ? offer(a, &a->workers[i], deadline_ns)

@@ -11,9 +11,10 @@
  * Source: man 2 msgget, msgop, msgctl; man 7 sysvipc. The calls go through syscall(2), for the reason in descriptor.h.
  */
 
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/transport/queue/queues.h"
+#include "agent/transport/transport.h"
 #include "schema/json/json.h"
 
 #include <inttypes.h>
@@ -149,7 +150,7 @@ static int accept_offer(struct agent *a, uint32_t thread, struct ids *q, uint64_
 }
 
 static int sysv_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
         struct ids *all = malloc(a->n_workers * sizeof *all);
         if (!all)
                 return failure_set(&a->failure, ENOMEM, "no memory for %" PRIu32 " queues", a->n_workers);

@@ -8,10 +8,11 @@
 
 #include "agent/transport/ring/area.h"
 
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/os/policy.h"
 #include "agent/os/procfs.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/transport/transport.h"
 #include "schema/json/json.h"
 
 #include <inttypes.h>
@@ -172,7 +173,7 @@ static int open_second(struct agent *a, struct ring_area *area, uint64_t deadlin
 }
 
 int ring_area_open(struct agent *a, const struct ring_carrier *carrier) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
         struct ring_area *area = calloc(1, sizeof *area);
         if (!area)
                 return failure_set(&a->failure, ENOMEM, "no memory for rings");

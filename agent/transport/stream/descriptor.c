@@ -8,7 +8,7 @@
 
 #include "agent/transport/stream/descriptor.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "schema/measure/perf.h"
 #include "schema/spec/spec.h"
 

@@ -10,10 +10,11 @@
  *      first   open there for writing, unlink      "opened"
  */
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/transport/stream/pipes.h"
+#include "agent/transport/transport.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -121,7 +122,7 @@ static int open_second(struct agent *a, uint64_t deadline_ns) {
 }
 
 static int fifo_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
         return a->end == END_FIRST ? open_first(a, deadline_ns) : open_second(a, deadline_ns);
 }
 

@@ -12,6 +12,7 @@
 #include "agent/transport/stream/descriptor.h"
 #include "agent/transport/stream/pipes.h"
 #include "agent/transport/stream/splice.h"
+#include "agent/transport/transport.h"
 #include "schema/json/json.h"
 
 #include <fcntl.h>

@@ -6,10 +6,11 @@
  * other.
  */
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/transport/stream/pipes.h"
+#include "agent/transport/transport.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -52,7 +53,7 @@ static int accept_offer(struct agent *a, struct worker *w, uint64_t deadline_ns)
 }
 
 static int pipe_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
                 r = a->end == END_FIRST ? offer(a, &a->workers[i], deadline_ns)

@@ -4,7 +4,7 @@
 
 #include "agent/transport/stream/pipes.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

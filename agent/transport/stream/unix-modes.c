@@ -14,6 +14,7 @@
 #include "agent/transport/stream/descriptor.h"
 #include "agent/transport/stream/packet.h"
 #include "agent/transport/stream/unix-sockets.h"
+#include "agent/transport/transport.h"
 #include "schema/json/json.h"
 
 #include <inttypes.h>

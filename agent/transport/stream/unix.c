@@ -9,9 +9,9 @@
  * an error: what was cut is refused here.
  */
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/agent.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/transport/stream/unix-sockets.h"
 #include "agent/transport/transport.h"
 #include "schema/json/json.h"
@@ -83,7 +83,7 @@ static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
 }
 
 static int unix_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 struct worker *w = &a->workers[i];

@@ -17,8 +17,8 @@
  * net.core.wmem_max and rmem_max without an error: what was cut is refused here.
  */
 
-#include "agent/script/leader.h"
-#include "agent/script/peer.h"
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
 #include "agent/transport/tcp/tcp.h"
 #include "schema/json/json.h"
 
@@ -256,7 +256,7 @@ static int accept_all(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
         while (r >= 0 && d->n_bound < a->n_workers) {
                 r = attend(d);
                 if (r == 0)
-                        r = leader_wait(a, util_now_ns() + LOOK_NS, 0);
+                        r = agent_wait(a, util_now_ns() + LOOK_NS, 0);
                 if (r >= 0 && util_now_ns() >= deadline_ns)
                         r = failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
                                           "has made %" PRIu32 " of %" PRIu32 " connections, and no more in time "
@@ -300,7 +300,7 @@ static int await_connected(struct agent *a, const struct tcp *t, uint32_t thread
                         return error ? cannot_connect(a, t, thread, error) : 0;
                 if (util_now_ns() >= deadline_ns)
                         return cannot_connect(a, t, thread, ETIMEDOUT);
-                int r = leader_wait(a, util_now_ns() + LOOK_NS, 0);
+                int r = agent_wait(a, util_now_ns() + LOOK_NS, 0);
                 if (r < 0)
                         return r;
         }
@@ -338,7 +338,7 @@ static int open_client(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
 }
 
 int tcp_connect_all(struct agent *a, struct tcp *t) {
-        uint64_t deadline_ns = util_now_ns() + LEADER_RENDEZVOUS_NS + a->n_workers * LEADER_THREAD_NS;
+        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS + a->n_workers * AGENT_THREAD_NS;
         return a->end == END_FIRST ? open_server(a, t, deadline_ns) : open_client(a, t, deadline_ns);
 }
 

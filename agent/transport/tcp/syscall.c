@@ -6,6 +6,7 @@
  */
 
 #include "agent/transport/tcp/modes.h"
+#include "agent/transport/transport.h"
 
 LOOP_INLINE ssize_t engine_send(struct worker *w, const unsigned char *data, size_t n, int flags) {
         return syscall(SYS_sendto, w->send_fd, data, n, MSG_NOSIGNAL | flags, NULL, 0);

@@ -7,8 +7,6 @@
 
 #include "agent/transport/tcp/tcp.h"
 #include "agent/loop/buffer.h"
-#include "agent/script/leader.h"
-#include "agent/script/phases.h"
 #include "agent/transport/transport.h"
 #include "schema/json/json.h"
 #include "schema/measure/histogram.h"
@@ -20,21 +18,21 @@
 #include <sys/mman.h>
 
 static bool both_ways(const struct agent *a) {
-        return a->setup.point.workload == WORKLOAD_PINGPONG || phases_duplex(a);
+        return a->setup.point.workload == WORKLOAD_PINGPONG || agent_is_duplex(a);
 }
 
 bool tcp_agent_sends(const struct agent *a) {
-        return both_ways(a) || phases_sends(a);
+        return both_ways(a) || agent_sends(a);
 }
 
 bool tcp_agent_receives(const struct agent *a) {
-        return both_ways(a) || !phases_sends(a);
+        return both_ways(a) || !agent_sends(a);
 }
 
 bool tcp_stamps(const struct agent *a) {
         if (a->setup.point.workload != WORKLOAD_STREAM || a->setup.point.message_size < SPEC_STAMPED_MIN)
                 return false;
-        return a->setup.rate == 0 || phases_duplex(a);
+        return a->setup.rate == 0 || agent_is_duplex(a);
 }
 
 /* One message in so many, a power of two: one in TCP_STAMP_BYTES bytes, or each. */
@@ -103,6 +101,7 @@ int tcp_attach(struct worker *w) {
         w->channel = c;
         if (c)
                 c->stamp_mask = stamp_every(w->agent) - 1;
+        w->is_notified = w->agent->setup.point.copy_mode == COPY_ZERO && tcp_agent_sends(w->agent);
         if (r == 0 && tcp_agent_sends(w->agent))
                 r = make_messages(w, c);
         if (r < 0)
@@ -180,7 +179,7 @@ bool tcp_receives_many(const struct agent *a, const char **ret_reason) {
 static void put_receiving(const struct agent *a, struct json_writer *w) {
         const char *reason;
         bool many = tcp_receives_many(a, &reason);
-        bool waits = a->setup.point.engine == ENGINE_IO_URING && !phases_duplex(a); /* until_whole() of tcp-uring.c */
+        bool waits = a->setup.point.engine == ENGINE_IO_URING && !agent_is_duplex(a); /* until_whole() of tcp-uring.c */
         json_member_string(w, "receive_method", many ? "recv multishot" : waits ? "recv MSG_WAITALL" : "recv");
         if (reason)
                 json_member_string(w, "receive_method_reason", reason);
@@ -195,7 +194,7 @@ static void put_latency(const struct agent *a, struct json_writer *w) {
                 json_member_u64(w, "latency_every_messages", stamp_every(a));
                 return;
         }
-        if (a->setup.rate > 0 && !phases_duplex(a)) {
+        if (a->setup.rate > 0 && !agent_is_duplex(a)) {
                 json_member_u64(w, "latency_every_messages", 1); /* by the schedule, which both ends know */
                 return;
         }

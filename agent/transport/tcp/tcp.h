@@ -21,15 +21,15 @@
  *      zero-copy  sent from where it lies (MSG_ZEROCOPY), from a pool of messages (zerocopy.h)
  */
 
+#include "agent/base/agent.h"
 #include "agent/loop/fields.h"
-#include "agent/script/agent.h"
 #include "agent/transport/tcp/zerocopy.h"
+#include "agent/transport/transport.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct json_writer;
-struct page_list;
 struct tcp_multishot;
 struct uring_zerocopy;
 

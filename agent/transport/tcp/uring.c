@@ -10,9 +10,9 @@
  */
 
 #include "agent/transport/uring/uring.h"
-#include "agent/script/phases.h"
 #include "agent/transport/tcp/modes.h"
 #include "agent/transport/tcp/multishot.h"
+#include "agent/transport/transport.h"
 #include "agent/transport/uring/zerocopy.h"
 #include "schema/json/json.h"
 
@@ -79,6 +79,8 @@ static int attach(struct worker *w) {
                 r = uring_attach(w, 0, "send, sendmsg and recv take no registered buffer");
         if (r == 0 && c->zerocopy)
                 r = uring_zerocopy_new(w, c->zerocopy, receives ? END_COUNT : 1, &c->uring);
+        /* as until_whole() has it; what a multishot receive brings is put together here, and counted */
+        w->parts_unseen = r == 0 && !c->multishot && !agent_is_duplex(w->agent);
         return r;
 }
 
@@ -121,12 +123,6 @@ static int pages(const struct agent *a, struct page_list *list) {
         return r;
 }
 
-/* until_whole(). What comes by a multishot receive is put together here, and counted. */
-static bool parts_unseen(const struct worker *w) {
-        const struct tcp_channel *c = w->channel;
-        return !phases_duplex(w->agent) && (!c || !c->multishot);
-}
-
 const struct transport_ops transport_uring_tcp = {
         .transport = TRANSPORT_TCP,
         .engine = ENGINE_IO_URING,
@@ -136,6 +132,5 @@ const struct transport_ops transport_uring_tcp = {
         .close = tcp_close,
         .loops = modes_loops,
         .effective = effective,
-        .parts_unseen = parts_unseen,
         .pages = pages,
 };

@@ -5,7 +5,7 @@
 
 #include "agent/transport/tcp/zerocopy.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

@@ -11,6 +11,7 @@
  *      file                            write and read at an offset, fsync
  */
 
+#include "agent/transport/transport.h"
 #include "agent/loop/fields.h"
 #include "agent/transport/file/slots.h"
 #include "agent/transport/stream/descriptor.h"

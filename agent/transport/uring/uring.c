@@ -4,8 +4,8 @@
 
 #include "agent/transport/uring/uring.h"
 
+#include "agent/base/agent.h"
 #include "agent/os/procfs.h"
-#include "agent/script/agent.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

@@ -4,7 +4,7 @@
 
 #include "agent/transport/uring/zerocopy.h"
 
-#include "agent/script/agent.h"
+#include "agent/base/agent.h"
 #include "agent/transport/uring/uring.h"
 #include "schema/util.h"
 

@@ -17,7 +17,7 @@
  * io_uring/notif.c.
  */
 
-#include "agent/script/worker.h"
+#include "agent/base/worker.h"
 #include "agent/transport/tcp/zerocopy.h"
 
 #include <stdbool.h>

@@ -2,10 +2,10 @@
 
 /* The list of such threads, from one look to the next; see kernel-threads.h. */
 
-#include "agent/os/kernel-threads.h"
+#include "agent/measure/kernel-threads.h"
 
+#include "agent/base/agent.h"
 #include "agent/os/procfs.h"
-#include "agent/script/agent.h"
 #include "schema/util.h"
 
 #include <dirent.h>

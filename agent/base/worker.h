@@ -8,8 +8,8 @@
  * writes while the loop runs lie in cache lines apart.
  */
 
-#include "agent/proof/proof.h"
-#include "agent/script/failure.h"
+#include "agent/base/failure.h"
+#include "agent/base/thread-proof.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -58,7 +58,9 @@ struct worker {
         worker_loop loop;
         double pace_offset_ns; /* from the start to the first message */
         uint32_t index;
-        uint64_t sink; /* where the bytes that a receiver touches end up, so that the reads are not dropped */
+        bool is_notified;  /* the kernel notifies it of what it sends (zero-copy) */
+        bool parts_unseen; /* the engine completes a message by itself, in an unknown number of parts */
+        uint64_t sink;     /* where the bytes that a receiver touches end up, so that the reads are not dropped */
 
         /* Between leader and worker while the worker is at rest. */
         alignas(WORKER_LINE) pthread_t thread;
@@ -73,27 +75,16 @@ struct worker {
         size_t buffer_length;
 };
 
-/* Allocates the workers of the agent's set-up: no thread, no buffer yet. 0; negative errno with a->failure. */
-int workers_new(struct agent *a);
 /* In the worker's thread: w->latency, empty, where samples are taken at all. 0; negative errno with w->failure. */
 int worker_make_histogram(struct worker *w);
-/* Joins nothing: the threads have ended. */
-void workers_free(struct agent *a);
-
-/* The main thread's part: starts the other workers, is worker 0, joins the others. Returns when all were told to quit.
+/* Gets a worker out of the system call that it may sit in (SIGUSR1, see workers_init_signals()); repeat until it rests.
  */
-void workers_main(struct agent *a);
+void worker_kick(struct worker *w);
 
-/* The leader's part. workers_go() begins the loops at start_ns with each worker's limit as it stands. */
-void workers_go(struct agent *a, uint64_t start_ns);
-void workers_quit(struct agent *a);
+/* For the leader. Whether all are at rest. */
 bool workers_resting(const struct agent *a);
 /* The failure of the first worker at rest that has one, or NULL. */
 const struct failure *workers_failure(const struct agent *a);
-/* Gets a worker out of the system call that it may sit in; repeat until it rests. */
-void worker_kick(struct worker *w);
-/* Installs the kick's handler and ignores SIGPIPE; before any thread starts. 0 or negative errno. */
-int workers_init_signals(void);
 
 static inline void worker_set_limit(struct worker *w, uint64_t limit) {
         __atomic_store_n(&w->limit, limit, __ATOMIC_RELEASE);

@@ -2,10 +2,11 @@
 
 /* Packets between the two leaders. Both come from the same build, so the packet is a plain struct. */
 
-#include "agent/script/peer.h"
+#include "agent/base/peer.h"
 
-#include "agent/script/agent.h"
-#include "agent/script/leader.h"
+#include "agent/base/agent.h"
+#include "agent/base/wait.h"
+#include "schema/standstill.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define LATE_NS (500 * NSEC_PER_MSEC) /* by more, and this thread did not run */
 #define ONCE_MORE_NS (5 * NSEC_PER_SEC)
 
 static const char *kind_name(uint32_t kind) {
@@ -48,10 +48,10 @@ static int send_packet(struct agent *a, const struct peer_packet *packet, const 
                 if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
                         return failure_blame(&a->failure, a->peer_role, errno, "is gone: cannot tell it %s: %s",
                                              kind_name(packet->kind), strerrordesc_np(errno));
-                if (util_now_ns() >= deadline_ns)
+                if (agent_now_ns() >= deadline_ns)
                         return failure_blame(&a->failure, a->peer_role, ETIMEDOUT, "does not listen: cannot tell it %s",
                                              kind_name(packet->kind));
-                int r = leader_wait(a, util_now_ns() + NSEC_PER_MSEC, 0);
+                int r = agent_wait(a, agent_now_ns() + NSEC_PER_MSEC, 0);
                 if (r < 0)
                         return r;
         }
@@ -85,10 +85,10 @@ static unsigned take_fds(struct msghdr *m, int *fds) {
         return n;
 }
 
-/* The machine may have stood still, and the peer with this agent: it is heard once more before it is called silent. */
-static bool excuse(uint64_t began_ns, uint64_t *deadline_ns) {
-        uint64_t now_ns = util_now_ns(), due_ns = *deadline_ns > began_ns ? *deadline_ns : began_ns;
-        if (now_ns < due_ns + LATE_NS)
+/* Where the machine stood still, the peer did, too: it gets some time more. */
+static bool extend_deadline(uint64_t began_ns, uint64_t *deadline_ns) {
+        uint64_t now_ns = agent_now_ns(), due_ns = *deadline_ns > began_ns ? *deadline_ns : began_ns;
+        if (!standstill_between(due_ns, now_ns))
                 return false;
         *deadline_ns = now_ns + ONCE_MORE_NS;
         return true;
@@ -126,11 +126,11 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                 if (errno != EAGAIN && errno != EINTR)
                         return failure_blame(&a->failure, a->peer_role, errno, "cannot be heard: %s",
                                              strerrordesc_np(errno));
-                uint64_t began_ns = util_now_ns();
-                int r = leader_wait(a, deadline_ns, LEADER_PEER);
+                uint64_t began_ns = agent_now_ns();
+                int r = agent_wait(a, deadline_ns, WAIT_PEER);
                 if (r < 0)
                         return r;
-                if (r == 0 && !excuse(began_ns, &deadline_ns))
+                if (r == 0 && !extend_deadline(began_ns, &deadline_ns))
                         return failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
                                              "is silent: it did not tell %s in time", expected);
         }

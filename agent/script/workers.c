@@ -5,10 +5,13 @@
  * runs between start and stop is the transport's loop.
  */
 
-#include "agent/script/worker.h"
+#include "agent/script/workers.h"
 
+#include "agent/base/agent.h"
 #include "agent/loop/buffer.h"
-#include "agent/script/agent.h"
+#include "agent/proof/proof.h"
+#include "agent/transport/transport.h"
+#include "agent/workload/workload.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
 
@@ -120,16 +123,6 @@ static int make_buffer(struct worker *w) {
         if (r == 0)
                 w->buffer_length = length;
         return r;
-}
-
-int worker_make_histogram(struct worker *w) {
-        if (w->agent->setup.interval_ns == 0)
-                return 0;
-        w->latency = malloc(sizeof *w->latency);
-        if (!w->latency)
-                return failure_set(&w->failure, ENOMEM, "no memory for a histogram");
-        memset(w->latency, 0, sizeof *w->latency); /* touched here: its pages are this thread's */
-        return 0;
 }
 
 static int prepare(struct worker *w) {
@@ -245,24 +238,4 @@ void workers_go(struct agent *a, uint64_t start_ns) {
 void workers_quit(struct agent *a) {
         for (uint32_t i = 0; i < a->n_workers; i++)
                 command(&a->workers[i], WORKER_QUIT);
-}
-
-bool workers_resting(const struct agent *a) {
-        return __atomic_load_n(&a->busy, __ATOMIC_ACQUIRE) == 0;
-}
-
-const struct failure *workers_failure(const struct agent *a) {
-        for (uint32_t i = 0; i < a->n_workers; i++) {
-                const struct worker *w = &a->workers[i];
-                if (__atomic_load_n(&w->resting, __ATOMIC_ACQUIRE) && w->failure.detail[0])
-                        return &w->failure;
-        }
-        return NULL;
-}
-
-void worker_kick(struct worker *w) {
-        if (!__atomic_load_n(&w->resting, __ATOMIC_ACQUIRE))
-                /* The thread exists until it is told to quit. By its own word for its id: libc's note of the main
-                 * thread's is another process's where the agent was cloned. */
-                (void) syscall(SYS_tgkill, getpid(), w->tid, SIGUSR1);
 }

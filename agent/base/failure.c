@@ -2,7 +2,7 @@
 
 /* The words of a failure. Each thread owns the one that it writes: workers theirs, the leader the agent's. */
 
-#include "agent/script/failure.h"
+#include "agent/base/failure.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_AGENT_H
+#define IPCLAB_AGENT_AGENT_H
+
+/*
+ * The agent as its modules share it.
+ *
+ * Threads: the main thread is the worker of thread 0, so that what /proc says of the process is what is measured;
+ * further workers have threads of their own; the leader (agent/script/leader.c) has another, off the measured CPUs
+ * where there are others. Workers run nothing but their loop (agent/loop/loops.h). The leader exchanges messages with
+ * the daemon and with the other agent, takes snapshots of the workers' counters, and starts and stops them.
+ */
+
+#include "agent/base/failure.h"
+#include "agent/base/worker.h"
+#include "agent/os/cpumask.h"
+#include "agent/os/twin.h"
+#include "schema/protocol/protocol.h"
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Exit codes beside 0: the run failed (the daemon has the reason), bad usage, the daemon is gone. */
+#define AGENT_EXIT_FAILED 1
+#define AGENT_EXIT_USAGE 2
+#define AGENT_EXIT_ORPHANED 3
+
+struct counters;
+struct kernel_threads;
+struct proof;
+struct transport_ops;
+struct workload_ops;
+
+struct agent {
+        enum end end;
+        const char *role, *peer_role;
+        int control_fd, peer_fd, run_dir_fd;
+        int event_fd; /* written by a worker that has come to rest */
+
+        struct twin_memory inherited; /* of agents that share memory by descent */
+        struct cpumask affinity;      /* of the process as it was started */
+        struct message_setup setup;
+        const struct transport_ops *transport; /* NULL: the workload has none */
+        const struct workload_ops *workload;
+        void *transport_data; /* the transport's own, for the whole agent */
+
+        struct worker *workers;
+        uint32_t n_workers;
+        uint32_t busy;       /* workers not at rest; atomic */
+        sem_t workers_ready; /* posted once the threads can be started */
+
+        enum phase phase;       /* of the alive messages; PHASE_SETUP before the start */
+        uint64_t sent_ns;       /* when the daemon last got a message */
+        bool daemon_gone;       /* it closed the control socket too early: the process ends as an orphan */
+        bool peer_done;         /* nothing more is expected of the other agent: it may go */
+        uint64_t clock_cost_ns; /* of one reading of the clock; 0: not measured here */
+
+        /* The leader's; NULL before set-up. */
+        struct proof *proof;
+        struct counters *counters;
+        int uncounted; /* negative errno: the daemon gave no answer on counters; no more are requested */
+        struct kernel_threads *kernel_threads; /* NULL also before the first look, and where there are none */
+        struct failure failure;
+};
+
+/* Whether this end's messages are the run's: the first end's, but for a stream upwards. It stops first, and sends how
+ * many there were. */
+static inline bool agent_sends(const struct agent *a) {
+        bool up = a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_UP;
+        return a->end == (up ? END_SECOND : END_FIRST);
+}
+
+/* Whether streams go both ways at once: each worker sends and receives, and counts as messages what it received. */
+static inline bool agent_is_duplex(const struct agent *a) {
+        return a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_BOTH;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_WORKERS_H
+#define IPCLAB_AGENT_WORKERS_H
+
+/*
+ * The workers' threads (agent/base/worker.h): how they come to be, begin, rest and end. The main thread runs worker 0
+ * and starts the others; the leader commands them.
+ */
+
+#include <stdint.h>
+
+struct agent;
+
+/* Installs the kick's handler and ignores SIGPIPE; before any thread starts. 0 or negative errno. */
+int workers_init_signals(void);
+
+/* Allocates the workers of the agent's set-up: no thread, no buffer yet. 0; negative errno with a->failure. */
+int workers_new(struct agent *a);
+/* Joins nothing: the threads have ended. */
+void workers_free(struct agent *a);
+
+/* The main thread's part: starts the other workers, is worker 0, joins the others. Returns when all have been told to
+ * quit. */
+void workers_main(struct agent *a);
+
+/* The leader's part. workers_go() begins the loops at start_ns with each worker's limit as it stands. */
+void workers_go(struct agent *a, uint64_t start_ns);
+void workers_quit(struct agent *a);
+
+#endif

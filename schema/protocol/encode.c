@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+
+/* From a message to a packet, by the rows of wire.c. */
+
+#include "schema/protocol/wire.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+/* A packet under construction; whatever does not fit makes it too long, and the rest is not written. */
+struct packet {
+        uint8_t *data; /* PROTOCOL_PACKET_MAX bytes */
+        size_t length;
+        int error;
+};
+
+static void put(struct packet *p, const void *data, size_t n) {
+        if (p->error == 0 && n > PROTOCOL_PACKET_MAX - p->length)
+                p->error = -EMSGSIZE;
+        if (p->error < 0 || n == 0)
+                return;
+        memcpy(p->data + p->length, data, n);
+        p->length += n;
+}
+
+static void put_sized(struct packet *p, const void *data, size_t n) {
+        uint32_t length = (uint32_t) n;
+        if (n > PROTOCOL_PACKET_MAX) {
+                p->error = p->error < 0 ? p->error : -EMSGSIZE;
+                return;
+        }
+        put(p, &length, sizeof(length));
+        put(p, data, n);
+}
+
+static void put_text(struct packet *p, const char *text) {
+        put_sized(p, text, text ? strlen(text) : 0);
+}
+
+/* The exact sum stands behind the encoding, which has none. */
+static void put_latency(struct packet *p, const struct message_sample *s) {
+        _cleanup_free_ uint8_t *data = NULL;
+        size_t length = s->latency_length;
+        if (!s->latency) {
+                put_sized(p, NULL, 0);
+                return;
+        }
+        int r = s->latency_v2 ? 0 : histogram_encode(s->latency, &data, &length);
+        if (r < 0 && p->error == 0)
+                p->error = r;
+        if (r < 0)
+                return;
+        put_sized(p, s->latency_v2 ? s->latency_v2 : data, length);
+        put(p, &s->latency->sum_ns, sizeof(s->latency->sum_ns));
+}
+
+static void put_count(struct packet *p, const struct perf_count *c) {
+        uint8_t known = c->known;
+        put(p, &known, sizeof(known));
+        put(p, &c->value, sizeof(c->value));
+        put(p, &c->fraction, sizeof(c->fraction));
+        put(p, &c->error, sizeof(c->error));
+}
+
+static void put_field(struct packet *p, const struct wire_field *f, const struct message *m) {
+        const void *member = (const char *) m + f->offset;
+        const void *pointer;
+        uint8_t byte;
+        size_t n;
+        switch (f->kind) {
+        case WIRE_U32:
+                put(p, member, sizeof(uint32_t));
+                return;
+        case WIRE_U64:
+        case WIRE_RATE:
+                put(p, member, sizeof(uint64_t));
+                return;
+        case WIRE_BOOL:
+                byte = *(const bool *) member;
+                put(p, &byte, sizeof(byte));
+                return;
+        case WIRE_NODES:
+                put(p, member, sizeof(struct node_set));
+                return;
+        case WIRE_CHARS:
+                put_text(p, member);
+                return;
+        case WIRE_CPUS:
+                memcpy(&pointer, member, sizeof(pointer));
+                memcpy(&n, (const char *) member + sizeof(pointer), sizeof(n));
+                put_sized(p, pointer, n * sizeof(int32_t));
+                return;
+        case WIRE_OBJECT:
+                put_text(p, ((const struct message_object *) member)->text);
+                return;
+        case WIRE_COUNT:
+                put_count(p, member);
+                return;
+        case WIRE_LATENCY:
+                put_latency(p, &m->sample);
+                return;
+        }
+}
+
+int message_encode(const struct message *m, uint8_t **ret, size_t *ret_length) {
+        const struct wire_layout *l = wire_layout_of(m->type);
+        _cleanup_free_ uint8_t *data = l ? malloc(PROTOCOL_PACKET_MAX) : NULL;
+        struct packet p = {.data = data, .length = sizeof(struct wire_header)};
+        if (!data)
+                return l ? -ENOMEM : -EINVAL;
+        for (size_t i = 0; i < l->n; i++)
+                put_field(&p, &l->fields[i], m);
+        if (p.error < 0)
+                return p.error;
+        const struct wire_header header = {.magic = WIRE_MAGIC,
+                                           .version = PROTOCOL_VERSION,
+                                           .type = (uint16_t) m->type,
+                                           .length = (uint32_t) p.length};
+        memcpy(data, &header, sizeof(header));
+        *ret = util_steal(&data);
+        *ret_length = p.length;
+        return 0;
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds the sources' includes to README's map: which room may include which, and no long cycles
+among the agent's modules.
+
+Takes the files as arguments, relative to the repository. A module is NAME.c and NAME.h together.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+CYCLE_MODULES = 4
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+ROOMS = ("agent", "api", "daemon", "schema")
+
+# Which other rooms, or files, a room may include. What is longest and fits the including file counts.
+MAY = {
+    "schema/": (),
+    "agent/": ("schema/",),
+    "daemon/": ("schema/",),
+    "daemon/main.c": ("schema/", "api/"),
+    "api/": ("schema/", "daemon/service/service.h"),
+}
+# The agent's inner rooms from the ground up; a room includes itself, its floor and those below. main.c is above all.
+FLOORS = (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",))
+
+
+def room(path):
+    return path.split("/")[0] + "/"
+
+
+def floor(path):
+    """Of a file in the agent's inner rooms; None for main.c and what lies elsewhere."""
+    parts = path.split("/")
+    if parts[0] != "agent" or len(parts) < 3:
+        return None
+    return next((number for number, rooms in enumerate(FLOORS) if parts[1] in rooms), None)
+
+
+def fault(path, included):
+    """Why this file may not include that one, or None."""
+    if not included.startswith(tuple(name + "/" for name in ROOMS)):
+        return None
+    rule = max((key for key in MAY if path.startswith(key)), key=len)
+    if room(included) != room(path) and not included.startswith(MAY[rule]):
+        return f"{rule} may not include {included}"
+    if path.startswith("agent/") and len(path.split("/")) > 2:
+        mine, other = floor(path), floor(included)
+        if mine is None:
+            return "this inner room has no floor in tools/includes.py"
+        if other is not None and other > mine:
+            return f"agent/{path.split('/')[1]}/ is below {included}"
+    return None
+
+
+def cycles(graph):
+    """Sets of modules that can each be reached from each other (Tarjan's strongly connected components)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node] & graph.keys()):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            where = stack.index(node)
+            found.append(sorted(stack[where:]))
+            del stack[where:]
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def main(paths):
+    bad, graph = [], {}
+    for path in paths:
+        module = str(Path(path).with_suffix(""))
+        others = graph.setdefault(module, set())
+        for match in INCLUDE.finditer(Path(path).read_text()):
+            others.add(str(Path(match.group(1)).with_suffix("")))
+            why = fault(path, match.group(1))
+            if why:
+                bad.append(f"{path}: {why}")
+        others.discard(module)
+    for cycle in cycles(graph):
+        if len(cycle) > CYCLE_MODULES and cycle[0].startswith("agent/"):
+            bad.append(f"{len(cycle)} modules include each other, at most {CYCLE_MODULES} may: {' '.join(cycle)}")
+    print("\n".join(bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
