@@ -34,6 +34,7 @@ FILES = {
     "usr/lib/sysusers.d/ipclab.conf",
     "usr/lib/tmpfiles.d/ipclab.conf",
     "usr/share/doc/ipclab/README.md",
+    *(f"usr/share/doc/ipclab/docs/{path.name}" for path in (SOURCE / "docs").iterdir()),
     "usr/share/man/man5/ipclabd.conf.5",
     "usr/share/man/man8/ipclab-agent.8",
     "usr/share/man/man8/ipclabd.8",
