@@ -132,8 +132,8 @@ static void one_of_many_is_found_out(void) {
                 page_list_deinit(&a.pages);
                 free(workers);
                 CHECK_INT(judge(&s, proof, detail), -EPERM);
-                CHECK_STRING(detail, errors[i] ? "one of 256 threads (1 is one) ran on CPU 3, asked 1"
-                                               : "thread 1001 ran on CPU 3, asked 1");
+                CHECK_STRING(detail, errors[i] ? "one of 256 threads (1 is one) ran on CPU 3 instead of 1"
+                                               : "thread 1001 ran on CPU 3 instead of 1");
         }
 }
 
