@@ -3,8 +3,8 @@
 #define IPCLAB_DAEMON_RECORDS_H
 
 /*
- * What the store holds, as plain structs: the shapes that daemon and api speak in. Members named *_json are JSON text
- * made by the daemon, and go to the client as they are. Strings are malloc()ed and belong to the record; NULL stands
+ * The store's records as plain structs, which daemon and api share. Members named *_json are JSON text made by the
+ * daemon, and are sent to the client unchanged. Strings are malloc()ed and belong to the record; NULL stands
  * for JSON null. Times are milliseconds since the epoch, UTC, 0 for "not yet". `change` is the store's sequence number
  * of the record's last visible change.
  */
@@ -65,7 +65,7 @@ struct sample_record {
 };
 
 struct statistic {
-        uint32_t n; /* 0: nothing to show, all else meaningless */
+        uint32_t n; /* 0: no value, all else is undefined */
         double median, min, max;
         bool has_ci95;
         double ci95_low, ci95_high;
@@ -74,28 +74,28 @@ struct statistic {
 /* A row per point of /results. */
 struct result_record {
         char *point_json;
-        uint32_t runs; /* done ones, which the statistics are of */
+        uint32_t runs; /* that are done, from which the statistics are made */
         uint32_t runs_planned, runs_failed;
         struct statistic throughput_bytes_per_second, messages_per_second;
-        struct statistic both_ways_bytes_per_second; /* pingpong: there and back together */
+        struct statistic both_ways_bytes_per_second; /* pingpong: both directions together */
         struct statistic cost_ns; /* per call or context switch; n = 0 for workloads that move data */
-        struct statistic hop_ns;  /* of context-switch: with what the pipe takes, which cost_ns leaves out */
+        struct statistic hop_ns;  /* of context-switch: with the cost of the pipe, which cost_ns excludes */
         /* percentiles of each run's whole window, then the statistic over the runs; n = 0 without latency */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         struct statistic latency_min, latency_p50, latency_p90, latency_p99, latency_p99_9, latency_max, latency_mean;
         /* pingpong: half of the round trips' */
         struct statistic one_way_min, one_way_p50, one_way_p90, one_way_p99, one_way_p99_9, one_way_max, one_way_mean;
-        char *loop;         /* "open" or "closed", as the runs say; NULL where none does */
-        const char *steady; /* "true", "false" (of one run at least), or NULL: of one it is not known; static */
+        char *loop;         /* "open" or "closed", from the runs; NULL where no run has it */
+        const char *steady; /* "true", "false" (one run at least is not), or NULL (unknown for a run); static */
         char *verify;       /* "none", "touch" or "checksum", likewise */
-        char *counted_by;   /* role of the agent that the following are of, from the runs' results; NULL without runs */
+        char *counted_by; /* role of the agent that counted the following, from the runs' results; NULL without runs */
         /* n = 0 where there is no such counter */
         struct statistic cycles, instructions, l1d_read_misses, llc_misses, dtlb_misses, branch_misses;
         struct statistic context_switches;
         struct statistic cpu_ns_per_message, cpu_ns_per_gigabyte, cycles_per_byte;
-        char *reasons_json;   /* {"cycles": sentence}: why a statistic is missing although there are runs */
+        char *reasons_json;   /* {"cycles": sentence}: the reason for a missing statistic although there are runs */
         char *flags_json;     /* union over the runs */
-        char *effective_json; /* {"chunk_bytes": 8192}: what was in force, a list where the runs differ */
+        char *effective_json; /* {"chunk_bytes": 8192}: values in force, a list where the runs differ */
         char *error;          /* of the last failed run, or NULL */
 };
 
