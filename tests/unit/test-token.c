@@ -69,11 +69,11 @@ static const struct bad {
         {GOOD "\n", 0604, -EPERM, "mode 0604"},
         {GOOD "\n", 0602, -EPERM, "mode 0602"},
         {GOOD "\n", 0610, -EPERM, "mode 0610"},
-        {"", 0600, -EBADMSG, "does not hold one line"},
-        {"short\n", 0600, -EBADMSG, "does not hold one line"},
-        {GOOD "\n" GOOD "\n", 0600, -EBADMSG, "a character that no token has"},
-        {GOOD " \n", 0600, -EBADMSG, "a character that no token has"},
-        {GOOD "\xc3\xa4\n", 0600, -EBADMSG, "a character that no token has"},
+        {"", 0600, -EBADMSG, "is not one line"},
+        {"short\n", 0600, -EBADMSG, "is not one line"},
+        {GOOD "\n" GOOD "\n", 0600, -EBADMSG, "a character that is not printable ASCII"},
+        {GOOD " \n", 0600, -EBADMSG, "a character that is not printable ASCII"},
+        {GOOD "\xc3\xa4\n", 0600, -EBADMSG, "a character that is not printable ASCII"},
 };
 
 static void bad_token_files_are_refused(void) {
