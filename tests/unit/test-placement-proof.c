@@ -115,7 +115,7 @@ static void threads_where_they_were_put(void) {
         ",\"migrations\":" times "}"
 #define BESIDE(first, companies) first "],\"threads_together\":[" companies
 
-/* Thread i has CPU 1 or CPU 3, or (roam) both; the first may be told of by itself. */
+/* Thread i has CPU 1 or CPU 3, or (roam) both; the first may be reported by itself. */
 static void check_companies(bool roam, const struct proof_case *cases, size_t n) {
         int32_t cpus[] = {1, 3};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
@@ -232,7 +232,7 @@ static void pages_where_they_were_put(void) {
         check_pinned(cases, ELEMENTS(cases));
 }
 
-/* Who shows nothing proves nothing. */
+/* A proof without pages is refused. */
 static void pages_that_are_not_shown(void) {
         static const struct proof_case cases[] = {
                 {{.pages = ""}, -EPERM, "the proof lacks the pages of the stack of thread 0"},
@@ -393,7 +393,7 @@ static void workloads_without_messages(void) {
         check_proofs(&given, &p, END_FIRST, &due, 1);
 }
 
-/* With very many threads each kind of pages is told of at once. */
+/* With very many threads each kind of pages is reported at once. */
 static void pages_of_all_threads_together(void) {
 #define TOGETHER(what, n) "{\"what\":\"" what "\",\"threads\":" n ",\"total\":9,\"nodes\":{\"2\":9}," STAYED("[2]") "}"
 #define TWO THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[3]", "3", "[3]")
@@ -435,7 +435,7 @@ static void interleaving_is_spread(void) {
                 {{INTERLEAVED, SPREAD("40", "\"2\":40")},
                  -EPERM,
                  "0 of 41 pages were on node 4, interleaved over 2 nodes"},
-                {{INTERLEAVED, SPREAD("6", "\"2\":6")}, 0, ""}, /* too few to tell */
+                {{INTERLEAVED, SPREAD("6", "\"2\":6")}, 0, ""}, /* too few to judge */
                 {{INTERLEAVED, SPREAD("40", "\"2\":40"), .together = "512"}, 0, ""},
                 {{INTERLEAVED, SPREAD("5120", "\"2\":5120"), .together = "512"},
                  -EPERM,
@@ -514,7 +514,7 @@ static void migrations_that_nobody_counts(void) {
         CHECK(doubts.migrations_unknown && !doubts.pages_moved);
 }
 
-/* The kernel may move pages that nobody placed; who reads the figures is told. */
+/* The kernel may move pages without a policy; the result has a flag for that. */
 static void pages_that_nobody_placed_have_moved(void) {
 #define LOST(moved) RANGE("stack", "0", "4", "\"2\":4", "\"absent\":0,\"nodes_seen\":[1,2],\"moved\":" moved)
         static const struct proof stayed = {FREE, .policy = "\"default\"", .policy_nodes = "[]", .pages = LOST("0")},
