@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Settings from files and options into struct config. One table names every setting; options, file keys and --help
- * all come from it. Owns no state: main calls it once, before there is a log.
+ * Reads settings from files and options into struct config. Options, file keys and --help are made from one table of
+ * settings. Owns no state: main calls it once, before the log is open.
  */
 
 #include "daemon/config.h"
@@ -38,15 +38,16 @@ static const struct setting settings[] = {
         {"state_dir", KIND_PATH, FIELD(state_dir), "DIR", "database and token (" IPCLAB_STATE_DIR ")"},
         {"runtime_dir", KIND_PATH, FIELD(runtime_dir), "DIR", "socket and run directories (" IPCLAB_RUNTIME_DIR ")"},
         {"socket", KIND_PATH, FIELD(socket_path), "PATH", "unix socket of the API (RUNTIME_DIR/ipclabd.sock)"},
-        {"socket_group", KIND_NAME, FIELD(socket_group), "GROUP", "whose members may open the socket (ipclab)"},
+        {"socket_group", KIND_NAME, FIELD(socket_group), "GROUP", "group that may open the socket (ipclab)"},
         {"listen", KIND_LISTEN, FIELD(listen), "ADDR:PORT", "TCP on loopback, or \"none\" (127.0.0.1:8620)"},
-        {"token_file", KIND_PATH, FIELD(token_file), "PATH", "token that writes over TCP need (STATE_DIR/token)"},
+        {"token_file", KIND_PATH, FIELD(token_file), "PATH", "token for writing over TCP (STATE_DIR/token)"},
         {"web_dir", KIND_PATH, FIELD(web_dir), "DIR", "the dashboard's files"},
         {"agent", KIND_PATH, FIELD(agent_path), "PATH", "the ipclab-agent program"},
         {"agent_user", KIND_NAME, FIELD(agent_user), "USER",
-         "whom agents run as when the daemon is root (ipclab-agent)"},
+         "user of the agents when the daemon is root (ipclab-agent)"},
         {"run_timeout", KIND_SECONDS, FIELD(run_timeout_ns), "SECONDS", "no run may take longer (90000)"},
-        {"host_tuning", KIND_SWITCH, FIELD(host_tuning), "true|false", "specs may change the host's settings (false)"},
+        {"host_tuning", KIND_SWITCH, FIELD(host_tuning), "true|false",
+         "experiments may change settings of the host (false)"},
         {"log_level", KIND_LEVEL, FIELD(log_level), "LEVEL", "error, warning, notice, info or debug (info)"},
         {"root", KIND_ROOT, FIELD(root), "DIR", "read /sys and /proc below DIR: a captured machine"},
 };
@@ -103,7 +104,7 @@ static int set_string(struct config *c, const struct setting *s, char *value) {
         return 0;
 }
 
-/* An option may be relative to where the person stands; a file may not. */
+/* A path in an option may be relative to the current directory; in a file it must be absolute. */
 static int set_path(struct config *c, const struct setting *s, const char *value, bool relative, const char *where,
                     struct config_error *e) {
         char cwd[PATH_MAX], *path = NULL;
@@ -116,7 +117,7 @@ static int set_path(struct config *c, const struct setting *s, const char *value
         if (!relative)
                 return fail(e, -EINVAL, "%s: %s must be an absolute path, not \"%s\"", where, s->key, value);
         if (!getcwd(cwd, sizeof(cwd)))
-                return fail(e, -errno, "cannot tell the current directory: %s", strerrordesc_np(errno));
+                return fail(e, -errno, "the current directory is unknown: %s", strerrordesc_np(errno));
         if (asprintf(&path, "%s/%s", cwd, value) < 0)
                 return -ENOMEM;
         return set_string(c, s, path);
@@ -138,8 +139,8 @@ static int set_listen(struct config *c, const struct setting *s, const char *val
         int r = strcmp(value, "none") == 0 ? 0 : config_parse_listen(value, host, &port);
         if (r == -EADDRNOTAVAIL)
                 return fail(e, -EINVAL,
-                            "%s: listen %s is not a loopback address: ipclabd answers this machine only (use 127.0.0.1 "
-                            "or [::1]; forward it with ssh -L to reach it from elsewhere)",
+                            "%s: listen %s is not a loopback address: ipclabd serves this machine only (use 127.0.0.1 "
+                            "or [::1]; ssh -L forwards it to other machines)",
                             where, value);
         if (r < 0)
                 return fail(e, -EINVAL, "%s: listen \"%.128s\" is neither ADDR:PORT nor \"none\"", where, value);
@@ -245,7 +246,7 @@ static int read_lines(struct config *c, FILE *f, const char *path, struct config
                         return r;
                 errno = 0;
         }
-        if (!feof(f)) /* getline also ends where there is no memory, which is no error of the file */
+        if (!feof(f)) /* getline also ends when memory is short, without an error of the file */
                 return fail(e, errno ? -errno : -EIO, "cannot read %.300s", path);
         return 0;
 }
@@ -256,7 +257,7 @@ int config_read_file(struct config *c, const char *path, struct config_error *e)
         if (fd < 0)
                 return fail(e, -errno, "cannot open %.300s: %s", path, strerrordesc_np(errno));
         if (fstat(fd, &st) < 0)
-                return fail(e, -errno, "cannot look at %.300s: %s", path, strerrordesc_np(errno));
+                return fail(e, -errno, "cannot stat %.300s: %s", path, strerrordesc_np(errno));
         if (!S_ISREG(st.st_mode))
                 return fail(e, -EINVAL, "%.300s is not a regular file", path);
         if (st.st_size > (off_t) FILE_MAX_BYTES)
@@ -275,7 +276,7 @@ static int is_conf(const struct dirent *d) {
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b) {
-        return strcmp((*a)->d_name, (*b)->d_name); /* bytes, whatever the locale */
+        return strcmp((*a)->d_name, (*b)->d_name); /* by bytes, in every locale */
 }
 
 int config_read_files(struct config *c, const char *path, bool required, struct config_error *e) {
@@ -303,7 +304,7 @@ int config_read_files(struct config *c, const char *path, bool required, struct 
         return r;
 }
 
-/* The directory above the one that this program lies in, when that is a build tree, else NULL. */
+/* The build tree from which this program is run; NULL: it is installed. */
 static char *build_tree(void) {
         char exe[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -353,7 +354,7 @@ static int set_defaults(struct config *c) {
         return set_programs(c);
 }
 
-/* Paths that follow from others when nobody set them. */
+/* Paths whose defaults depend on others. */
 static int set_derived(struct config *c) {
         if (!c->socket_path && asprintf(&c->socket_path, "%s/ipclabd.sock", c->runtime_dir) < 0) {
                 c->socket_path = NULL;
@@ -389,7 +390,7 @@ static void build_options(struct option_table *t) {
         t->options[n++] = (struct option){"version", no_argument, NULL, OPTION_VERSION};
 }
 
-/* What the command line says, before any file is read: options are applied last but must be understood first. */
+/* The command line. It is parsed before any file is read, and applied last. */
 struct arguments {
         const char *values[ELEMENTS(settings)];
         const char *config;
@@ -472,7 +473,7 @@ void config_print_help(FILE *out) {
         fprintf(out,
                 "  %-24s %s\n  %-24s %s\n  %-24s %s\n\n"
                 "Files: " CONFIG_FILE ", then " CONFIG_FILE ".d/*.conf, with lines of \"key = value\";\n"
-                "keys are the options above with '_' for '-'. Options win over files.\n",
+                "keys are the options above with '_' for '-'. Options override files.\n",
                 "--config FILE", "read FILE and FILE.d/*.conf instead", "--help", "this text", "--version",
                 "the version");
 }

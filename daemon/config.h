@@ -5,7 +5,7 @@
 /*
  * Settings: built-in, then /etc/ipclab/ipclabd.conf, then /etc/ipclab/ipclabd.conf.d/ *.conf by name, then options.
  * A file is lines of `key = value`, `#` comments; the keys are the long options without dashes, with underscores. An
- * unknown key or a bad value is an error that names file and line: the daemon does not start on half a configuration.
+ * unknown key or a bad value is an error that names file and line: the daemon does not start.
  */
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ struct config_error {
 };
 
 /* Reads options and files into *ret, which config_deinit() frees. 0; -EINVAL with *e filled; -errno of a file that
- * cannot be read, with *e filled; -ENOMEM. With CONFIG_HELP and CONFIG_VERSION nothing else was read. */
+ * cannot be read, with *e filled; -ENOMEM. With CONFIG_HELP and CONFIG_VERSION no file was read. */
 int config_load(int argc, char **argv, struct config *ret, enum config_action *ret_action, struct config_error *e);
 /* One file, into a config that already has values. For config_load() and its test. */
 int config_read_file(struct config *c, const char *path, struct config_error *e);

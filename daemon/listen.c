@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Listening sockets. Owns the unix socket's file: its mode and group are the daemon's access control, so it is created
- * closed to everybody and opened up when it is complete. A socket file that nobody answers on is what a killed daemon
- * left, and is replaced; one that answers is somebody's. Called by main.
+ * Listening sockets. Owns the unix socket's file: its mode and group are the daemon's access control. A socket file
+ * that refuses connections is a leftover of a killed daemon, and is replaced; one that accepts belongs to another
+ * process. Called by main.
  */
 
 #include "daemon/listen.h"
@@ -35,7 +35,7 @@ static int fail(char *detail, int error, const char *format, ...) {
         return error;
 }
 
-/* Whether somebody accepts on the address: 0 yes, -ECONNREFUSED no, other errno. */
+/* 0: a process listens on the address; -ECONNREFUSED: none does; other errno. */
 static int probe(const struct sockaddr_un *address) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
@@ -51,12 +51,13 @@ static int remove_stale(const struct sockaddr_un *address, char *detail) {
         if (lstat(path, &st) < 0)
                 return errno == ENOENT ? 0 : fail(detail, -errno, "%s: %s", path, strerrordesc_np(errno));
         if (!S_ISSOCK(st.st_mode))
-                return fail(detail, -EEXIST, "%s is there and not a socket: it is left alone", path);
+                return fail(detail, -EEXIST, "%s exists and is not a socket: it is not replaced", path);
         int r = probe(address);
         if (r == 0)
-                return fail(detail, -EADDRINUSE, "somebody answers on %s: another ipclabd is running", path);
+                return fail(detail, -EADDRINUSE, "%s accepts connections: another ipclabd is running", path);
         if (r != -ECONNREFUSED)
-                return fail(detail, r, "cannot tell whether anybody answers on %s: %s", path, strerrordesc_np(-r));
+                return fail(detail, r, "it is unknown whether another process listens on %s: %s", path,
+                            strerrordesc_np(-r));
         if (unlink(path) < 0 && errno != ENOENT)
                 return fail(detail, -errno, "cannot remove the stale socket %s: %s", path, strerrordesc_np(errno));
         return 0;
@@ -96,7 +97,7 @@ static int open_unix(const struct config *c, int *ret, char *detail) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return fail(detail, -errno, "cannot make a unix socket: %s", strerrordesc_np(errno));
-        mode_t old = umask(0117); /* 0660 from the start: nothing is left to change by path */
+        mode_t old = umask(0117); /* 0660 from the start, so that the mode need not be changed by path */
         r = bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
         umask(old);
         if (r < 0)
@@ -119,7 +120,7 @@ union address {
         struct sockaddr_in6 v6;
 };
 
-/* What `listen` asks for. */
+/* The address in `listen`. */
 static int parse_address(const struct config *c, union address *ret, char *detail) {
         char host[64];
         uint16_t port;
@@ -149,20 +150,20 @@ static int open_tcp(const struct config *c, int *ret, char *detail) {
         return 0;
 }
 
-/* Where a bound TCP socket really is; refuses one that strangers could reach. */
+/* The address of a bound TCP socket; one that is not loopback is refused. */
 static int describe_tcp(int fd, char **ret_url, char *detail) {
         union address a;
         socklen_t length = sizeof(a);
         char host[INET6_ADDRSTRLEN];
         if (getsockname(fd, &a.sa, &length) < 0)
-                return fail(detail, -errno, "cannot tell where the TCP socket is bound: %s", strerrordesc_np(errno));
+                return fail(detail, -errno, "the address of the TCP socket is unknown: %s", strerrordesc_np(errno));
         bool six = a.sa.sa_family == AF_INET6;
         bool loopback = six ? IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr)
                             : a.sa.sa_family == AF_INET && ntohl(a.v4.sin_addr.s_addr) >> 24 == 127;
         if (!loopback)
                 return fail(detail, -EADDRNOTAVAIL,
                             "the TCP socket from systemd is not bound to a loopback address: "
-                            "ipclabd answers this machine only");
+                            "ipclabd serves this machine only");
         (void) inet_ntop(a.sa.sa_family, six ? (void *) &a.v6.sin6_addr : (void *) &a.v4.sin_addr, host, sizeof(host));
         if (asprintf(ret_url, six ? "http://[%s]:%u/" : "http://%s:%u/", host,
                      ntohs(six ? a.v6.sin6_port : a.v4.sin_port)) < 0) {
@@ -172,8 +173,8 @@ static int describe_tcp(int fd, char **ret_url, char *detail) {
         return 0;
 }
 
-/* Sockets that systemd passed on, told apart by family. They are taken as they are; what the settings ask for and they
- * are not, the log names. Source: sd_listen_fds(3). */
+/* Sockets from systemd, distinguished by family. They override the settings, with a notice for each difference. Source:
+ * sd_listen_fds(3). */
 static int take_activated(struct listeners *l, char *detail) {
         int n = sd_listen_fds(1);
         if (n < 0)
@@ -188,7 +189,9 @@ static int take_activated(struct listeners *l, char *detail) {
                 if (!slot)
                         return fail(detail, -EINVAL, "descriptor %d from systemd is not a listening stream socket", fd);
                 if (*slot >= 0)
-                        return fail(detail, -EINVAL, "systemd passed two sockets of one kind; one unix and one TCP do");
+                        return fail(detail, -EINVAL,
+                                    "systemd passed two sockets of one kind; at most one unix and one TCP socket are "
+                                    "supported");
                 if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
                         return fail(detail, -errno, "descriptor %d from systemd: %s", fd, strerrordesc_np(errno));
                 *slot = fd;
@@ -196,25 +199,25 @@ static int take_activated(struct listeners *l, char *detail) {
         return 0;
 }
 
-static bool same_address(const union address *asked, const union address *got) {
-        if (asked->sa.sa_family != got->sa.sa_family)
+static bool same_address(const union address *wanted, const union address *bound) {
+        if (wanted->sa.sa_family != bound->sa.sa_family)
                 return false;
-        if (asked->sa.sa_family == AF_INET6)
-                return memcmp(&asked->v6.sin6_addr, &got->v6.sin6_addr, sizeof(got->v6.sin6_addr)) == 0 &&
-                       (asked->v6.sin6_port == 0 || asked->v6.sin6_port == got->v6.sin6_port);
-        return asked->v4.sin_addr.s_addr == got->v4.sin_addr.s_addr &&
-               (asked->v4.sin_port == 0 || asked->v4.sin_port == got->v4.sin_port);
+        if (wanted->sa.sa_family == AF_INET6)
+                return memcmp(&wanted->v6.sin6_addr, &bound->v6.sin6_addr, sizeof(bound->v6.sin6_addr)) == 0 &&
+                       (wanted->v6.sin6_port == 0 || wanted->v6.sin6_port == bound->v6.sin6_port);
+        return wanted->v4.sin_addr.s_addr == bound->v4.sin_addr.s_addr &&
+               (wanted->v4.sin_port == 0 || wanted->v4.sin_port == bound->v4.sin_port);
 }
 
 static int compare_tcp(const struct config *c, const struct listeners *l, char *detail) {
-        union address asked, got;
-        socklen_t length = sizeof(got);
-        int r = parse_address(c, &asked, detail);
+        union address wanted, bound;
+        socklen_t length = sizeof(bound);
+        int r = parse_address(c, &wanted, detail);
         if (r < 0)
                 return r;
-        if (getsockname(l->tcp_fd, &got.sa, &length) < 0)
-                return fail(detail, -errno, "cannot tell where the TCP socket is bound: %s", strerrordesc_np(errno));
-        if (!same_address(&asked, &got))
+        if (getsockname(l->tcp_fd, &bound.sa, &length) < 0)
+                return fail(detail, -errno, "the address of the TCP socket is unknown: %s", strerrordesc_np(errno));
+        if (!same_address(&wanted, &bound))
                 log_notice("listen = %s is not followed: the TCP socket from systemd is bound to %s (ListenStream= of "
                            "the socket unit)",
                            c->listen, l->url);
@@ -224,8 +227,8 @@ static int compare_tcp(const struct config *c, const struct listeners *l, char *
 static void compare_group(const struct config *c, const char *path) {
         struct stat st;
         if (stat(path, &st) < 0) {
-                log_notice("socket_group = %s is not followed: the socket is systemd's, and the group of %s cannot be "
-                           "told: %s",
+                log_notice("socket_group = %s is not followed: the socket is systemd's, and the group of %s is "
+                           "unknown: %s",
                            c->socket_group, path, strerrordesc_np(errno));
                 return;
         }
@@ -238,7 +241,7 @@ static void compare_group(const struct config *c, const char *path) {
                    c->socket_group, path, (uintmax_t) st.st_gid, g ? g->gr_name : "without a name");
 }
 
-/* Where systemd has bound it; NULL: a socket without a file. */
+/* The path to which systemd has bound it; NULL: a socket without a file. */
 static const char *find_path(int fd, struct sockaddr_un *a) {
         socklen_t length = sizeof(*a);
         bool has = getsockname(fd, (struct sockaddr *) a, &length) == 0 &&

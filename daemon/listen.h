@@ -2,7 +2,7 @@
 #ifndef IPCLAB_DAEMON_LISTEN_H
 #define IPCLAB_DAEMON_LISTEN_H
 
-/* The daemon's listening sockets: handed over by systemd, or made here. */
+/* The daemon's listening sockets, from systemd or made here. */
 
 #include "daemon/config.h"
 
@@ -11,14 +11,14 @@ struct listeners {
         int tcp_fd;        /* -1: none */
         char *socket_path; /* NULL when there is no unix socket */
         char *url;         /* "http://127.0.0.1:8620/", NULL without TCP; the real port */
-        bool made_unix;    /* ours to remove, not systemd's */
+        bool made_unix;    /* to be removed at the end, unlike systemd's */
 };
 
-/* Sockets from systemd come before `socket`, `socket_group` and `listen`: where they differ, the log has a notice; but
- * listen = none closes TCP. 0, or a negative errno with a sentence in ret_detail[300]: -EADDRINUSE when somebody
- * answers on the socket. */
+/* Sockets from systemd override `socket`, `socket_group` and `listen`, with a notice in the log where they differ;
+ * listen = none closes TCP in any case. 0, or a negative errno with a sentence in ret_detail[300]: -EADDRINUSE when
+ * another process accepts connections on the socket. */
 int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail);
-/* Closes what is still open (set a descriptor that somebody else owns now to -1) and removes the socket file. */
+/* Closes what is still open (a descriptor that has another owner by then must be -1) and removes the socket file. */
 void listeners_close(struct listeners *l);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Log lines. Owns the level and the decision where lines go, made once in log_open(): into the journal with their
- * fields when stderr is the journal's stream, else to stderr with a time. Called from every thread of the daemon; one
- * line is one write(2), so that lines of two threads never mix.
+ * Log lines. Owns the level and the destination, which log_open() chooses once: the journal, with fields, when stderr
+ * is the journal's stream, else stderr, with a time. Called from every thread of the daemon; one line is one write(2),
+ * so that lines of two threads never mix.
  */
 
 #include "daemon/log.h"
 
 #include "schema/util.h"
 
-#define SD_JOURNAL_SUPPRESS_LOCATION /* the caller's goes with the line, and not this file's beside it */
+#define SD_JOURNAL_SUPPRESS_LOCATION /* the line has the caller's location instead of this file's */
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,7 +33,8 @@ static bool stderr_is_journal(void) {
         unsigned long long device = 0, inode = 0;
         char end = 0;
         struct stat st;
-        if (sscanf(stream, "%llu:%llu%c", &device, &inode, &end) != 2) /* NOLINT(cert-err34-c): ours or nothing */
+        if (sscanf(stream, "%llu:%llu%c", &device, &inode, &end) !=
+            2) /* NOLINT(cert-err34-c): another format is no match */
                 return false;
         return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
@@ -68,11 +69,11 @@ static void write_stderr(int level, const char *message) {
         size_t length = (size_t) n < sizeof(line) ? (size_t) n : sizeof(line) - 1;
         line[length - 1] = '\n';
         ssize_t written = write(STDERR_FILENO, line, length);
-        (void) written; /* a log that cannot be written has nowhere to say so */
+        (void) written; /* there is no other place for an error of the log */
 }
 
-/* What is cut says so, and no character is cut in two: the journal shows what is not UTF-8 as a blob. */
-static void mark_cut(char *message, size_t size) {
+/* Marks a truncated message, without splitting a character: the journal shows invalid UTF-8 as a blob. */
+static void mark_truncated(char *message, size_t size) {
         static const char mark[] = "...";
         size_t n = size - sizeof(mark);
         while (n > 0 && ((unsigned char) message[n] & 0xc0) == 0x80)
@@ -90,9 +91,9 @@ void log_write(int level, const char *file, int line, const char *format, ...) {
         int n = vsnprintf(message, sizeof(message), format, ap);
         va_end(ap);
         if (n >= (int) sizeof(message))
-                mark_cut(message, sizeof(message));
+                mark_truncated(message, sizeof(message));
         if (n >= 0) {
-                /* A message is one line: what a client or an agent wrote must not start a line of its own. */
+                /* A message is one line: text of a client or an agent must not begin another. */
                 for (char *c = message; *c; c++)
                         if ((unsigned char) *c < 0x20 || *c == 0x7f)
                                 *c = ' ';

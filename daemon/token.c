@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The token file: the one secret of the daemon. Whoever reads it may write over TCP, so a file that others can read is
- * refused rather than used, and a new one appears under its name only when it is complete. Called once, by main.
+ * The token file, the only secret of the daemon. A process that reads it may write over TCP, so a file that others can
+ * read is refused, and a new one gets its name only when it is complete. Called once, by main.
  */
 
 #include "daemon/token.h"
@@ -51,11 +51,12 @@ static int read_token(int fd, const char *path, char **ret, char *detail) {
         if (length > 0 && text[length - 1] == '\n')
                 length--;
         if (length < TOKEN_LENGTH_MIN || length > TOKEN_LENGTH_MAX)
-                return fail(detail, -EBADMSG, "token file %.180s does not hold one line of %u to %u characters", path,
+                return fail(detail, -EBADMSG, "token file %.180s is not one line of %u to %u characters", path,
                             TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX);
         for (size_t i = 0; i < length; i++)
                 if (text[i] <= ' ' || text[i] > '~')
-                        return fail(detail, -EBADMSG, "token file %.180s holds a character that no token has", path);
+                        return fail(detail, -EBADMSG, "token file %.180s has a character that is not printable ASCII",
+                                    path);
         char *token = strndup(text, length);
         if (!token)
                 return fail(detail, -ENOMEM, "out of memory");
@@ -92,7 +93,7 @@ static int fill_file(int fd) {
         return r;
 }
 
-/* A file beside the final one, then link(2): two daemons that start at once agree on whose token it is. */
+/* A temporary file, then link(2): two daemons that start at once use the same token. */
 static int make_file(const char *path, char *detail) {
         _cleanup_free_ char *temporary = NULL;
         if (asprintf(&temporary, "%s.XXXXXX", path) < 0)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Follows one experiment over ipclabd's unix socket until it ends: a progress line, then the table of its results.
 
-Used by tools/run. Listens to the event stream rather than asking again and again: what watches a measurement shall
-cost the machine next to nothing. Needs nothing but Python's standard library.
+Used by tools/run. Receives the event stream instead of polling, because watching a measurement must cost the machine
+almost nothing. Needs only Python's standard library.
 """
 
 import argparse
@@ -31,7 +31,7 @@ QUIET_SECONDS = 5  # between two progress lines when there is no terminal
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket; the name that HTTP wants for the host is of no consequence there."""
+    """HTTP over a unix socket, where the host name has no meaning."""
 
     def __init__(self, path, timeout):
         super().__init__("localhost", timeout=timeout)
@@ -44,8 +44,8 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def parse_events(lines, last_id):
-    """(id, event, data) of server-sent events; (id of the last event, None, None) for a comment, which is a sign of
-    life when there is nothing to tell."""
+    """(id, event, data) of server-sent events; (id of the last event, None, None) for a comment, which the server
+    sends as a heartbeat."""
     identity, event, data = last_id, "message", []
     for line in lines:
         text = line.decode().rstrip("\r\n")
@@ -93,7 +93,7 @@ class Client:
                 return
 
     def events(self, target, last_id):
-        """What parse_events() makes of a stream; ends when the stream does or is silent for a minute."""
+        """Yields the events of a stream; ends with the stream, or when it is silent for a minute."""
         connection = UnixConnection(self.path, timeout=60)
         try:
             headers = {"Accept": "text/event-stream"}
@@ -105,7 +105,7 @@ class Client:
                 raise RuntimeError(f"GET {target}: {response.status}")
             yield from parse_events(response, last_id)
         except (OSError, http.client.HTTPException):
-            return  # the caller asks for the state, and listens again from the last id
+            return  # the caller reads the state, and reconnects after the last id
         finally:
             connection.close()
 
@@ -122,7 +122,7 @@ def bytes_text(rate):
 
 
 def micros_decimals(nanoseconds):
-    """So many that a call of 25 ns is no 0.03 µs, and a round trip of milliseconds not told to ten nanoseconds."""
+    """Decimals of a time: a call of 25 ns must not read 0.03 µs, and milliseconds need no tens of ns."""
     return 3 if nanoseconds < 1e3 else 2 if nanoseconds < 1e5 else 1
 
 
@@ -138,8 +138,8 @@ def point_text(point):
 
 
 def is_counted(point, agent):
-    """Whether the messages that an agent tells are those of the point: who receives them, both ends where both do; of
-    round trips and of what is no message who began them."""
+    """Whether an agent's messages are those of the point: the receiver's, or both ends' where both receive. Round
+    trips, calls and switches are those of the end that begins them."""
     direction = point.get("direction", "down")
     if point.get("workload") == "stream" and direction == "both":
         return True
@@ -148,7 +148,7 @@ def is_counted(point, agent):
 
 
 class Progress:
-    """The line that tells how far the experiment is, and what the running run does right now."""
+    """The progress line: the state of the experiment, and the current figures of its active run."""
 
     def __init__(self, experiment, clock=time.monotonic):
         self.clock = clock
@@ -160,7 +160,7 @@ class Progress:
 
     def learn(self, experiment):
         self.experiment = experiment
-        self.learned_at = self.clock()  # the time left is told when a run ends, and runs on meanwhile
+        self.learned_at = self.clock()  # the time left is sent when a run ends, and counts down meanwhile
 
     def take(self, event, data):
         if event == "experiment":
@@ -227,7 +227,7 @@ def follow(client, identity):
             if event:
                 progress.take(event, data)
             elif progress.experiment["state"] == "queued":
-                progress.take("experiment", client.get(target))  # those before it are no events of its own
+                progress.take("experiment", client.get(target))  # earlier changes have no events here
             progress.show()
             if progress.experiment["state"] in FINAL:
                 break
@@ -247,12 +247,12 @@ def numbers(values, decimals, divisor=1):
 
 
 def micros(values):
-    """One column's, all with as many decimals as its shortest needs."""
+    """Formats a column, with as many decimals as its smallest value needs."""
     return numbers(values, micros_decimals(min([v for v in values if v is not None], default=0)), 1e3)
 
 
 class Column(typing.NamedTuple):
-    top: str  # of two lines of heading
+    top: str  # the first of two lines of heading
     bottom: str
     cells: list
     is_word: bool = False
@@ -264,7 +264,7 @@ def field_text(point, field):
 
 
 def varies(points, field):
-    """Among those that have it: which ones do, their workload and transport tell."""
+    """Among the points that have the field, which depends on workload and transport."""
     return len({json.dumps(point[field], sort_keys=True) for point in points if field in point}) > 1
 
 
@@ -282,7 +282,7 @@ def word_columns(points):
 
 
 def rate_columns(rows, workload):
-    """What moved, where the points move something, and how often."""
+    """The columns of throughput and of the rate."""
     columns = []
     if any("transport" in row["point"] for row in rows):
         columns.append(Column("", "MB/s", numbers([median(r["throughput_bytes_per_second"]) for r in rows], 1, 1e6)))
@@ -306,12 +306,12 @@ def time_columns(rows, workload):
             for percentile in percentiles:
                 values = [median(latency.get(percentile)) for latency in latencies]
                 columns.append(Column(top, f"{percentile} µs", micros(values)))
-                top = ""  # said once, above the first
+                top = ""  # only above the first
     return columns
 
 
 def table(rows):
-    """Of rows of one workload: what all its points have in common, and the columns of what they differ in and of the
+    """For the rows of one workload: the settings that all points share, and the columns of the others and of the
     figures."""
     points = [row["point"] for row in rows]
     workload = points[0].get("workload", "")

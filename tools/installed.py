@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whether a tree is an installation: what `DESTDIR=TREE meson install` has made of a build with --prefix=/usr.
+"""Checks the tree that `DESTDIR=TREE meson install` makes of a build with --prefix=/usr.
 
-Looks at its files and their modes and at the paths in its units, and starts the daemon, which has to answer, to serve
-every file of the dashboard and to measure with the agent beside it.
+Checks its files, their modes and the paths in its units, and starts the daemon, which has to respond, to serve every
+file of the dashboard and to measure with the installed agent.
 """
 
 import contextlib
@@ -34,6 +34,7 @@ FILES = {
     "usr/lib/sysusers.d/ipclab.conf",
     "usr/lib/tmpfiles.d/ipclab.conf",
     "usr/share/doc/ipclab/README.md",
+    *(f"usr/share/doc/ipclab/docs/{path.name}" for path in (SOURCE / "docs").iterdir()),
     "usr/share/man/man5/ipclabd.conf.5",
     "usr/share/man/man8/ipclab-agent.8",
     "usr/share/man/man8/ipclabd.8",
@@ -43,7 +44,7 @@ REFERENCE = re.compile(r"""(?:href|src|from|import)\s*=?\s*\(?["'](?:/assets/|\.
 
 
 def check_files(tree):
-    """Nothing is missing and nothing is there that nobody has listed; of the dashboard, whatever its files refer to."""
+    """No listed file is missing and no other exists; the dashboard has every file that its files refer to."""
     found = {str(path.relative_to(tree)) for path in tree.rglob("*") if not path.is_dir()}
     rest = {name for name in found - FILES if not name.startswith(f"{WEB}/")}
     assert FILES <= found, f"not installed: {sorted(FILES - found)}"
@@ -77,11 +78,11 @@ def check_programs(tree):
 
 @contextlib.contextmanager
 def daemon(tree):
-    """The installed daemon; gives its address and the token."""
+    """The installed daemon; yields its address and the token."""
     with tempfile.TemporaryDirectory(prefix="ipclab-installed-") as base:
         os.chmod(base, 0o755)  # agents of another user pass through
         config = Path(base, "config")
-        config.touch()  # the host's own settings are another installation's
+        config.touch()  # the settings in /etc belong to another installation
         paths = {"state-dir": "state", "runtime-dir": "run", "socket": "socket", "token-file": "token"}
         command = [
             tree / PROGRAMS["daemon"],
@@ -113,25 +114,25 @@ def daemon(tree):
 def check_daemon(tree):
     with daemon(tree) as (url, token):
 
-        def ask(path, body=None):
+        def fetch(path, body=None):
             headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
             request = urllib.request.Request(url + path, body and json.dumps(body).encode(), headers)
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.read()
 
-        presets = {preset["name"] for preset in json.loads(ask("/presets"))["items"]}
+        presets = {preset["name"] for preset in json.loads(fetch("/presets"))["items"]}
         expected = {path.stem for path in (SOURCE / "schema/presets").glob("*.json")}
         assert presets == expected, f"presets: {sorted(presets ^ expected)}"
         for path in (tree / WEB).rglob("*.*"):
             name = path.relative_to(tree / WEB)
-            assert ask("/" if str(name) == "index.html" else f"/{name}") == path.read_bytes(), f"{name} is not served"
+            assert fetch("/" if str(name) == "index.html" else f"/{name}") == path.read_bytes(), f"{name} is not served"
         spec = {"workload": ["stream", "pingpong"], "duration_seconds": 0.1, "warmup_seconds": 0}
-        experiment = json.loads(ask("/experiments", spec | {"transport": "pipe", "message_size": 4096}))
+        experiment = json.loads(fetch("/experiments", spec | {"transport": "pipe", "message_size": 4096}))
         deadline = time.monotonic() + PATIENCE_SECONDS
         while experiment["state"] in ("queued", "running"):
             assert time.monotonic() < deadline, experiment
             time.sleep(0.1)
-            experiment = json.loads(ask(f"/experiments/{experiment['id']}"))
+            experiment = json.loads(fetch(f"/experiments/{experiment['id']}"))
         assert experiment["state"] == "done", experiment
 
 

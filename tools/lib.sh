@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# What the commands in tools/ share: talking to the person, installing what is missing, building. Sourced with bash;
-# `root` is the checkout. Nothing here asks a question or needs a terminal. Whatever is long-winded goes to a log
-# in .cache/ and is shown only when it fails.
+# Functions that the commands in tools/ share: messages, installation of missing packages, building. Sourced with bash;
+# `root` is the checkout. Nothing here prompts or needs a terminal. Long output goes to a log in .cache/ and is shown only
+# when a command fails.
 
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=$root/.cache
 venv=$cache/venv
 
-# Words are either a package, looked up with dpkg, or command=package: that command will do, wherever it comes from.
-# shellcheck disable=SC2034 # read by those who source this file
+# A word is either a package, which dpkg must have installed, or command=package: the command from any source is enough.
+# shellcheck disable=SC2034 # read by the files that source this one
 packages_run=(gcc libc6-dev meson=meson ninja=ninja-build pkg-config=pkgconf python3=python3 curl=curl ca-certificates
               libcjson-dev libmicrohttpd-dev libnuma-dev liburing-dev libsqlite3-dev libsystemd-dev zlib1g-dev node=nodejs
               npm=npm)
 # shellcheck disable=SC2034
 packages_test=(python3-venv clang=clang libclang-rt-14-dev llvm-symbolizer=llvm chromium=chromium chromedriver=chromium-driver)
-# shellcheck disable=SC2034 # what TCP is compared with
+# shellcheck disable=SC2034 # for the comparison of TCP
 packages_bench_tcp=(iperf3=iperf3 sockperf=sockperf)
 # shellcheck disable=SC2034
 packages_vm=(qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio e2fsprogs)
@@ -33,25 +33,25 @@ die() {
         exit 1
 }
 
-# need_own DIRECTORY…: those that are there belong to who calls. What root has made, with sudo say, another user cannot
-# write in, and what root wrote in a user's would be in that user's way: told here, by name.
+# need_own DIRECTORY…: fails unless the existing ones belong to the calling user. Another user cannot write into a
+# directory that root has made, and files that root makes in a user's directory would block that user later.
 need_own() {
         local directory owner
         for directory in "$@"; do
                 [[ -e $directory && ! -O $directory ]] || continue
                 owner=$(stat -L -c '%U (uid %u)' "$directory")
-                die "$directory belongs to $owner: go on as that user, or in another checkout"
+                die "$directory belongs to $owner: run this as that user, or in another checkout"
         done
 }
 
-# git of this checkout, whosever it is: git refuses another's for what its configuration could start, and who calls is
-# running what lies in it already. Leaves nothing of its own in it.
+# git in this checkout, whoever owns it: git refuses another user's checkout because its configuration may start programs,
+# but the caller already runs programs of this checkout. It leaves no files there.
 git_here() {
         git --no-optional-locks -C "$root" -c safe.directory="$root" "$@"
 }
 
-# quietly NAME COMMAND…: output to .cache/NAME.log; when it fails, the log's end and where the rest is, and failed_log
-# is that log.
+# quietly NAME COMMAND…: writes the output to .cache/NAME.log. When the command fails, prints the end of the log and its
+# path, and sets failed_log to it.
 quietly() {
         local log=$cache/$1.log
         shift
@@ -59,7 +59,7 @@ quietly() {
         if ! "$@" >"$log" 2>&1 </dev/null; then
                 tail -n 40 "$log" >&2
                 printf '%s: failed: %s\n  (the whole log: %s)\n' "${0##*/}" "$*" "$log" >&2
-                # shellcheck disable=SC2034 # read by those who source this file
+                # shellcheck disable=SC2034 # read by the files that source this one
                 failed_log=$log
                 return 1
         fi
@@ -83,14 +83,14 @@ need_packages() {
         local missing as_root=()
         mapfile -t missing < <(packages_missing "$@")
         [[ ${#missing[@]} -gt 0 ]] || return 0
-        command -v apt-get >/dev/null || die "this is no Debian; install what gives you: ${missing[*]}"
+        command -v apt-get >/dev/null || die "this is not Debian; install the equivalents of: ${missing[*]}"
         if [[ $EUID -ne 0 ]]; then
                 command -v sudo >/dev/null || die "there is no sudo; as root: apt-get install ${missing[*]}"
                 as_root=(sudo)
-                # Without a terminal a question for the password could never be answered.
+                # Without a terminal nobody can enter a password.
                 if ! sudo -n true 2>/dev/null; then
-                        [[ -t 1 ]] || die "sudo asks for a password, and there is no terminal; as root: apt-get install ${missing[*]}"
-                        sudo -v || die "sudo did not let us in; as root: apt-get install ${missing[*]}"
+                        [[ -t 1 ]] || die "sudo needs a password, and there is no terminal; as root: apt-get install ${missing[*]}"
+                        sudo -v || die "sudo failed; as root: apt-get install ${missing[*]}"
                 fi
         fi
         say "Installing ${#missing[@]} packages and what they depend on: ${missing[*]}"
@@ -100,7 +100,7 @@ need_packages() {
         quietly apt-install "${apt[@]}" install --no-install-recommends "${missing[@]}"
 }
 
-# Installs web/'s locked packages, unless the lock file is the one that was installed last.
+# Installs the locked packages of web/, unless they are those that were installed last.
 need_web() {
         local stamp=$root/web/node_modules/.ipclab-lock
         cmp -s "$root/web/package-lock.json" "$stamp" && return 0
@@ -109,7 +109,7 @@ need_web() {
         cp "$root/web/package-lock.json" "$stamp"
 }
 
-# need_python FILE: a virtual environment with that file's pinned requirements, unless they were installed before.
+# need_python FILE: makes a virtual environment with that file's pinned requirements, unless they are installed.
 need_python() {
         local stamp=$venv/installed-${1//\//-}
         cmp -s "$1" "$stamp" && return 0
@@ -119,8 +119,8 @@ need_python() {
         cp "$1" "$stamp"
 }
 
-# configure DIRECTORY [MESON OPTION…]: once; later changes ninja sees itself. CC is honoured. Whoever sources this file
-# may set meson_options, for all of its builds.
+# configure DIRECTORY [MESON OPTION…]: sets the directory up once; ninja detects later changes. CC is used. A file that
+# sources this one may set meson_options for all of its builds.
 meson_options=()
 configure() {
         local directory=$1

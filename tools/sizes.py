@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds the sources to the house's measures: a file has at most 1000 lines, a C function 60, and each names its licence.
+"""Checks the sizes of the sources: a file has at most 1000 lines, a C function 60, and each file names its licence.
 
 Tests may be half as long again: a table of cases is one thing. Takes the files as arguments. Leans on the formatting
 that clang-format enforces: a function's brace closes in column 0.
@@ -35,7 +35,7 @@ def faults(path):
     longer = 1.5 if "tests" in path.parts else 1
     file_lines, function_lines = int(FILE_LINES * longer), int(FUNCTION_LINES * longer)
     if not any(LICENCE in line for line in lines[:3]):
-        yield 1, f"the first lines do not say {LICENCE}"
+        yield 1, f"the first lines lack {LICENCE}"
     if len(lines) > file_lines:
         yield len(lines), f"{len(lines)} lines; a file has at most {file_lines}"
     if path.suffix == ".c":

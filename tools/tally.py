@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Adds up what the suites of tools/test reported: a line per suite, each failure with what it said, each skip with its
+"""Adds up the results of the suites of tools/test: a line per suite, each failure with its output, each skip with its
 reason, the sum at the end.
 
 Reads meson's testlog.json (a unit test program counts its cases itself, see tests/unit/check.h) and pytest's JUnit XML.
@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-SAID_AT_MOST = 12  # lines
-SAID_BEFORE = 2  # a failed check: what the case has printed of itself
-TELLING = re.compile(r"\.[ch]:\d+: |^SUMMARY: ")  # tests/unit/check.h, sanitizers
+OUTPUT_LINES = 12
+LINES_BEFORE = 2  # a failed check, which may explain its cause
+FINDING = re.compile(r"\.[ch]:\d+: |^SUMMARY: ")  # tests/unit/check.h, sanitizers
 WIDTH = 200
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 
@@ -22,7 +22,7 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE
 class Tally:
     def __init__(self):
         self.passed = 0
-        self.failures = []  # (name, what it said)
+        self.failures = []  # (name, output)
         self.skips = []  # (name, reason)
 
     def add(self, other):
@@ -35,7 +35,7 @@ class Tally:
 
 
 def unit_cases(name, output):
-    """What a unit test program printed: "ok   case", "FAIL case", "SKIP case" after "skipped: reason"."""
+    """The output of a unit test program: "ok   case", "FAIL case", "SKIP case" after "skipped: reason"."""
     tally, reason = Tally(), "no reason given"
     for line in output.splitlines():
         word, _, case = line.partition(" ")
@@ -64,7 +64,7 @@ def read_meson(path):
             if not tally.skips:
                 tally.skips.append((name, (output.strip().splitlines() or ["no reason given"])[-1]))
         else:
-            if not tally.failures:  # crashed, timed out, or a sanitizer spoke at exit
+            if not tally.failures:  # crashed, timed out, or a sanitizer reported at exit
                 tally.failures.append((f"{name}: {test['result'].lower()}, exit status {test['returncode']}", ""))
             tally.failures[-1] = (tally.failures[-1][0], test.get("stderr", ""))  # of all its cases
         sum_.add(tally)
@@ -87,7 +87,7 @@ def read_junit(path):
 
 
 def read_suite(path):
-    """A suite that left no readable result has failed as a whole; one without a single test is no pass either."""
+    """A suite without a readable result has failed as a whole, and so has one without a test."""
     try:
         tally = read_junit(path) if path.suffix == ".xml" else read_meson(path)
     except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
@@ -98,11 +98,11 @@ def read_suite(path):
     return tally
 
 
-def worth_reading(words):
-    lines = [line for line in words.splitlines() if line.strip()]
-    telling = [i for i, line in enumerate(lines) if TELLING.search(line)]
-    near = sorted({max(i - k, 0) for i in telling for k in range(SAID_BEFORE + 1)})
-    return ([lines[i] for i in near] or lines)[-SAID_AT_MOST:]
+def excerpt(output):
+    lines = [line for line in output.splitlines() if line.strip()]
+    findings = [i for i, line in enumerate(lines) if FINDING.search(line)]
+    near = sorted({max(i - k, 0) for i in findings for k in range(LINES_BEFORE + 1)})
+    return ([lines[i] for i in near] or lines)[-OUTPUT_LINES:]
 
 
 def main(arguments):
@@ -116,9 +116,9 @@ def main(arguments):
         else:
             tally = read_suite(Path(path))
         print(f"{name + ':':12}{tally}")
-        for failure, words in tally.failures:
+        for failure, output in tally.failures:
             print(f"    failed   {failure}")
-            for line in worth_reading(words):
+            for line in excerpt(output):
                 print(f"               {line[:WIDTH]}")
         for case, reason in tally.skips:
             print(f"    skipped  {case}: {reason}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""clang-tidy over every C file of a build directory, a file not again until something it is made of has changed.
+"""Runs clang-tidy over every C file of a build directory; a file is checked again when one of its inputs has changed.
 
-What a file is made of, ninja knows: its own text, every header of ours it includes, its command line, .clang-tidy.
+The inputs are known to ninja: the file, every header of this project that it includes, its command line, .clang-tidy.
 """
 
 import concurrent.futures
@@ -28,7 +28,7 @@ def ninja_deps(build):
 
 
 def fingerprint(root, build, entry, deps, common):
-    """Changes whenever clang-tidy could say something else (the system's headers change with its version)."""
+    """A hash of everything that decides clang-tidy's findings (the system's headers change with its version)."""
     digest = hashlib.sha256(common)
     digest.update(entry["command"].encode())
     for name in sorted({entry["file"], *deps.get(entry["output"], [])}):
@@ -67,7 +67,7 @@ def main(build, stamps):
             else:
                 bad += 1
                 print(f"{source.relative_to(root)}:\n{output}")
-    print(f"clang-tidy: {len(todo)} files looked at, {bad} with findings")
+    print(f"clang-tidy: {len(todo)} files checked, {bad} with findings")
     return 1 if bad else 0
 
 

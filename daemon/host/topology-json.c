@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The topology as GET /topology shows it: everything that was read, with null for what the kernel does not say. */
+/* The topology as GET /topology shows it: everything that was read, with null for what is unknown. */
 
 #include "daemon/host/topology.h"
 
@@ -36,7 +36,7 @@ static void put_node(struct json_writer *w, const struct topology *t, const stru
         json_object_end(w);
 }
 
-/* -1 stands for "the kernel does not say". */
+/* -1 is unknown. */
 static void member_known(struct json_writer *w, const char *key, int v) {
         if (v < 0)
                 json_member_null(w, key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the machine's shape from sysfs. The order of things: which CPUs there are, what each belongs to, the allowed
- * sets, then the nodes (which give the CPUs their node), then the caches. Called at the daemon's start, when CPUs have
- * come or gone, and by tests on captured trees.
+ * Reads the machine's topology from sysfs, in this order: CPUs, their packages and cores, the allowed sets, the nodes
+ * (which give the CPUs their node), the caches. Called at the daemon's start, when CPUs have come or gone, and by tests
+ * on captured trees.
  */
 
 #include "daemon/host/topology.h"
@@ -67,21 +67,21 @@ const struct topology_node *topology_find_node(const struct topology *t, int id)
         return NULL;
 }
 
-/* Says which file was at fault, and how, and passes the error on. */
-static int fault(const struct hostfs *h, int error) {
+/* Logs the file that could not be read and the reason, and returns the error. */
+static int fail(const struct hostfs *h, int error) {
         log_error("Cannot read the topology: %s: %s.", h->path,
-                  error == -EBADMSG ? "not in the form that the kernel writes" : strerrordesc_np(-error));
+                  error == -EBADMSG ? "malformed" : strerrordesc_np(-error));
         return error;
 }
 
-/* A missing file is an answer too: *ret keeps what it held. */
+/* Where the file is missing, *ret is unchanged. */
 static int optional_i64(struct hostfs *h, int r, int64_t v, int *ret) {
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
-                return fault(h, r);
+                return fail(h, r);
         if (v < INT32_MIN || v > INT32_MAX)
-                return fault(h, -EBADMSG);
+                return fail(h, -EBADMSG);
         *ret = (int) v;
         return 0;
 }
@@ -92,10 +92,10 @@ static int read_cpus(struct hostfs *h, struct topology *t) {
 
         int r = hostfs_list(h, &online, &n_online, CPU_DIR "/online");
         if (r < 0 || n_online == 0)
-                return fault(h, r < 0 ? r : -EBADMSG);
+                return fail(h, r < 0 ? r : -EBADMSG);
         r = hostfs_list(h, &present, &n_present, CPU_DIR "/present");
         if (r < 0 && r != -ENOENT)
-                return fault(h, r);
+                return fail(h, r);
 
         t->cpus = calloc(n_present + n_online, sizeof(t->cpus[0]));
         if (!t->cpus)
@@ -111,14 +111,14 @@ static int read_cpus(struct hostfs *h, struct topology *t) {
         return 0;
 }
 
-/* Keeps only online CPUs: some kernels list a sibling that has just been taken away. */
+/* Online CPUs only: some kernels list a sibling that has just gone offline. */
 static int read_siblings(struct hostfs *h, struct topology *t, struct topology_cpu *cpu) {
         int r = hostfs_list(h, &cpu->siblings, &cpu->n_siblings, CPU_DIR "/cpu%d/topology/core_cpus_list", cpu->id);
         if (r == -ENOENT) /* before 5.3 */
                 r = hostfs_list(h, &cpu->siblings, &cpu->n_siblings, CPU_DIR "/cpu%d/topology/thread_siblings_list",
                                 cpu->id);
         if (r < 0 && r != -ENOENT)
-                return fault(h, r);
+                return fail(h, r);
 
         size_t n = 0;
         bool self = false;
@@ -132,9 +132,9 @@ static int read_siblings(struct hostfs *h, struct topology *t, struct topology_c
         if (self)
                 return 0;
         if (r == 0)
-                return fault(h, -EBADMSG);
+                return fail(h, -EBADMSG);
 
-        cpu->siblings = malloc(sizeof(int)); /* no topology directory: a core of its own */
+        cpu->siblings = malloc(sizeof(int)); /* without a topology directory the CPU counts as a core */
         if (!cpu->siblings)
                 return -ENOMEM;
         cpu->siblings[0] = cpu->id;
@@ -167,7 +167,7 @@ static bool same_core(const struct topology_cpu *a, const struct topology_cpu *b
         return a->n_siblings && b->n_siblings && a->siblings[0] == b->siblings[0];
 }
 
-/* Kernels number cores per die, or not at all: where a number stands for two cores of a package, the package's cores
+/* Some kernels number cores per die, or not at all: where two cores of a package have one number, the package's cores
  * are numbered by their lowest CPU instead. */
 static void unique_cores(struct topology *t) {
         for (size_t i = 0; i < t->n_cpus; i++) {
@@ -187,7 +187,7 @@ static void unique_cores(struct topology *t) {
         }
 }
 
-/* A list out of /proc/self/status; *ret NULL and -ENOENT where the kernel prints none (no cpusets). */
+/* A list in /proc/self/status; *ret NULL and -ENOENT where the kernel has none (no cpusets). */
 static int status_list(struct hostfs *h, const char *status, const char *key, int **ret, size_t *ret_n) {
         char *list = malloc(strlen(status) + 1);
         if (!list)
@@ -196,7 +196,7 @@ static int status_list(struct hostfs *h, const char *status, const char *key, in
         if (r == 0)
                 r = hostfs_parse_list(list, ret, ret_n);
         free(list);
-        return r < 0 && r != -ENOENT ? fault(h, r) : r;
+        return r < 0 && r != -ENOENT ? fail(h, r) : r;
 }
 
 static bool list_has(const int *ids, size_t n, int id) {
@@ -219,7 +219,7 @@ static int read_allowed(struct hostfs *h, struct topology *t, struct allowed *re
 
         int r = hostfs_text(h, &status, "/proc/self/status");
         if (r < 0)
-                return fault(h, r);
+                return fail(h, r);
         r = status_list(h, status, "Cpus_allowed_list", &cpus, &n_cpus);
         if (r < 0 && r != -ENOENT)
                 return r;
@@ -231,7 +231,7 @@ static int read_allowed(struct hostfs *h, struct topology *t, struct allowed *re
         return r == -ENOENT ? 0 : r;
 }
 
-/* Place of a CPU among those of its core that may be used: 0 for the first, 1 for its sibling. */
+/* Rank of a CPU among the usable ones of its core: 0 for the first, 1 for its sibling. */
 static size_t sibling_rank(const struct topology *t, const struct topology_cpu *cpu) {
         size_t rank = 0;
         for (size_t i = 0; i < cpu->n_siblings && cpu->siblings[i] != cpu->id; i++) {
@@ -290,7 +290,7 @@ static int take_memory(struct hostfs *h, struct topology_node *node, bool of_nod
 
 static int read_memory(struct hostfs *h, struct topology_node *node, bool of_node) {
         int r = take_memory(h, node, of_node);
-        return r < 0 ? fault(h, r) : 0;
+        return r < 0 ? fail(h, r) : 0;
 }
 
 /* "10 21": to the online nodes, in their order. */
@@ -298,7 +298,7 @@ static int read_distances(struct hostfs *h, const struct topology *t, struct top
         _cleanup_free_ char *text = NULL;
         int r = hostfs_text(h, &text, NODE_DIR "/node%d/distance", node->id);
         if (r < 0)
-                return fault(h, r);
+                return fail(h, r);
         node->distances = calloc(t->n_nodes, sizeof(node->distances[0]));
         if (!node->distances)
                 return -ENOMEM;
@@ -308,11 +308,11 @@ static int read_distances(struct hostfs *h, const struct topology *t, struct top
                 char *end = NULL;
                 unsigned long v = strtoul(at, &end, 10);
                 if (end == at || v > UINT32_MAX)
-                        return fault(h, -EBADMSG);
+                        return fail(h, -EBADMSG);
                 node->distances[i] = (uint32_t) v;
                 at = end;
         }
-        return at[strspn(at, " \n")] ? fault(h, -EBADMSG) : 0;
+        return at[strspn(at, " \n")] ? fail(h, -EBADMSG) : 0;
 }
 
 static int read_node(struct hostfs *h, struct topology *t, struct topology_node *node) {
@@ -321,7 +321,7 @@ static int read_node(struct hostfs *h, struct topology *t, struct topology_node 
 
         int r = hostfs_list(h, &cpus, &n_cpus, NODE_DIR "/node%d/cpulist", node->id);
         if (r < 0)
-                return fault(h, r);
+                return fail(h, r);
         for (size_t i = 0; i < n_cpus; i++) {
                 struct topology_cpu *cpu = find_cpu(t, cpus[i]);
                 if (cpu && cpu->online)
@@ -331,15 +331,15 @@ static int read_node(struct hostfs *h, struct topology *t, struct topology_node 
         return r < 0 ? r : read_distances(h, t, node);
 }
 
-/* The nodes with memory, where the kernel has that file; a node that it leaves out has none to give, whatever its
- * meminfo says. */
+/* The nodes with memory, where the kernel has that file; a node that is not in it has no usable memory, whatever its
+ * meminfo contains. */
 static int read_has_memory(struct hostfs *h, struct topology *t) {
         _cleanup_free_ int *ids = NULL;
         size_t n = 0;
 
         int r = hostfs_list(h, &ids, &n, NODE_DIR "/has_memory");
         if (r < 0 && r != -ENOENT)
-                return fault(h, r);
+                return fail(h, r);
         for (size_t i = 0; i < t->n_nodes; i++)
                 t->nodes[i].has_memory =
                         t->nodes[i].memory_bytes > 0 && (r == -ENOENT || list_has(ids, n, t->nodes[i].id));
@@ -385,10 +385,10 @@ static int read_nodes(struct hostfs *h, struct topology *t, const struct allowed
 
         int r = hostfs_list(h, &ids, &n, NODE_DIR "/online");
         if (r < 0 && r != -ENOENT)
-                return fault(h, r);
+                return fail(h, r);
         t->numa = r == 0;
         if (t->numa && n == 0)
-                return fault(h, -EBADMSG);
+                return fail(h, -EBADMSG);
         r = t->numa ? read_numa_nodes(h, t, ids, n) : single_node(h, t);
         for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
                 t->nodes[i].memory_allowed =
@@ -410,7 +410,7 @@ static int parse_size(const char *text, uint64_t *ret) {
         return 0;
 }
 
-/* One leaf of one CPU. -ENOENT when there is none, or when it does not say who shares it. */
+/* One cache of one CPU. -ENOENT when it does not exist, or has no list of CPUs that share it. */
 static int read_cache(struct hostfs *h, int cpu, int index, struct topology_cache *ret) {
         struct topology_cache c = {0};
         char size[32];
@@ -440,7 +440,7 @@ static int read_cache(struct hostfs *h, int cpu, int index, struct topology_cach
         return 0;
 }
 
-/* Kernels differ in whether a CPU that went offline still counts among those that share a cache. */
+/* Some kernels list offline CPUs among those that share a cache. */
 static void drop_offline(const struct topology *t, struct topology_cache *c) {
         size_t n = 0;
         for (size_t i = 0; i < c->n_cpus; i++) {
@@ -451,7 +451,7 @@ static void drop_offline(const struct topology *t, struct topology_cache *c) {
         c->n_cpus = n;
 }
 
-/* A cache is shown by every CPU that shares it; the lowest of them counts. */
+/* Every CPU that shares a cache lists it; it is taken from the lowest of them. */
 static int add_cache(struct topology *t, int cpu, struct topology_cache *c) {
         drop_offline(t, c);
         if (c->n_cpus == 0 || c->cpus[0] != cpu) {
@@ -477,7 +477,7 @@ static int compare_caches(const void *a, const void *b) {
 }
 
 static int refuse_cache(int cpu) {
-        log_error("Cannot read the topology: CPU %d has a cache beyond index %d, the last that is looked for.", cpu,
+        log_error("Cannot read the topology: CPU %d has a cache beyond index %d, the last that is read.", cpu,
                   CACHE_INDEX_MAX - 1);
         return -EBADMSG;
 }
@@ -490,7 +490,7 @@ static int read_caches(struct hostfs *h, struct topology *t) {
                         if (r == -ENOENT)
                                 continue;
                         if (r < 0)
-                                return fault(h, r);
+                                return fail(h, r);
                         if (index == CACHE_INDEX_MAX) {
                                 free(c.cpus);
                                 return refuse_cache(t->cpus[i].id);
@@ -536,7 +536,7 @@ int topology_read(const char *root, struct topology **ret) {
 
         int r = hostfs_init(&h, root);
         if (r < 0)
-                return fault(&h, r);
+                return fail(&h, r);
         t = calloc(1, sizeof(*t));
         if (!t)
                 return -ENOMEM;
@@ -558,7 +558,7 @@ static bool same_cpus(const struct topology *a, const struct topology *b) {
         return true;
 }
 
-/* Memory of a known node comes and goes on its own (memory hotplug). How much there is, nothing is decided by. */
+/* A node may gain or lose its memory (memory hotplug). Its amount decides nothing. */
 static int same_memory(struct hostfs *h, const struct topology *t) {
         _cleanup_free_ struct topology_node *nodes = calloc(t->n_nodes + 1, sizeof(nodes[0]));
         struct topology now = {.nodes = nodes, .n_nodes = t->n_nodes};
@@ -568,10 +568,10 @@ static int same_memory(struct hostfs *h, const struct topology *t) {
         for (size_t i = 0; i < t->n_nodes; i++) {
                 nodes[i].id = t->nodes[i].id;
                 int r = take_memory(h, &nodes[i], true);
-                if (r == -ENOENT) /* it has just gone */
+                if (r == -ENOENT) /* the node has just gone offline */
                         return false;
                 if (r < 0)
-                        return fault(h, r);
+                        return fail(h, r);
         }
         int r = read_has_memory(h, &now);
         if (r < 0)
@@ -588,7 +588,7 @@ static int same_nodes(struct hostfs *h, const struct topology *t, const struct a
 
         int r = hostfs_list(h, &ids, &n, NODE_DIR "/online");
         if (r < 0 && r != -ENOENT)
-                return fault(h, r);
+                return fail(h, r);
         if ((r == 0) != t->numa || (t->numa && n != t->n_nodes))
                 return false;
         for (size_t i = 0; i < t->n_nodes; i++) {
@@ -607,7 +607,7 @@ int topology_has_changed(const char *root, const struct topology *t) {
 
         int r = hostfs_init(&h, root);
         if (r < 0 || !now)
-                return r < 0 ? fault(&h, r) : -ENOMEM;
+                return r < 0 ? fail(&h, r) : -ENOMEM;
         r = read_cpus(&h, now);
         if (r == 0)
                 r = read_allowed(&h, now, &allowed);
@@ -639,12 +639,12 @@ void topology_release(void) {
         (void) pthread_rwlock_unlock(&holders);
 }
 
-/* A node that has gone since keeps what it had: the next run will find it out. */
+/* A node that has gone offline keeps its values; the check before the next run detects it. */
 static int refresh(struct hostfs *h, struct topology *t) {
         for (size_t i = 0; i < t->n_nodes; i++) {
                 int r = take_memory(h, &t->nodes[i], t->numa);
                 if (r < 0 && r != -ENOENT)
-                        return fault(h, r);
+                        return fail(h, r);
         }
         return read_balancing(h, t);
 }
@@ -655,12 +655,12 @@ int topology_to_json_now(const char *root, const struct topology *t, char **ret)
 
         int r = hostfs_init(&h, root);
         if (r < 0)
-                return fault(&h, r);
+                return fail(&h, r);
         now.nodes = calloc(t->n_nodes + 1, sizeof(*now.nodes));
         if (!now.nodes)
                 return -ENOMEM;
         for (size_t i = 0; i < t->n_nodes; i++)
-                now.nodes[i] = t->nodes[i]; /* whose lists stay t's */
+                now.nodes[i] = t->nodes[i]; /* shares the lists of t */
         r = refresh(&h, &now);
         if (r == 0)
                 r = topology_to_json(&now, ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * {"sender": {"node": 0, "cpu": 3, "memory": {"policy": "bind", "nodes": [0]}}, …}: each part is held against the
- * topology on its own, so that each refusal names the one thing that this machine has not. A node without a cpu leaves
- * the threads to roam on it, as numactl does; only those of tcp are pinned, a CPU each, as a server's are.
+ * {"sender": {"node": 0, "cpu": 3, "memory": {"policy": "bind", "nodes": [0]}}, …}: each part is checked
+ * against the topology by itself, so that a refusal names the one thing that this machine lacks. With a node and no cpu
+ * the threads roam on the node, as with numactl; only those of tcp are pinned to a CPU each, as in a server.
  */
 
 #include "daemon/placement/internal.h"
@@ -16,7 +16,7 @@
 
 struct end_context {
         const struct topology *t;
-        const struct end_placement *asked;
+        const struct end_placement *requested;
         const char *role;
         bool pinned; /* each thread on one of the node's CPUs */
         struct agent_placement *given;
@@ -89,7 +89,7 @@ static int refuse_cpu(const struct end_context *c, const char *limit, bool (*wan
                       int node, const char *why) {
         char pointer[128], value[16], list[LIST_MAX];
         (void) snprintf(pointer, sizeof(pointer), "/placement/%s/cpu", c->role);
-        (void) snprintf(value, sizeof(value), "%d", c->asked->cpu);
+        (void) snprintf(value, sizeof(value), "%d", c->requested->cpu);
         format_cpus(c->t, wanted, node, list);
         return refuse_limit(c->r, pointer, limit, list, value, "CPU %s %s; %s: %s", value, why, limit, list);
 }
@@ -105,17 +105,17 @@ static int refuse_node(const struct end_context *c, const char *field, int node,
 }
 
 static int take_cpu(const struct end_context *c) {
-        const struct topology_cpu *cpu = topology_find_cpu(c->t, c->asked->cpu);
+        const struct topology_cpu *cpu = topology_find_cpu(c->t, c->requested->cpu);
         if (!cpu)
                 return refuse_cpu(c, "CPUs present", cpu_is_present, -1, "does not exist");
         if (!cpu->online)
                 return refuse_cpu(c, "CPUs online", cpu_is_online, -1, "is offline");
         if (!cpu->allowed)
                 return refuse_cpu(c, "CPUs allowed", cpu_is_allowed, -1, "is outside the cpuset of ipclabd");
-        if (c->asked->node >= 0 && cpu->node != c->asked->node) {
+        if (c->requested->node >= 0 && cpu->node != c->requested->node) {
                 char limit[32];
-                (void) snprintf(limit, sizeof(limit), "CPUs of node %d", c->asked->node);
-                return refuse_cpu(c, limit, cpu_is_of_node, c->asked->node, "is not on that node");
+                (void) snprintf(limit, sizeof(limit), "CPUs of node %d", c->requested->node);
+                return refuse_cpu(c, limit, cpu_is_of_node, c->requested->node, "is not on that node");
         }
         return placement_set_cpus(c->given, &cpu->id, 1);
 }
@@ -127,11 +127,12 @@ static int take_node(const struct end_context *c, const struct topology_node *no
                 return refuse_node(c, "node", node->id, "nodes with CPUs", node_has_cpus,
                                    list[0] ? "has no CPU inside the cpuset of ipclabd" : "has no CPUs");
         }
-        if (c->pinned) /* once it is known where the other end is */
+        if (c->pinned) /* pin_ends() does it, which knows both ends */
                 return 0;
         if (node->n_cpus > AGENT_CPUS_MAX)
                 return refuse(c->r, 422, "limit-exceeded", "/placement",
-                              "node %d has %zu CPUs, an agent may be given %u", node->id, node->n_cpus, AGENT_CPUS_MAX);
+                              "node %d has %zu CPUs, an agent can have at most %u", node->id, node->n_cpus,
+                              AGENT_CPUS_MAX);
         c->given->roam = true;
         return placement_set_cpus(c->given, node->cpus, node->n_cpus);
 }
@@ -167,27 +168,28 @@ static int check_memory(const struct end_context *c, const char *member, enum me
 }
 
 static int take_memory(const struct end_context *c) {
-        int x = check_memory(c, "memory", c->asked->memory, &c->asked->memory_nodes);
+        int x = check_memory(c, "memory", c->requested->memory, &c->requested->memory_nodes);
         if (x == 0)
-                x = check_memory(c, "buffer", c->asked->buffer, &c->asked->buffer_nodes);
+                x = check_memory(c, "buffer", c->requested->buffer, &c->requested->buffer_nodes);
         if (x < 0)
                 return x;
-        c->given->buffer = c->asked->buffer;
-        c->given->buffer_nodes = c->asked->buffer_nodes;
-        c->given->memory = c->asked->memory;
-        c->given->memory_nodes = c->asked->memory_nodes;
+        c->given->buffer = c->requested->buffer;
+        c->given->buffer_nodes = c->requested->buffer_nodes;
+        c->given->memory = c->requested->memory;
+        c->given->memory_nodes = c->requested->memory_nodes;
         return 0;
 }
 
 static int resolve_end(const struct end_context *c) {
         const struct topology_node *node = NULL;
-        if (c->asked->node >= 0) {
-                node = topology_find_node(c->t, c->asked->node);
+        if (c->requested->node >= 0) {
+                node = topology_find_node(c->t, c->requested->node);
                 if (!node)
-                        return refuse_node(c, "node", c->asked->node, "nodes online", node_is_online, "does not exist");
+                        return refuse_node(c, "node", c->requested->node, "nodes online", node_is_online,
+                                           "does not exist");
         }
         int x = 0;
-        if (c->asked->cpu >= 0)
+        if (c->requested->cpu >= 0)
                 x = take_cpu(c);
         else if (node)
                 x = take_node(c, node);
@@ -198,13 +200,14 @@ static bool is_pinned(const struct point *p) {
         return workload_has_transport(p->workload) && transport_terms[p->transport].cpu_per_thread;
 }
 
-/* The node whose CPUs an end's threads are to be pinned to; NULL: none, or that is done. */
+/* The node to whose CPUs an end's threads are still to be pinned; NULL: none. */
 static const struct topology_node *node_to_pin_to(const struct topology *t, const struct point *p, enum end end) {
-        const struct end_placement *asked = &p->placement.ends[end];
-        return is_pinned(p) && asked->cpu < 0 && asked->node >= 0 ? topology_find_node(t, asked->node) : NULL;
+        const struct end_placement *requested = &p->placement.ends[end];
+        return is_pinned(p) && requested->cpu < 0 && requested->node >= 0 ? topology_find_node(t, requested->node)
+                                                                          : NULL;
 }
 
-/* CPUs of the node in topology order, as many as there are threads; those of the other end last. */
+/* CPUs of the node in topology order, one per thread; CPUs of the other end come last. */
 static int pin_threads(const struct topology_node *node, uint32_t threads, const struct agent_placement *other,
                        struct agent_placement *ret) {
         size_t n = 0, wanted = threads < node->n_cpus ? threads : node->n_cpus;
@@ -240,7 +243,7 @@ int placement_resolve_explicit(const struct topology *t, const struct point *p, 
         for (unsigned e = 0; e < workload_agents(p->workload); e++) {
                 const struct end_context c = {
                         .t = t,
-                        .asked = &p->placement.ends[e],
+                        .requested = &p->placement.ends[e],
                         .role = role_name(p->workload, p->transport, (enum end) e),
                         .pinned = is_pinned(p),
                         .given = &ret->ends[e],

@@ -2,15 +2,15 @@
 #ifndef IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
 #define IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
 
-/* What the files of placement share; nobody else includes it. */
+/* Private to daemon/placement/. */
 
 #include "daemon/placement/placement.h"
 
 /* Copies the CPUs into an end that has none yet. 0; -ENOMEM. n > 0. */
 int placement_set_cpus(struct agent_placement *a, const int *cpus, size_t n);
 
-/* Gives both ends CPUs of the node, one per thread as far as they reach: the first end's in topology order, the
- * second's behind them, so that thread i of each end are on different cores where they can be. 0; -ENOMEM. */
+/* Gives both ends CPUs of the node, one per thread as far as there are enough: first end's in topology order, then the
+ * second end's, so that thread i of each end is on a core of its own where possible. 0; -ENOMEM. */
 int placement_spread(const struct topology *t, const struct topology_node *node, uint32_t threads,
                      struct run_placement *ret);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether an agent's memory was where it was put, and stayed there. Where a memory policy was given, each thread must
- * have shown its stack, its buffers and the rings that it owns; what is shown must be there, on the nodes that bind and
- * interleave name, over all of these nodes evenly under interleave, and must not have moved.
+ * Verifies that an agent's memory was where it was placed, and stayed there. With a memory policy, the proof must have
+ * the pages of each thread's stack, of its buffers and of the rings that it owns. These pages must be present, on the
+ * nodes of bind and interleave, spread evenly over all of these nodes under interleave, and must not have moved.
  *
- * That pages move is no freedom that preferred and local leave to the kernel: they say where a page comes from, and
- * NUMA balancing leaves memory alone whose policy was set. Only under the default policy it moves pages, and there
- * nothing was promised: it is noted as a doubt. Source: Linux mm/mempolicy.c (vma_policy_mof), kernel/sched/fair.c
+ * The policies preferred and local do not permit the kernel to move pages: they decide where a page is allocated, and
+ * NUMA balancing does not touch memory whose policy was set. Only under the default policy it moves pages, which
+ * promises nothing: this is reported as a doubt. Source: Linux mm/mempolicy.c (vma_policy_mof), kernel/sched/fair.c
  * (task_numa_work).
  */
 
@@ -20,9 +20,9 @@
 enum kind { KIND_STACK, KIND_BUFFER, KIND_RING, KIND_OTHER };
 static const char *const kind_names[KIND_OTHER] = {"stack", "buffer", "ring"};
 
-/* Interleaving is seen on so many pages, or units of pages that the kernel places together, for each node; */
+/* Interleaving is judged from this many pages, or units of pages that the kernel places together, per node; */
 #define SPREAD_UNITS 4
-/* …each node then has at least this part of an even share: a task's turn goes on with every allocation it makes. */
+/* …each node then has at least this part of an even share: every allocation of a task advances its turn. */
 #define SPREAD_SHARE 4
 
 /* Pages under one policy, of all ranges. */
@@ -38,7 +38,7 @@ struct memory {
         struct spread spreads[2]; /* under `memory`; under `buffer`, where that is given */
 };
 
-/* What is looked at at the moment. */
+/* The range under verification. */
 struct range {
         const struct json *json;
         const char *what;
@@ -80,7 +80,7 @@ static int check_unknown(const struct verdict *v, const struct range *r) {
         if (!reason || json_as_string(reason, &text) < 0 || !text[0])
                 return verdict_bad(v, "pages without nodes and without a reason");
         if (policy_of(v, r->apart) != MEMORY_DEFAULT)
-                return verdict_say(v, -EPERM, "where the %s's pages are cannot be proven: %.200s", r->what, text);
+                return verdict_fail(v, -EPERM, "the nodes of the pages of the %s are unknown: %.200s", r->what, text);
         return 0;
 }
 
@@ -96,16 +96,16 @@ static int count_nodes(struct memory *m, struct range *r, const struct json *nod
                 m->spreads[r->apart].nodes[id] += count;
                 m->spreads[r->apart].total += count;
                 if (count > 0 && promised && !node_set_has(promised, id))
-                        return verdict_say(v, -EPERM,
-                                           "%" PRId64 " of %" PRId64 " pages of the %s were on node %u, "
-                                           "which was not asked",
-                                           count, r->total, r->what, id);
+                        return verdict_fail(v, -EPERM,
+                                            "%" PRId64 " of %" PRId64 " pages of the %s were on node %u, "
+                                            "which its policy does not include",
+                                            count, r->total, r->what, id);
         }
         return r->counted + r->absent == r->total ? 0 : verdict_bad(v, "pages by node do not add up to the total");
 }
 
-/* Pages that are absent are so for a reason: not there (ENOENT: never touched, or swapped out) is no fault as long as
- * others are; not mapped at all is one, for then it is not this memory that was looked at. */
+/* Every absent page has a reason. ENOENT (never touched, or swapped out) is no fault as long as other pages are
+ * present; EFAULT (not mapped) is one, because the reported memory is then not the memory in use. */
 static int check_absent(const struct verdict *v, const struct range *r) {
         int64_t sum = 0, unmapped = 0;
         const struct json *errors = json_get(r->json, "absent_errors");
@@ -121,15 +121,14 @@ static int check_absent(const struct verdict *v, const struct range *r) {
         if (policy_of(v, r->apart) == MEMORY_DEFAULT)
                 return 0;
         if (unmapped)
-                return verdict_say(v, -EPERM, "%" PRId64 " of %" PRId64 " pages of the %s are not mapped (EFAULT)",
-                                   unmapped, r->total, r->what);
-        if (r->counted == 0 && strcmp(r->what, "page_cache") != 0) /* a file's pages come when it is written */
-                return verdict_say(v, -EPERM, "none of the %" PRId64 " pages of the %s are there: nothing is proven",
-                                   r->total, r->what);
+                return verdict_fail(v, -EPERM, "%" PRId64 " of %" PRId64 " pages of the %s are not mapped (EFAULT)",
+                                    unmapped, r->total, r->what);
+        if (r->counted == 0 && strcmp(r->what, "page_cache") != 0) /* a file has pages once it is written */
+                return verdict_fail(v, -EPERM, "none of the %" PRId64 " pages of the %s is present", r->total, r->what);
         return 0;
 }
 
-/* What was found between the looks at the start and at the end, too. */
+/* The readings between start and end. */
 static int check_stay(const struct verdict *v, const struct range *r) {
         const struct node_set *promised = nodes_promised(v, r->apart);
         const struct json *seen = json_get(r->json, "nodes_seen");
@@ -142,17 +141,18 @@ static int check_stay(const struct verdict *v, const struct range *r) {
                 if (json_as_i64(node, &id) < 0 || id < 0 || id >= SPEC_NODES_MAX)
                         return verdict_bad(v, "nodes_seen");
                 if (promised && !node_set_has(promised, (unsigned) id))
-                        return verdict_say(v, -EPERM,
-                                           "pages of the %s were meanwhile on node %" PRId64 ", which was not asked",
-                                           r->what, id);
+                        return verdict_fail(v, -EPERM,
+                                            "pages of the %s were meanwhile on node %" PRId64
+                                            ", which its policy does not include",
+                                            r->what, id);
         }
         if (verdict_number(r->json, "moved", &moved) < 0 || moved < 0 || moved > r->total)
                 return verdict_bad(v, "moved");
         if (moved == 0)
                 return 0;
         if (policy_of(v, r->apart) != MEMORY_DEFAULT)
-                return verdict_say(v, -EPERM, "%" PRId64 " of %" PRId64 " pages of the %s were moved to another node",
-                                   moved, r->total, r->what);
+                return verdict_fail(v, -EPERM, "%" PRId64 " of %" PRId64 " pages of the %s were moved to another node",
+                                    moved, r->total, r->what);
         v->doubts->pages_moved = true;
         return 0;
 }
@@ -170,8 +170,8 @@ static int check_counted(struct memory *m, struct range *r, const struct json *n
         return e;
 }
 
-/* Whose it is: one thread's; or that of so many threads together, which stands for all when that is all of them. */
-static int note_shown(struct memory *m, const struct range *r) {
+/* The range belongs to one thread, or to a number of threads together; it counts for each when that is all of them. */
+static int mark_shown(struct memory *m, const struct range *r) {
         int64_t thread = -1, together = 0;
         if (verdict_number(r->json, "thread", &thread) == 0) {
                 if (thread < 0 || thread >= m->threads || thread >= SPEC_THREADS_MAX)
@@ -196,7 +196,7 @@ static int check_range(struct memory *m, const struct json *json) {
         while (r.kind < KIND_OTHER && strcmp(r.what, kind_names[r.kind]) != 0)
                 r.kind++;
         r.apart = m->v->given->buffer != MEMORY_DEFAULT && carries_messages(r.what);
-        int e = note_shown(m, &r);
+        int e = mark_shown(m, &r);
         if (e < 0)
                 return e;
         return json_type(nodes) == JSON_NULL     ? check_unknown(m->v, &r)
@@ -204,14 +204,14 @@ static int check_range(struct memory *m, const struct json *json) {
                                                  : verdict_bad(m->v, "pages by node");
 }
 
-/* A ring is its reader's; a stream's is the second end's, a round trip has one for each. */
+/* A ring belongs to its reader: in a stream to the second end, in a round trip each end has one. */
 static bool owns_rings(const struct verdict *v) {
         return transport_terms[v->point->transport].carrier == CARRIER_RING &&
                workload_has_transport(v->point->workload) &&
                (v->end == END_SECOND || v->point->workload == WORKLOAD_PINGPONG);
 }
 
-static bool is_due(const struct verdict *v, enum kind kind) {
+static bool is_required(const struct verdict *v, enum kind kind) {
         bool apart = v->given->buffer != MEMORY_DEFAULT && carries_messages(kind_names[kind]);
         if (policy_of(v, apart) == MEMORY_DEFAULT)
                 return false;
@@ -228,14 +228,15 @@ static bool is_due(const struct verdict *v, enum kind kind) {
 
 static int check_shown(const struct memory *m) {
         for (enum kind kind = 0; kind < KIND_OTHER; kind++)
-                for (int64_t i = 0; is_due(m->v, kind) && i < m->threads && i < SPEC_THREADS_MAX; i++)
+                for (int64_t i = 0; is_required(m->v, kind) && i < m->threads && i < SPEC_THREADS_MAX; i++)
                         if (!m->shown[kind][i])
-                                return verdict_say(m->v, -EPERM, "where the %s of thread %" PRId64 " is was not shown",
-                                                   kind_names[kind], i);
+                                return verdict_fail(m->v, -EPERM,
+                                                    "the proof lacks the pages of the %s of thread %" PRId64,
+                                                    kind_names[kind], i);
         return 0;
 }
 
-/* Pages of an interleaved range may all be on its nodes and yet on one alone, when the others had no room. */
+/* Pages of an interleaved range may all be on its nodes and yet on one alone, when the others had no free memory. */
 static int check_spread(const struct memory *m, bool apart, int64_t together) {
         const struct verdict *v = m->v;
         const struct node_set *nodes = nodes_promised(v, apart);
@@ -249,10 +250,10 @@ static int check_spread(const struct memory *m, bool apart, int64_t together) {
                 return 0;
         for (unsigned id = 0; id < SPEC_NODES_MAX; id++)
                 if (node_set_has(nodes, id) && s->nodes[id] < s->total / n / SPREAD_SHARE)
-                        return verdict_say(v, -EPERM,
-                                           "%" PRId64 " of %" PRId64 " pages were on node %u, interleaved over %" PRId64
-                                           " nodes",
-                                           s->nodes[id], s->total, id, n);
+                        return verdict_fail(v, -EPERM,
+                                            "%" PRId64 " of %" PRId64
+                                            " pages were on node %u, interleaved over %" PRId64 " nodes",
+                                            s->nodes[id], s->total, id, n);
         return 0;
 }
 

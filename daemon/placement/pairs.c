@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one end of "all-node-pairs" and of "all-cpu-pairs" gets on this machine. Pure, as placement.c. Called by the
- * service when a spec is posted, before its points are spanned.
+ * The ends of "all-node-pairs" and "all-cpu-pairs" on this machine. Pure, as placement.c. Called by the service when a
+ * spec is posted, before it is expanded into points.
  */
 
 #include "daemon/placement/internal.h"

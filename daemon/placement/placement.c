@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the words of a spec to CPUs and nodes of this machine. Pure: topology in, placement or refusal out, nothing is
- * touched. Called by admission when a spec is posted and by the runner before each run. The object per role is in
- * placement-explicit.c, the check of the agents' proof in placement-verify.c.
+ * Resolves named placements to CPUs and nodes of this machine. Pure: topology in, placement or refusal out, without
+ * side effects. Called by admission when a spec is posted and by the runner before each run. The object per role is in
+ * explicit.c, the verification of the agents' proof in verify.c.
  */
 
 #include "daemon/placement/internal.h"
@@ -55,7 +55,7 @@ static size_t count_cores(const struct topology *t, const struct topology_node *
         return n;
 }
 
-/* The node itself when it has memory, else the nearest that has: that is where the kernel would go as well. */
+/* The node itself when it has memory, else the nearest that has: the kernel would choose the same. */
 static const struct topology_node *memory_for(const struct topology *t, const struct topology_node *node) {
         const struct topology_node *best = NULL;
         if (usable_memory(node))
@@ -70,7 +70,7 @@ static const struct topology_node *memory_for(const struct topology *t, const st
 
 void placement_bind_memory(const struct topology *t, const struct topology_node *node, struct agent_placement *a) {
         const struct topology_node *from = memory_for(t, node);
-        if (!t->numa || !from) /* one node and no policies: nothing to bind, nothing to go wrong */
+        if (!t->numa || !from) /* one node, or no policies: there is nothing to bind */
                 return;
         a->memory = MEMORY_BIND;
         node_set_add(&a->memory_nodes, (unsigned) from->id);
@@ -132,8 +132,8 @@ static int resolve_same_core(const struct topology *t, struct run_placement *ret
                             "use (SMT is missing, switched off, or cut off by the cpuset)");
 }
 
-/* CPU of the second end's thread i: from a window behind the first end's n CPUs, so that the ends share none when there
- * are enough and as few as can be when not, turned within that window. */
+/* CPU of the second end's thread i, from a window of n CPUs behind those of the first end, rotated within the window.
+ * The ends share no CPU when there are enough, and as few as possible otherwise. */
 static int second_cpu(const struct topology_node *node, size_t n, size_t turn, size_t i) {
         return node->cpus[(n + (i + turn) % n) % node->n_cpus];
 }
@@ -177,7 +177,7 @@ static int resolve_same_node(const struct topology *t, const struct point *p, st
         const struct topology_node *node = pick_node(t, 2, 2);
         if (!node)
                 node = pick_node(t, 2, 1);
-        if (!node && transport_terms[p->transport].cpu_per_thread) /* a server has threads on whatever CPUs there are */
+        if (!node && transport_terms[p->transport].cpu_per_thread) /* a server runs on any CPUs */
                 node = pick_node(t, 1, 1);
         if (!node)
                 return refuse_limit(r, "/placement", "CPUs per node", "1", "2",
@@ -191,8 +191,8 @@ static int resolve_same_node(const struct topology *t, const struct point *p, st
         return x;
 }
 
-/* The first two nodes with CPUs, those with memory of their own before those without; and the second with other memory
- * than the first's, where there is such a one. */
+/* The first two nodes with CPUs, those with memory of their own before those without; the second has other memory than
+ * the first, where there is such a node. */
 static size_t pick_pair(const struct topology *t, const struct topology_node *ret[END_COUNT]) {
         const struct topology_node *alike = NULL;
         size_t n = 0;
@@ -211,7 +211,7 @@ static size_t pick_pair(const struct topology *t, const struct topology_node *re
         return n;
 }
 
-/* shared: the node that holds the memory of both, if there are two; NULL: there are not. */
+/* shared: the node that has the memory of both ends; NULL: there are no two nodes with CPUs. */
 static int refuse_pair(const struct topology *t, const struct topology_node *nodes[END_COUNT], size_t n,
                        const struct topology_node *shared, struct refusal *r) {
         if (shared)
@@ -260,8 +260,8 @@ static bool core_has_worker(const struct run_placement *p, const struct topology
         return false;
 }
 
-/* Everybody who does not measure gets the CPUs that nobody measures on. */
-static int keep_off(const struct topology *t, struct run_placement *p) {
+/* Leaders and the daemon get CPUs on which no worker runs. */
+static int place_leaders(const struct topology *t, struct run_placement *p) {
         _cleanup_free_ int *cpus = calloc(t->n_cpus, sizeof(int));
         size_t n = 0;
 
@@ -301,7 +301,7 @@ static bool end_may_use(const struct agent_placement *a, int cpu) {
         return a->n_cpus == 0; /* not pinned */
 }
 
-/* Whether an end has more threads than CPUs, or both ends together. What is not pinned has all that may be used. */
+/* Whether an end has more threads than CPUs, or both ends together. An end that is not pinned has all usable CPUs. */
 static bool threads_outnumber_cpus(const struct topology *t, const struct point *p, const struct run_placement *found) {
         size_t agents = workload_agents(p->workload), usable[END_COUNT] = {0, 0}, either = 0;
         for (size_t i = 0; i < t->n_cpus; i++) {
@@ -366,7 +366,7 @@ int placement_resolve(const struct topology *t, const struct point *p, struct ru
                               found.ends[END_FIRST].n_cpus);
         found.memory_elsewhere = has_memory_elsewhere(t, &found);
         found.shares_cpus = threads_outnumber_cpus(t, p, &found);
-        x = keep_off(t, &found);
+        x = place_leaders(t, &found);
         if (x < 0)
                 return x;
         *ret = found;
@@ -374,7 +374,7 @@ int placement_resolve(const struct topology *t, const struct point *p, struct ru
         return 0;
 }
 
-/* The node that all CPUs are of; -1 when there is none such. */
+/* The node of all CPUs; -1 when they are of several nodes. */
 static int common_node(const struct topology *t, const struct agent_placement *a) {
         int node = -1;
         for (size_t i = 0; i < a->n_cpus; i++) {

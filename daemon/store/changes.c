@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Reads that span the tables: what changed since a number (the event streams), and the points of an experiment with
- * what their runs have to say (the results table).
+ * Reads that span the tables: the changes after a change number (the event streams), and the points of an experiment
+ * with the results of their runs (the results table).
  */
 
 #include "daemon/store/internal.h"
@@ -20,8 +20,8 @@ struct change_key {
         int64_t id;
 };
 
-/* To all, runs that never began are no news, be they thousands. A run that a stop interrupted in its first attempt has
- * attempt 0 again, also while it waits for its next one. */
+/* The stream of all experiments leaves out runs that have never begun, of which there may be thousands. A run that was
+ * interrupted by a stop in its first attempt has attempt 0 again, also while it waits for its next one. */
 #define BEGUN "(attempt > 0 OR begun)"
 
 #define CHANGES_OF_ALL                                                                                                 \
@@ -97,7 +97,7 @@ static int read_record(struct db *db, const struct change_key *key, const struct
                 return r;
         r = db_step(&q);
         if (r <= 0)
-                return r < 0 ? r : -EBADMSG; /* same snapshot: it must be there */
+                return r < 0 ? r : -EBADMSG; /* it must exist in the same snapshot */
         if (key->kind == KIND_EXPERIMENT)
                 return record_new(sizeof(*ret->experiment), (void **) &ret->experiment)
                                ? store_row_experiment(&q, b, ret->experiment)

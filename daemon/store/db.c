@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The wrapper round SQLite: how a connection is opened, statements, transactions, and what its result codes mean. Used
- * by the store and by nothing else.
+ * The wrapper of SQLite: opening of connections, statements, transactions, and the meaning of result codes. Only the
+ * store uses it.
  *
  * Source: https://www.sqlite.org/pragma.html, /wal.html, /rescode.html.
  */
@@ -30,8 +30,7 @@ struct db_statement {
 struct db {
         sqlite3 *handle;
         enum db_mode mode;
-        struct db_statement
-                *statements; /* every statement ever prepared: their number is that of the texts in store-*.c */
+        struct db_statement *statements; /* every statement ever prepared: as many as there are texts in the store */
 };
 
 static int error_from_code(struct db *db, int code) {
@@ -59,7 +58,7 @@ static int error_from_code(struct db *db, int code) {
         case SQLITE_CANTOPEN: {
                 int error = db->handle ? sqlite3_system_errno(db->handle) : 0;
                 if (error == EDQUOT)
-                        return -ENOSPC; /* full all the same, for whoever must act on it */
+                        return -ENOSPC; /* for the caller a quota is a full disk, too */
                 return error > 0 ? -error : -EIO;
         }
         default:
@@ -104,7 +103,7 @@ static int require_wal(struct db *db) {
                 return r;
         const char *mode = r > 0 ? db_column_peek(&q, 0) : NULL;
         if (!mode || strcmp(mode, "wal") != 0) {
-                log_error("database: the file system does not do write-ahead logging (journal mode is %s)",
+                log_error("database: the file system does not support write-ahead logging (journal mode is %s)",
                           mode ? mode : "unknown");
                 return -EOPNOTSUPP;
         }
@@ -112,8 +111,8 @@ static int require_wal(struct db *db) {
 }
 
 static int configure_writer(struct db *db) {
-        /* auto_vacuum only takes effect in an empty database, before WAL writes its first page. FULL: with NORMAL the
-         * last commits are gone after a power cut, and they have been acknowledged. */
+        /* auto_vacuum only takes effect in an empty database, before WAL writes its first page. FULL: with NORMAL a
+         * power cut loses the last commits, which have been acknowledged. */
         int r = db_run_script(db, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA mmap_size = 0;");
         if (r == 0)
                 r = require_wal(db);
@@ -129,7 +128,7 @@ static int configure_reader(struct db *db) {
         int r = db_run_script(db, "PRAGMA mmap_size = 0; PRAGMA query_only = ON;");
         if (r < 0)
                 return r;
-        /* Two connections that checkpoint can corrupt the file (fixed in SQLite 3.51.3): leave it to the writer. */
+        /* Two connections that checkpoint can corrupt the file (fixed in SQLite 3.51.3): only the writer does. */
         int code = sqlite3_wal_autocheckpoint(db->handle, 0);
         return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_wal_autocheckpoint");
 }
@@ -154,7 +153,7 @@ int db_open(struct db **ret, const char *path, enum db_mode mode) {
         if (code != SQLITE_OK)
                 return fail(db, code, path);
 
-        /* before journal_mode: changing it takes locks too */
+        /* before journal_mode, which takes locks when it is changed */
         code = sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS);
         if (code != SQLITE_OK)
                 return fail(db, code, "sqlite3_busy_timeout");
@@ -233,7 +232,7 @@ int db_select_values(struct db *db, struct db_query *ret, const char *sql, const
         s->used = true;
         _cleanup_query_ struct db_query q = {.db = db, .statement = s};
         if ((size_t) sqlite3_bind_parameter_count(s->handle) != n) {
-                log_error("database: %zu values for: %s", n, sql);
+                log_error("database: %zu values do not match the parameters of: %s", n, sql);
                 return -EINVAL;
         }
         for (size_t i = 0; i < n; i++) {
@@ -403,7 +402,7 @@ void db_transaction_end(struct db_transaction *t) {
 }
 
 int db_checkpoint(struct db *db) {
-        /* Without the timeout: a reader that is slow must not hold the main loop up. */
+        /* Without the timeout, as a slow reader must not block the main loop. */
         int code = sqlite3_busy_timeout(db->handle, 0);
         if (code != SQLITE_OK)
                 return fail(db, code, "sqlite3_busy_timeout");

@@ -3,11 +3,11 @@
 #define IPCLAB_DAEMON_DB_H
 
 /*
- * SQLite as the store uses it. db.c is the only file that knows the library: its pragmas, its traps and its result
- * codes end here. One struct db is one connection and belongs to one thread at a time.
+ * The store's wrapper of SQLite. db.c is the only file that uses the library, with its pragmas, pitfalls and result
+ * codes. One struct db is one connection and belongs to one thread at a time.
  *
- * Errors are negative errnos, logged in SQLite's words where they occur: -ENOSPC disk full, -EBUSY locked past the
- * timeout, -EBADMSG not (or no longer) a database, or a column that is not what was asked for, -EEXIST a constraint,
+ * Errors are negative errnos, logged with SQLite's message where they occur: -ENOSPC disk full, -EBUSY locked past the
+ * timeout, -EBADMSG not (or no longer) a database, or a column of another type, -EEXIST a constraint,
  * -EROFS, -ENOMEM, -EIO for the rest.
  */
 
@@ -22,7 +22,7 @@ enum db_mode {
         DB_READER, /* cannot change anything, never checkpoints */
 };
 
-/* dir must be an absolute path without symbolic links (realpath(3)); a link in the place of the file is refused. */
+/* dir must be an absolute path without symbolic links (realpath(3)); a link in place of the file is refused. */
 int db_open(struct db **ret, const char *path, enum db_mode mode);
 void db_close(struct db *db); /* NULL-safe; the writer checkpoints */
 
@@ -42,11 +42,11 @@ struct db_value {
 #define DB_VALUES(...)                                                                                                 \
         (const struct db_value[]){__VA_ARGS__}, sizeof((const struct db_value[]){__VA_ARGS__}) / sizeof(struct db_value)
 
-/* A statement under way. Statements are prepared once per connection and text. Always ends with db_query_end(). */
+/* A statement in execution. Statements are prepared once per connection and text. Always ends with db_query_end(). */
 struct db_query {
         struct db *db;
         struct db_statement *statement;
-        int error; /* the first one, sticky: columns are read without looking, then this once */
+        int error; /* the first one, sticky: it is checked once after all columns have been read */
 };
 #define _cleanup_query_ __attribute__((cleanup(db_query_end)))
 
@@ -56,7 +56,7 @@ int db_select_values(struct db *db, struct db_query *ret, const char *sql, const
 int db_step(struct db_query *q);       /* 1: a row; 0: no more; negative errno */
 void db_query_end(struct db_query *q); /* a zeroed struct is fine */
 
-/* Columns of the row, from 0. A wrong type is -EBADMSG in q->error; what they return then is empty. */
+/* Columns of the row, from 0. A wrong type is -EBADMSG in q->error, and the value is empty. */
 bool db_column_is_null(struct db_query *q, int column);
 int64_t db_column_i64(struct db_query *q, int column); /* NULL is 0 */
 uint32_t db_column_u32(struct db_query *q, int column);
@@ -84,11 +84,10 @@ struct db_transaction {
 
 int db_begin_write(struct db *db, struct db_transaction *ret); /* takes the write lock now */
 int db_begin_read(struct db *db, struct db_transaction *ret);  /* one snapshot for several selects */
-int db_commit(struct db_transaction *t);                       /* 0: it is on the disk */
+int db_commit(struct db_transaction *t);                       /* 0: it is on disk */
 void db_transaction_end(struct db_transaction *t);
 
-/* Moves the write-ahead log into the database and empties its file, unless a reader is in the way: then -EBUSY at
- * once. */
+/* Moves the write-ahead log into the database and truncates its file; -EBUSY at once when a reader blocks it. */
 int db_checkpoint(struct db *db);
 
 #endif

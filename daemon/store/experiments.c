@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Experiments in the store: accepting one with its points and runs in a single transaction, cancelling, forgetting,
- * reading, and when each will be done.
+ * Experiments in the store: accepting one with its points and runs in a single transaction, cancelling, deleting,
+ * reading, and the time at which each will end.
  */
 
 #include "daemon/store/internal.h"

@@ -2,9 +2,7 @@
 #ifndef IPCLAB_DAEMON_STORE_INTERNAL_H
 #define IPCLAB_DAEMON_STORE_INTERNAL_H
 
-/*
- * What the files of the store share, and nobody else includes but their tests.
- */
+/* Private to the files of the store and their tests. */
 
 #include "daemon/store/db.h"
 #include "daemon/store/store.h"
@@ -15,7 +13,7 @@ struct store {
         char *dir; /* resolved */
         char *path;
         int lock_fd;             /* -1 for a reader */
-        uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run: the wall clock may be set meanwhile */
+        uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run, as the wall clock may be set meanwhile */
 };
 
 /* Takes the database from its user_version to n, each step in a transaction of its own. -EPROTONOSUPPORT above n. */
@@ -25,11 +23,11 @@ int store_migrate(struct db *db, const struct migration *list, size_t n);
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
 int store_count_samples(struct db *db, int64_t difference);
 
-/* Ends the experiment when none of its runs is left to do. */
+/* Ends the experiment when none of its runs is queued or running. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
 
-/* Everything that waits or runs, in the order of its turn. */
+/* The queued and running experiments, in the order in which they run. */
 struct backlog {
         struct backlog_entry {
                 int64_t id;
@@ -60,7 +58,7 @@ int store_row_run(struct db_query *q, struct run_record *ret);
 int store_row_sample(struct db_query *q, struct sample_record *ret);
 int store_row_state(struct db_query *q, int column, enum state *ret);
 
-/* Bytes of a record's text, to end a page by. */
+/* Bytes of a record's text, which limit a page. */
 size_t store_experiment_bytes(const struct experiment_record *e);
 size_t store_run_bytes(const struct run_record *run);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The records' vocabulary and their end of life. Plain data without behaviour: the store fills them, the api prints
- * them, and whoever holds one frees it here.
+ * The names of states, and the functions that free records. Records are plain data: the store fills them, the api
+ * prints them, and their owner frees them here.
  */
 
 #include "daemon/store/records.h"

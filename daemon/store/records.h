@@ -3,8 +3,8 @@
 #define IPCLAB_DAEMON_RECORDS_H
 
 /*
- * What the store holds, as plain structs: the shapes that daemon and api speak in. Members named *_json are JSON text
- * made by the daemon, and go to the client as they are. Strings are malloc()ed and belong to the record; NULL stands
+ * The store's records as plain structs, which daemon and api share. Members named *_json are JSON text made by the
+ * daemon, and are sent to the client unchanged. Strings are malloc()ed and belong to the record; NULL stands
  * for JSON null. Times are milliseconds since the epoch, UTC, 0 for "not yet". `change` is the store's sequence number
  * of the record's last visible change.
  */
@@ -73,7 +73,7 @@ struct sample_record {
 /* A row per point of /results. */
 struct result_record {
         char *point_json;
-        uint32_t runs; /* done ones, which the statistics are of */
+        uint32_t runs; /* that are done, from which the statistics are made */
         uint32_t runs_planned, runs_failed;
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         /* Of each run's own figure; n = 0 where no run has one. */
@@ -85,7 +85,7 @@ struct result_record {
                                  runs */
         char *reasons_json;   /* {"cycles": sentence}: why a statistic is missing although there are runs */
         char *flags_json;     /* union over the runs */
-        char *effective_json; /* {"chunk_bytes": 8192}: what was in force, a list where the runs differ */
+        char *effective_json; /* {"chunk_bytes": 8192}: values in force, a list where the runs differ */
         char *error;          /* of the last failed run, or NULL */
 };
 

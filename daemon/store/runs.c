@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Runs in the store: taking the next one, starting and ending it, what becomes of it after a crash, and reading. Each
- * change of a run's state moves its experiment's counts in the same transaction.
+ * Runs in the store: the next one, its start and end, recovery after a crash, and reading. Each change of a run's state
+ * updates the counts of its experiment in the same transaction.
  */
 
 #include "daemon/store/internal.h"
@@ -145,7 +145,7 @@ int store_start_run(struct store *s, int64_t run_id) {
         return r;
 }
 
-/* The three ends of a run, as they count in its experiment. */
+/* Counts a done, failed or cancelled run in its experiment. */
 static int count_ended_run(struct db *db, int64_t experiment_id, enum state state, int64_t change, int64_t length_ms,
                            int64_t now) {
         int r = db_run(db,
@@ -196,14 +196,14 @@ int store_interrupt_run(struct store *s, int64_t run_id) {
 
 /* After a crash or a stop */
 
-struct left_over {
+struct leftover {
         int64_t id, experiment_id;
         enum state state;
         uint32_t attempt;
         bool cancel;
 };
 
-static int find_left_over(struct db *db, struct left_over *ret) {
+static int find_leftover(struct db *db, struct leftover *ret) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_select_all(db, &q,
                               "SELECT runs.id, experiment_id, runs.state, attempt, cancel_requested_at IS NOT NULL "
@@ -214,7 +214,7 @@ static int find_left_over(struct db *db, struct left_over *ret) {
         r = db_step(&q);
         if (r <= 0)
                 return r < 0 ? r : -ENOENT;
-        *ret = (struct left_over){
+        *ret = (struct leftover){
                 .id = db_column_i64(&q, 0),
                 .experiment_id = db_column_i64(&q, 1),
                 .attempt = db_column_u32(&q, 3),
@@ -223,7 +223,7 @@ static int find_left_over(struct db *db, struct left_over *ret) {
         return store_row_state(&q, 2, &ret->state);
 }
 
-static int end_left_over(struct db *db, const struct left_over *l, enum state state, const char *error) {
+static int end_leftover(struct db *db, const struct leftover *l, enum state state, const char *error) {
         int64_t change, now = util_now_ms();
         int r = store_reserve_changes(db, 2, &change);
         if (r == 0)
@@ -232,7 +232,7 @@ static int end_left_over(struct db *db, const struct left_over *l, enum state st
         return r < 0 ? r : count_ended_run(db, l->experiment_id, state, change + 1, 0, now);
 }
 
-static int requeue_left_over(struct db *db, const struct left_over *l) {
+static int requeue_leftover(struct db *db, const struct leftover *l) {
         int64_t change;
         int r = store_reserve_changes(db, 1, &change);
         if (r == 0)
@@ -243,9 +243,9 @@ static int requeue_left_over(struct db *db, const struct left_over *l) {
         return r;
 }
 
-static int recover_left_over(struct db *db, const struct left_over *l, struct recovery *counts) {
+static int recover_leftover(struct db *db, const struct leftover *l, struct recovery *counts) {
         if (l->cancel)
-                return end_left_over(db, l, STATE_CANCELLED, NULL);
+                return end_leftover(db, l, STATE_CANCELLED, NULL);
         if (l->state == STATE_RUNNING && l->attempt >= RUN_ATTEMPTS_MAX) {
                 char error[160];
                 snprintf(error, sizeof(error),
@@ -253,13 +253,13 @@ static int recover_left_over(struct db *db, const struct left_over *l, struct re
                          "again",
                          l->attempt, RUN_ATTEMPTS_MAX);
                 counts->given_up++;
-                return end_left_over(db, l, STATE_FAILED, error);
+                return end_leftover(db, l, STATE_FAILED, error);
         }
         counts->requeued++;
-        return requeue_left_over(db, l);
+        return requeue_leftover(db, l);
 }
 
-/* Nothing runs now: an experiment that has runs left waits for its turn again. */
+/* Nothing is running now: an experiment with queued runs is queued again. */
 static int requeue_experiments(struct db *db) {
         int64_t id, change;
         int r;
@@ -276,13 +276,13 @@ static int requeue_experiments(struct db *db) {
 
 int store_recover(struct store *s, struct recovery *ret) {
         struct recovery counts = {0};
-        struct left_over l;
+        struct leftover l;
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
         if (r < 0)
                 return r;
-        while ((r = find_left_over(s->db, &l)) == 0) {
-                r = recover_left_over(s->db, &l, &counts);
+        while ((r = find_leftover(s->db, &l)) == 0) {
+                r = recover_leftover(s->db, &l, &counts);
                 if (r < 0)
                         return r;
         }

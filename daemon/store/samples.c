@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Samples in the store: a row per agent, thread and second, written in batches while a run is under way, read by
- * experiment or by run in the order in which they came.
+ * Samples in the store: a row per agent, thread and second, written in batches during a run, read by
+ * experiment or by run in the order of their arrival.
  */
 
 #include "daemon/store/internal.h"
@@ -64,7 +64,7 @@ static int read_latency(struct db_query *q, struct histogram **ret) {
         int r = histogram_decode(data, length, h);
         if (r < 0)
                 return r;
-        h->sum_ns = (uint64_t) sum_ns; /* exact, where the decoder could only estimate */
+        h->sum_ns = (uint64_t) sum_ns; /* exact, whereas the decoder estimates it */
         *ret = util_steal(&h);
         return 0;
 }

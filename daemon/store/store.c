@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The store's life: the lock that keeps a second daemon out, opening, migrations, housekeeping, closing. What is kept,
- * and its rules, is in store-experiments.c, store-runs.c, store-samples.c and store-changes.c.
+ * The store's lifetime: the lock that excludes a second daemon, opening, migrations, housekeeping, closing. The tables
+ * are in experiments.c, runs.c, samples.c, changes.c and tunings.c.
  */
 
 #include "daemon/log.h"
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #define TIDY_SAMPLES 2000
-#define TIDY_PAGES 1024 /* 4 MiB: fewer free pages are kept for what comes next */
+#define TIDY_PAGES 1024 /* 4 MiB: fewer free pages stay for new rows */
 
 static void store_closep(struct store **s) {
         store_close(*s);
@@ -102,7 +102,8 @@ int store_migrate(struct db *db, const struct migration *list, size_t n) {
         if (r < 0)
                 return r;
         if (version < 0 || (uint64_t) version > n) {
-                log_error("the database has version %" PRId64 ", this ipclab knows up to %zu: a newer one wrote it",
+                log_error("the database has version %" PRId64
+                          ", this ipclab supports up to %zu: a newer one has written it",
                           version, n);
                 return -EPROTONOSUPPORT;
         }
@@ -264,5 +265,5 @@ int store_tidy(struct store *s) {
                 return r < 0 ? r : 1;
         }
         r = db_checkpoint(s->db);
-        return r == -EBUSY ? 0 : r; /* a reader is in the way: next time */
+        return r == -EBUSY ? 0 : r; /* a reader blocks it: the next call tries again */
 }

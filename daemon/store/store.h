@@ -6,7 +6,7 @@
  * Experiments, runs and samples on disk: SQLite, WAL, synchronous=FULL. One struct store is one connection: the
  * daemon's main thread has the only one that writes, readers open their own with store_open_reader(). A function that
  * changes something is one transaction, and has committed when it returns 0. Errors are negative errnos (-EIO for what
- * SQLite reports without one; logged with SQLite's words), -ENOENT for a row that is not there.
+ * SQLite reports without one; logged with SQLite's message), -ENOENT for a row that does not exist.
  */
 
 #include "daemon/store/records.h"
@@ -19,7 +19,7 @@
 struct store;
 
 /* Opens (creating and migrating as needed) DIR/ipclab.db and holds a lock on it: -EBUSY when another daemon has it,
- * -EPROTONOSUPPORT when a newer ipclab wrote it. */
+ * -EPROTONOSUPPORT when a newer ipclab has written it. */
 int store_open(struct store **ret, const char *dir);
 int store_open_reader(struct store **ret, const char *dir);
 void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
@@ -46,7 +46,7 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
 /* queued -> running, attempt + 1, samples of an earlier attempt removed; the experiment becomes running with it. */
 int store_start_run(struct store *s, int64_t run_id);
 /* running -> done | failed | cancelled; with the last run the experiment ends (failed when any run failed, with the
- * first one's words). Texts may be NULL. */
+ * error of the first one). Texts may be NULL. */
 struct run_outcome {
         enum state state;
         const char *error;
@@ -54,11 +54,11 @@ struct run_outcome {
 };
 int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *o);
 /* running -> interrupted, for a shutdown: store_recover() of the next start queues it again. The attempt does not
- * count when the daemon was told to stop. */
+ * count. */
 int store_interrupt_run(struct store *s, int64_t run_id);
 
 /* At start: runs left running (a crash) or interrupted become queued again; after RUN_ATTEMPTS_MAX attempts failed.
- * Counts what it did. */
+ * *ret counts them. */
 #define RUN_ATTEMPTS_MAX 3u
 struct recovery {
         uint32_t requeued, given_up;
@@ -72,25 +72,24 @@ int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_ru
 /* -EBUSY while running. The samples are removed later, by store_tidy(). */
 int store_delete_experiment(struct store *s, int64_t id);
 
-/* A batch in one transaction. change is assigned here. -ENOENT when one's run is not running: nothing is added. */
+/* A batch in one transaction. change is assigned here. -ENOENT when a sample's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);
 
-/* One bounded step of housekeeping (some milliseconds): removes samples of deleted experiments, gives their pages
- * back to the file system, shortens the write-ahead log. 1: there is more to do; 0: done; negative errno. */
+/* One bounded step of housekeeping (some milliseconds): removes samples of deleted experiments, returns
+ * their pages to the file system, truncates the write-ahead log. 1: there is more to do; 0: done; negative errno. */
 int store_tidy(struct store *s);
-/* The first of these alone, for when there is little time: the pages stay, and new samples go there. As store_tidy().
- */
+/* The first of these steps alone, for when there is little time: the pages stay and are reused. As store_tidy(). */
 int store_tidy_samples(struct store *s);
 
-/* The journal of changed settings of the host, see tuning.h. -EEXIST: that setting is changed already. */
+/* The undo journal of changed settings of the host, see tuning.h. -EEXIST: that setting has a record already. */
 struct tuning_record {
         char *name;
         int64_t run_id;
         char *original, *wanted;
-        char *boot_id; /* NULL: unknown, of a row from before this was kept */
+        char *boot_id; /* NULL: unknown, in a record of a version without this column */
 };
 int store_add_tuning(struct store *s, const struct tuning_record *record);
-int store_first_tuning(struct store *s, struct tuning_record *ret); /* -ENOENT: the host is owed nothing */
+int store_first_tuning(struct store *s, struct tuning_record *ret); /* -ENOENT: the journal is empty */
 int store_remove_tuning(struct store *s, const char *name);
 void tuning_record_deinit(struct tuning_record *r);
 
@@ -100,8 +99,8 @@ int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experim
 int store_run(struct store *s, int64_t id, struct run_record *ret);
 
 /* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. A page ends at
- * `limit` records, or with the record whose text takes it to STORE_PAGE_BYTES: a specification may have a megabyte, a
- * run of a thousand threads several. An empty page is the end of the list; a short one need not be. */
+ * `limit` records, or with the record whose text takes it to STORE_PAGE_BYTES: a specification may have a megabyte, and
+ * a run of a thousand threads several. An empty page is the end of the list; a short one need not be. */
 #define STORE_PAGE_BYTES (256u * 1024u)
 int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
@@ -117,7 +116,7 @@ int store_experiments_end(struct store *s, bool by_state, enum state state, int6
 void store_runs_free(struct run_record *runs, size_t n);
 void store_samples_free(struct sample_record *samples, size_t n);
 
-/* A point with what its runs have to say: the raw material of a result row. */
+/* A point with the results of its runs, from which a row of /results is made. */
 struct point_run {
         enum state state;
         char *result_json, *flags_json, *error;
@@ -131,8 +130,8 @@ int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, 
                  struct point_record **ret, size_t *ret_n);
 void store_points_free(struct point_record *points, size_t n);
 
-/* What changed after a number, oldest first; exactly one pointer of each is set. experiment_id 0: every experiment and
- * the runs that have been started, no samples. */
+/* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
+ * experiment and the runs that have been started, no samples. */
 struct change_record {
         struct experiment_record *experiment;
         struct run_record *run;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The journal of changed settings of the host. Called by tuning.c alone. */
+/* The undo journal of changed settings of the host. Only tuning.c calls it. */
 
 #include "daemon/store/internal.h"
 #include "schema/util.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Settings below /proc/sys. Their files belong to root whoever opens them, and the kernel checks again at each write:
- * neither a capability nor a descriptor from elsewhere helps an unprivileged daemon, so it asks ipclab-tune by a line
- * of text ("numa_balancing=1") over a socket of systemd's and gets a line back ("ok", or what was in the way).
+ * Settings below /proc/sys. Their files belong to root, and the kernel checks the writer's privilege at each write:
+ * neither a capability nor a descriptor that root has opened helps an unprivileged daemon. It therefore sends a line
+ * ("numa_balancing=1") to ipclab-tune over a socket of systemd's and receives a line ("ok", or the reason).
  */
 
 #include "daemon/tune/setting.h"
@@ -18,14 +18,14 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define ANSWER_WITHIN_NS (5 * NSEC_PER_SEC)
-#define AGAIN_AFTER_US 200000
+#define REPLY_WITHIN_NS (5 * NSEC_PER_SEC)
+#define RETRY_AFTER_US 200000
 
 static const struct setting {
         const char *name, *title, *path;
         const char *values; /* one character each */
 } settings[] = {
-        /* 2 is for tiered memory, and may be what is to be restored */
+        /* 2 is for tiered memory, and may be the saved value */
         {"numa_balancing", "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0123"},
 };
 
@@ -91,12 +91,12 @@ int setting_write(const char *root, const char *name, const char *value) {
         return r < 0 ? r : strcmp(now, value) == 0 ? 0 : -EIO;
 }
 
-/* --- by ipclab-tune --- */
+/* --- through ipclab-tune --- */
 
-static int ask(int fd, const char *question, char *ret, size_t size, char *detail) {
-        uint64_t deadline = util_now_ns() + ANSWER_WITHIN_NS;
-        if (send(fd, question, strlen(question), MSG_NOSIGNAL) < 0)
-                return fail(detail, -errno, "ipclab-tune does not listen: %s", strerrordesc_np(errno));
+static int exchange(int fd, const char *request, char *ret, size_t size, char *detail) {
+        uint64_t deadline = util_now_ns() + REPLY_WITHIN_NS;
+        if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)
+                return fail(detail, -errno, "the request to ipclab-tune cannot be sent: %s", strerrordesc_np(errno));
         for (size_t length = 0;;) {
                 uint64_t now = util_now_ns();
                 struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -104,11 +104,11 @@ static int ask(int fd, const char *question, char *ret, size_t size, char *detai
                 if (ready < 0 && errno == EINTR)
                         continue;
                 if (ready <= 0)
-                        return fail(detail, ready < 0 ? -errno : -ETIMEDOUT, "ipclab-tune does not answer");
+                        return fail(detail, ready < 0 ? -errno : -ETIMEDOUT, "ipclab-tune has not replied within 5 s");
                 ssize_t n = recv(fd, ret + length, size - 1 - length, 0);
                 if (n <= 0)
                         return fail(detail, n < 0 ? -errno : -EPIPE,
-                                    "ipclab-tune ended without an answer; its journal may say why");
+                                    "ipclab-tune ended without a reply; its journal may have the reason");
                 length += (size_t) n;
                 ret[length] = '\0';
                 char *end = strchr(ret, '\n');
@@ -117,36 +117,37 @@ static int ask(int fd, const char *question, char *ret, size_t size, char *detai
                         return 0;
                 }
                 if (length == size - 1)
-                        return fail(detail, -EBADMSG, "ipclab-tune gave an answer that is too long");
+                        return fail(detail, -EBADMSG, "the reply of ipclab-tune is too long");
         }
 }
 
-static int ask_once(const char *socket_path, const char *question, char *detail) {
+static int request_once(const char *socket_path, const char *request, char *detail) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
-        char answer[256];
+        char reply[256];
         if (snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path) >= (int) sizeof(address.sun_path))
                 return fail(detail, -ENAMETOOLONG, "%s is too long for a socket", socket_path);
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return fail(detail, -errno, "cannot ask ipclab-tune at %s: %s", socket_path, strerrordesc_np(errno));
-        int r = ask(fd, question, answer, sizeof(answer), detail);
-        if (r < 0 || strcmp(answer, "ok") == 0)
+                return fail(detail, -errno, "cannot connect to ipclab-tune at %s: %s", socket_path,
+                            strerrordesc_np(errno));
+        int r = exchange(fd, request, reply, sizeof(reply), detail);
+        if (r < 0 || strcmp(reply, "ok") == 0)
                 return r;
-        return fail(detail, strcmp(answer, SETTING_NOTHING_KEPT) == 0 ? -ESTALE : -EPERM, "ipclab-tune refuses: %s",
-                    answer);
+        return fail(detail, strcmp(reply, SETTING_NO_UNDO_RECORD) == 0 ? -ESTALE : -EPERM, "ipclab-tune refuses: %s",
+                    reply);
 }
 
-int setting_ask(const char *socket_path, const char *question, char *ret_detail) {
-        int r = ask_once(socket_path, question, ret_detail);
+int setting_request(const char *socket_path, const char *request, char *ret_detail) {
+        int r = request_once(socket_path, request, ret_detail);
         if (r != -EPIPE && r != -ECONNRESET && r != -ECONNREFUSED)
                 return r;
         /* systemd closes what is above MaxConnections=, and the socket is gone for a moment when it is restarted */
-        (void) usleep(AGAIN_AFTER_US);
-        return ask_once(socket_path, question, ret_detail);
+        (void) usleep(RETRY_AFTER_US);
+        return request_once(socket_path, request, ret_detail);
 }
 
-/* Whether what was refused to this process may be done by ipclab-tune. */
-static bool is_helpers(const char *root, int error) {
+/* Whether ipclab-tune may do what this process lacks the privilege for. */
+static bool needs_helper(const char *root, int error) {
         return (error == -EACCES || error == -EPERM || error == -EROFS) && !root[0];
 }
 
@@ -163,26 +164,26 @@ int setting_may_change(const char *root, const char *name, char *ret_detail) {
                 return fail(ret_detail, -EACCES, "this kernel has no setting %s", name);
         if (root[0] || access(SETTING_SOCKET, F_OK) < 0)
                 return fail(ret_detail, -EACCES,
-                            "changing %s needs root, and ipclab-tune is not there to do it (systemctl start "
+                            "changing %s needs root, and the socket of ipclab-tune is missing (systemctl start "
                             "ipclab-tune.socket)",
                             setting_title(name));
         return 0;
 }
 
 int setting_change(const char *root, const char *name, const char *value, char *ret_detail) {
-        char question[64];
+        char request[64];
         int r = setting_write(root, name, value);
-        if (!is_helpers(root, r))
+        if (!needs_helper(root, r))
                 return r < 0 ? cannot_be_set(name, value, r, ret_detail) : 0;
-        (void) snprintf(question, sizeof(question), "%s=%s\n", name, value);
-        return setting_ask(SETTING_SOCKET, question, ret_detail);
+        (void) snprintf(request, sizeof(request), "%s=%s\n", name, value);
+        return setting_request(SETTING_SOCKET, request, ret_detail);
 }
 
 int setting_restore(const char *root, const char *name, const char *original, char *ret_detail) {
-        char question[64];
+        char request[64];
         int r = setting_write(root, name, original);
-        if (!is_helpers(root, r))
+        if (!needs_helper(root, r))
                 return r < 0 ? cannot_be_set(name, original, r, ret_detail) : 0;
-        (void) snprintf(question, sizeof(question), SETTING_RESTORE "%s\n", name);
-        return setting_ask(SETTING_SOCKET, question, ret_detail);
+        (void) snprintf(request, sizeof(request), SETTING_RESTORE "%s\n", name);
+        return setting_request(SETTING_SOCKET, request, ret_detail);
 }

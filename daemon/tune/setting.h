@@ -4,16 +4,16 @@
 
 /*
  * The settings of the host that ipclab may change, and no other. Reading needs no privilege; writing needs to be root,
- * or ipclab-tune (tune-main.c), which is, and which changes and puts back these for the daemon's user.
+ * or ipclab-tune (main.c), which runs as root and changes and restores settings for the daemon's user.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #define SETTING_SOCKET "/run/ipclab-tune.sock"
-/* What the daemon and ipclab-tune say to each other beside "NAME=VALUE" and "ok". */
+/* The protocol with ipclab-tune, beside "NAME=VALUE" and "ok". */
 #define SETTING_RESTORE "restore "
-#define SETTING_NOTHING_KEPT "nothing is kept of it"
+#define SETTING_NO_UNDO_RECORD "there is no undo record"
 #define SETTING_VALUE_MAX 32u
 #define SETTING_DETAIL_MAX 300u
 
@@ -26,17 +26,17 @@ bool setting_allows(const char *name, const char *value);
 int setting_read(const char *root, const char *name, char *ret /* [SETTING_VALUE_MAX] */);
 int setting_write(const char *root, const char *name, const char *value);
 
-/* Whether setting_change() has a way at all. 0; -EACCES with words. */
+/* Whether setting_change() can work at all. 0; -EACCES with the reason. */
 int setting_may_change(const char *root, const char *name, char *ret_detail);
-/* Writes by itself, or where it may not, by ipclab-tune. 0; -errno with words in ret_detail[SETTING_DETAIL_MAX]. Takes
- * at most five seconds. */
+/* Writes the setting itself, or through ipclab-tune where it has not the privilege. 0; -errno with the reason in
+ * ret_detail[SETTING_DETAIL_MAX]. Takes at most five seconds. */
 int setting_change(const char *root, const char *name, const char *value, char *ret_detail);
-/* The way back of setting_change(), open whatever the configuration says by now: ipclab-tune puts back what it found
- * itself, and is not told to which value. As that one in all else; -ESTALE: it has not changed anything. */
+/* Undoes setting_change(), whatever the configuration is by then: ipclab-tune restores the value that it has saved, and
+ * does not receive one. As setting_change() in all else; -ESTALE: ipclab-tune has no undo record. */
 int setting_restore(const char *root, const char *name, const char *original, char *ret_detail);
 
-/* Says a line to the ipclab-tune behind this socket: twice, when it goes away without a word the first time. 0 for
- * "ok"; -ESTALE for SETTING_NOTHING_KEPT; -errno with words in ret_detail. */
-int setting_ask(const char *socket_path, const char *question, char *ret_detail);
+/* Sends a request to the ipclab-tune behind this socket, and a second time when the connection ends without a reply. 0
+ * for "ok"; -ESTALE for SETTING_NO_UNDO_RECORD; -errno with the reason in ret_detail. */
+int setting_request(const char *socket_path, const char *request, char *ret_detail);
 
 #endif

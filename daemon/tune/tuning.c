@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See tuning.h. Owns no state beyond the journal's rows; setting.c does the writing. */
+/* See tuning.h. Owns no state beyond the journal's records; setting.c writes the settings. */
 
 #include "daemon/tune/tuning.h"
 
@@ -45,8 +45,8 @@ static int read_boot_id(const char *root, char *ret) {
         return r;
 }
 
-static bool is_so(const char *now, const char *wanted) {
-        /* 2 is balancing, too: for tiers of memory */
+static bool is_in_force(const char *now, const char *wanted) {
+        /* 2 switches balancing on as well, for tiered memory */
         return strcmp(now, wanted) == 0 || (wanted[0] == '1' && now[0] >= '1');
 }
 
@@ -56,13 +56,14 @@ int tuning_apply(struct store *store, const char *root, bool host_tuning, const 
         struct refusal refusal = {0};
         if (tune->numa_balancing == TOGGLE_UNSET)
                 return 0;
-        if (tuning_check(root, host_tuning, tune, &refusal) < 0) { /* the configuration may be another by now */
+        /* the configuration may have changed since the submission */
+        if (tuning_check(root, host_tuning, tune, &refusal) < 0) {
                 (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%.390s", refusal.detail);
                 return -EPERM;
         }
         (void) snprintf(value, sizeof(value), "%s", wanted_value(tune));
         int r = setting_read(root, name, now);
-        if (r == 0 && is_so(now, value))
+        if (r == 0 && is_in_force(now, value))
                 return 0;
         if (r == 0)
                 r = read_boot_id(root, boot);
@@ -72,7 +73,7 @@ int tuning_apply(struct store *store, const char *root, bool host_tuning, const 
                         &(struct tuning_record){
                                 .name = name, .run_id = run_id, .original = now, .wanted = value, .boot_id = boot});
         if (r < 0) {
-                (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s is not changed, as its value cannot be kept: %s",
+                (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s is not changed, as its value cannot be saved: %s",
                                 setting_title(name), strerrordesc_np(-r));
                 return r;
         }
@@ -84,69 +85,69 @@ int tuning_apply(struct store *store, const char *root, bool host_tuning, const 
         return r;
 }
 
-static void say_restored(const struct tuning_record *record, const char *now) {
+static void log_restored(const struct tuning_record *record, const char *now) {
         log_info("%s is %s, as before run %" PRId64, setting_title(record->name), now, record->run_id);
 }
 
-/* What it is now, in words that end up in the log. */
-static int put_back(const char *root, const struct tuning_record *record, char *detail) {
+/* Restores the saved value and reads it again. */
+static int restore_saved(const char *root, const struct tuning_record *record, char *detail) {
         char now[SETTING_VALUE_MAX];
         const char *title = setting_title(record->name);
         int r = setting_restore(root, record->name, record->original, detail);
         if (r == -ESTALE) {
-                log_notice("%s is %s, which ipclab-tune has not done: it stays", title, record->wanted);
+                log_notice("%s is %s, for which ipclab-tune has no undo record: it stays", title, record->wanted);
                 return 0;
         }
         if (r < 0)
                 return r;
         r = setting_read(root, record->name, now);
         if (r < 0 || strcmp(now, record->wanted) == 0) {
-                (void) snprintf(detail, SETTING_DETAIL_MAX, "it was put back, and %s",
-                                r < 0 ? "cannot be read" : "is what it was before");
+                (void) snprintf(detail, SETTING_DETAIL_MAX, "it was written, and %s",
+                                r < 0 ? "cannot be read" : "has not changed");
                 return r < 0 ? r : -EIO;
         }
-        say_restored(record, now);
+        log_restored(record, now);
         return 0;
 }
 
-static int restore_here(const char *root, const struct tuning_record *record, char *detail) {
+static int restore_of_this_boot(const char *root, const struct tuning_record *record, char *detail) {
         char now[SETTING_VALUE_MAX];
         int r = setting_read(root, record->name, now);
         if (r < 0) {
                 (void) snprintf(detail, SETTING_DETAIL_MAX, "it cannot be read: %s", strerrordesc_np(-r));
                 return r;
         }
-        if (strcmp(now, record->original) == 0) { /* never changed, or put back by one whose answer came too late */
-                say_restored(record, now);
+        if (strcmp(now, record->original) == 0) { /* never changed, or restored by a helper whose reply came too late */
+                log_restored(record, now);
                 return 0;
         }
         if (strcmp(now, record->wanted) == 0)
-                return put_back(root, record, detail);
-        log_notice("%s is %s, and was set to %s by run %" PRId64 ": somebody has changed it since, it stays",
+                return restore_saved(root, record, detail);
+        log_notice("%s is %s, and was set to %s by run %" PRId64 ": it was changed since and stays",
                    setting_title(record->name), now, record->wanted, record->run_id);
         return 0;
 }
 
-/* 0 when the row has done its duty. */
+/* 0 when the record can be removed. */
 static int restore(const char *root, const struct tuning_record *record, char *ret_detail) {
         char boot[BOOT_ID_MAX], detail[SETTING_DETAIL_MAX] = "";
         const char *title = setting_title(record->name);
         if (!title || !setting_allows(record->name, record->original)) {
-                log_error("the journal has the setting %s = %s, which this version does not know: it is left alone",
+                log_error("the journal has the setting %s = %s, which this version does not know: it is not restored",
                           record->name, record->original);
                 return 0;
         }
         int r = read_boot_id(root, boot);
         if (r < 0)
-                (void) snprintf(detail, sizeof(detail), "whether it was changed in this boot cannot be told: %s",
+                (void) snprintf(detail, sizeof(detail), "the boot in which it was changed is not known: %s",
                                 strerrordesc_np(-r));
         else if (record->boot_id && strcmp(record->boot_id, boot) != 0)
-                log_info("%s was changed by run %" PRId64 " before this boot: nothing is to be put back", title,
+                log_info("%s was changed by run %" PRId64 " before this boot: there is nothing to restore", title,
                          record->run_id);
         else
-                r = restore_here(root, record, detail);
+                r = restore_of_this_boot(root, record, detail);
         if (r < 0) {
-                (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s cannot be put back to %s: %s", title,
+                (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s cannot be restored to %s: %s", title,
                                 record->original, detail);
                 log_error("%s", ret_detail);
         }
@@ -160,7 +161,7 @@ int tuning_restore(struct store *store, const char *root, char *ret_detail) {
                 if (r == -ENOENT)
                         return 0;
                 if (r < 0)
-                        (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "the journal of changed settings: %s",
+                        (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "the undo journal cannot be read: %s",
                                         strerrordesc_np(-r));
                 else
                         r = restore(root, &record, ret_detail);
@@ -168,8 +169,8 @@ int tuning_restore(struct store *store, const char *root, char *ret_detail) {
                         r = store_remove_tuning(store, record.name);
                         if (r < 0)
                                 (void) snprintf(ret_detail, TUNING_DETAIL_MAX,
-                                                "%s is put back, and stays in the journal: %s", record.name,
-                                                strerrordesc_np(-r));
+                                                "%s is restored, but its undo record cannot be removed: %s",
+                                                record.name, strerrordesc_np(-r));
                 }
                 tuning_record_deinit(&record);
                 if (r < 0)

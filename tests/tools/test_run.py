@@ -107,7 +107,7 @@ def test_what_another_user_has_made(checkout, name):
     refused = checkout.run("--preset", "nonsense")
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"run: {place} belongs to ")
-    assert refused.stderr.endswith(f"{owner}: go on as that user, or in another checkout\n")
+    assert refused.stderr.endswith(f"{owner}: run this as that user, or in another checkout\n")
     if place.is_symlink():  # or it could not be stopped, as it is about to be
         place.unlink()
 

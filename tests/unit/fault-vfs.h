@@ -5,8 +5,8 @@
 /*
  * A disk below SQLite that can fail. It stands in front of the real VFS as the default one, and keeps for each
  * database, journal and log what a sync has made durable, apart from what was only written. At the operation that was
- * chosen it loses power (every later operation fails, and fault_write_image() shows what the disk holds: the durable
- * part and some of the rest, torn at sectors), or is full for one write.
+ * chosen it loses power (every later operation fails, and fault_write_image() shows the content of the disk: the
+ * durable part and some of the rest, torn at sectors), or is full for one write.
  *
  * The real fsync is left out: nothing here survives by luck, and the tests are quick.
  *
@@ -127,7 +127,7 @@ static int fault_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset) 
 static int fault_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 offset) {
         if (FAULT_DISK(f)) {
                 int code = fault_operation(true, false);
-                /* the write that the power fails in may be on the disk in part */
+                /* a part of the interrupted write may be on the disk */
                 if (code == SQLITE_OK || (fault.kind == FAULT_POWER && code == SQLITE_IOERR && fault.happened))
                         fault_note(FAULT_DISK(f), offset, data, (size_t) n);
                 if (code != SQLITE_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Settings: what a file and the command line may say, who wins, and what is refused in which words. */
+/* Settings in files and on the command line: accepted values, precedence, and the messages of refusals. */
 
 #include "daemon/config.h"
 
@@ -97,7 +97,7 @@ static void long_lines_and_odd_files_are_refused(void) {
         config_deinit(&c);
 }
 
-/* What follows a NUL byte would be read by nobody, and thought to be in force. */
+/* Text after a NUL byte would be ignored, and thought to be in force. */
 static void a_nul_byte_is_refused(void) {
         static const struct {
                 const char *text;

@@ -44,7 +44,7 @@ static void unix_socket_is_for_owner_and_group(void) {
         CHECK_INT(access(path, F_OK), -1);
 }
 
-static void live_socket_is_left_alone_and_a_stale_one_replaced(void) {
+static void live_socket_stays_and_a_stale_one_is_replaced(void) {
         struct listeners l, second;
         CHECK_INT(listeners_open(&config, &l, detail), 0);
         CHECK_INT(listeners_open(&config, &second, detail), -EADDRINUSE);
@@ -58,7 +58,7 @@ static void live_socket_is_left_alone_and_a_stale_one_replaced(void) {
         listeners_close(&l);
 }
 
-static void other_files_are_left_alone(void) {
+static void other_files_are_not_replaced(void) {
         struct listeners l;
         int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         CHECK(fd >= 0);
@@ -165,13 +165,13 @@ static int activated(int tcp_address, const char *listen_on, int want, bool want
         return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-static void sockets_from_systemd_are_told_apart(void) {
+static void sockets_from_systemd_are_distinguished(void) {
         CHECK_INT(activated(INADDR_LOOPBACK, "127.0.0.1:8620", 0, true), 0);
         CHECK_INT(activated(INADDR_LOOPBACK, "none", 0, false), 0);
         CHECK_INT(activated(INADDR_ANY, "127.0.0.1:8620", -EADDRNOTAVAIL, false), 0);
 }
 
-/* What the log says when a daemon with these settings is passed a socket of this name and one on 127.0.0.1. */
+/* The log of a daemon with these settings that is passed a socket of this name and one on 127.0.0.1. */
 static int read_notices(const struct config *c, const char *name, char *text, size_t size) {
         int out[2], status = 0;
         if (pipe(out) < 0)
@@ -236,11 +236,11 @@ int main(void) {
         (void) snprintf(path, sizeof(path), "%s/x.sock", dir);
         config = (struct config){.socket_path = path, .socket_group = group, .listen = none};
         RUN(unix_socket_is_for_owner_and_group);
-        RUN(live_socket_is_left_alone_and_a_stale_one_replaced);
-        RUN(other_files_are_left_alone);
+        RUN(live_socket_stays_and_a_stale_one_is_replaced);
+        RUN(other_files_are_not_replaced);
         RUN(port_0_is_told_as_it_is);
         RUN(ipv6_loopback_has_its_brackets);
-        RUN(sockets_from_systemd_are_told_apart);
+        RUN(sockets_from_systemd_are_distinguished);
         RUN(settings_that_sockets_from_systemd_do_not_follow_are_named);
         return rmdir(dir) < 0 ? 1 : check_end();
 }

@@ -79,7 +79,7 @@ static bool capture_begin(struct capture *c) {
         return c->fd >= 0 && c->saved >= 0 && dup2(c->fd, STDERR_FILENO) >= 0;
 }
 
-/* Makes stderr the journal's stream, as systemd says it in the environment. */
+/* Makes stderr the journal's stream, with the variable that systemd sets. */
 static void claim_stream(const struct capture *c, int64_t inode_off, const char *behind) {
         struct stat st;
         char stream[64];
@@ -109,7 +109,7 @@ static const char *behind_time(const char *line) {
         return line + sizeof form - 1;
 }
 
-static void a_line_has_time_level_and_words(void) {
+static void a_line_has_time_level_and_message(void) {
         struct capture c;
         CHECK(capture_begin(&c));
         log_open(LOG_INFO);
@@ -163,7 +163,7 @@ static void names_of_levels(void) {
         }
 }
 
-/* Somebody else's words cannot begin a line that looks like ours. */
+/* Text of a client cannot begin a line that looks like the daemon's. */
 static void a_message_stays_one_line(void) {
         struct capture c;
         CHECK(capture_begin(&c));
@@ -209,7 +209,7 @@ static void what_just_fits_is_whole(void) {
         CHECK(strncmp(got, words, 2047) == 0 && got[2047] == '\n');
 }
 
-static void errno_is_kept(void) {
+static void errno_is_unchanged(void) {
         struct capture c;
         CHECK(capture_begin(&c));
         log_open(LOG_INFO);
@@ -247,7 +247,7 @@ static void what_the_journal_does_not_take_goes_to_stderr(void) {
         CHECK_UINT(journal.calls, 1);
 }
 
-/* stderr was redirected after systemd had named its stream, or nobody has. */
+/* stderr was redirected after systemd had set the variable, or it is not set. */
 static void another_stream_is_no_journal(void) {
         static const struct {
                 int64_t inode_off;
@@ -268,13 +268,13 @@ static void another_stream_is_no_journal(void) {
 }
 
 int main(void) {
-        RUN(a_line_has_time_level_and_words);
+        RUN(a_line_has_time_level_and_message);
         RUN(levels_above_the_limit_are_dropped);
         RUN(names_of_levels);
         RUN(a_message_stays_one_line);
         RUN(a_long_message_is_cut_and_says_so);
         RUN(what_just_fits_is_whole);
-        RUN(errno_is_kept);
+        RUN(errno_is_unchanged);
         RUN(the_journal_gets_its_fields_once);
         RUN(what_the_journal_does_not_take_goes_to_stderr);
         RUN(another_stream_is_no_journal);

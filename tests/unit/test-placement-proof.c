@@ -84,7 +84,7 @@ static void check_pinned(const struct proof_case *cases, size_t n) {
         check_proofs(&given, &point, END_FIRST, cases, n);
 }
 
-#define BROKEN "the agent's proof of its placement is not in order: "
+#define BROKEN "the agent's proof of its placement is malformed: "
 
 static void threads_where_they_were_put(void) {
         static const struct proof_case cases[] = {
@@ -92,12 +92,12 @@ static void threads_where_they_were_put(void) {
                 {{.affinity = "[1]"}, 0, ""},
                 {{.affinity = "[1,2]"}, -EPERM, "the agent was started on CPU 2, which it was not given"},
                 {{.affinity = "[]"}, -EBADMSG, BROKEN "affinity"},
-                {{.threads = THREAD("0", "[1,3]", "1", "[1]")}, -EPERM, "thread 0 was allowed on CPU 3, asked 1"},
-                {{.threads = THREAD("0", "[1]", "3", "[1]")}, -EPERM, "thread 0 was on CPU 3, asked 1"},
-                {{.threads = THREAD("0", "[1]", "1", "[1,3]")}, -EPERM, "thread 0 ran on CPU 3, asked 1"},
+                {{.threads = THREAD("0", "[1,3]", "1", "[1]")}, -EPERM, "thread 0 was allowed on CPU 3 instead of 1"},
+                {{.threads = THREAD("0", "[1]", "3", "[1]")}, -EPERM, "thread 0 was on CPU 3 instead of 1"},
+                {{.threads = THREAD("0", "[1]", "1", "[1,3]")}, -EPERM, "thread 0 ran on CPU 3 instead of 1"},
                 {{.threads = MOVED("0", "[1]", "1", "[1]", "2")},
                  -EPERM,
-                 "thread 0 was moved 2 times, asked to stay on CPU 1"},
+                 "thread 0 migrated 2 times, though pinned to CPU 1"},
                 {{.threads = MOVED("0", "[1]", "1", "[1]", UNKNOWN)}, 0, ""},
                 {{.threads = MOVED("0", "[1]", "1", "[1]", "null")}, -EBADMSG, BROKEN "migrations without a number"},
                 {{.threads = MOVED("0", "[1]", "1", "[1]", "-1")}, -EBADMSG, BROKEN "migrations"},
@@ -122,7 +122,7 @@ static void threads_where_they_were_put(void) {
         ",\"migrations\":" times "}"
 #define BESIDE(first, companies) first "],\"threads_together\":[" companies
 
-/* Thread i has CPU 1 or CPU 3, or (roam) both; the first may be told of by itself. */
+/* Thread i has CPU 1 or CPU 3, or (roam) both; the first may be reported by itself. */
 static void check_companies(bool roam, const struct proof_case *cases, size_t n) {
         int32_t cpus[] = {1, 3};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
@@ -153,18 +153,18 @@ static void threads_that_are_told_of_together(void) {
                 /* thread 1 has another CPU */
                 {{.threads = BESIDE("", COMPANY("[0,1]", "[1]", "[1]", "[1]", "0")), .total = "2"},
                  -EPERM,
-                 "one of 2 threads (1 is one) was allowed on CPU 1, asked 3"},
+                 "one of 2 threads (1 is one) was allowed on CPU 1 instead of 3"},
                 {{.threads = BESIDE("", COMPANY("[0,2]", "[1]", "[1]", "[1,3]", "0") "," COMPANY("[1]", "[3]", "[3]",
                                                                                                  "[3]", "0")),
                   .total = "3"},
                  -EPERM,
-                 "one of 2 threads (0 is one) ran on CPU 3, asked 1"},
+                 "one of 2 threads (0 is one) ran on CPU 3 instead of 1"},
                 {{.threads = BESIDE("", COMPANY("[0]", "[1]", "[1,3]", "[1]", "0")), .total = "1"},
                  -EPERM,
-                 "one of 1 threads (0 is one) was on CPU 3, asked 1"},
+                 "one of 1 threads (0 is one) was on CPU 3 instead of 1"},
                 {{.threads = BESIDE("", COMPANY("[0,2]", "[1]", "[1]", "[1]", "1")), .total = "3"},
                  -EPERM,
-                 "one of 2 threads (0 is one) was moved 1 times"},
+                 "one of 2 threads (0 is one) migrated 1 times"},
                 {{.threads = BESIDE("", COMPANY("[0,2]", "[1]", "[1]", "[1]", "0")), .total = "3"},
                  -EBADMSG,
                  BROKEN "some threads are missing"},
@@ -190,7 +190,7 @@ static void threads_that_are_told_of_together(void) {
                 {{.threads = BESIDE("", COMPANY("[0,1]", "[1,3]", "[1,3]", "[1,3]", "9")), .total = "2"}, 0, ""},
                 {{.threads = BESIDE("", COMPANY("[0,1]", "[1]", "[1]", "[1]", "0")), .total = "2"},
                  -EPERM,
-                 "one of 2 threads (0 is one) was allowed on 1 CPUs of the 2 asked (1,3)"},
+                 "one of 2 threads (0 is one) was allowed on 1 of its 2 CPUs (1,3)"},
         };
         check_companies(false, pinned, ELEMENTS(pinned));
         check_companies(true, roaming, ELEMENTS(roaming));
@@ -209,11 +209,11 @@ static void leader_where_it_was_put(void) {
 
 static void policy_that_was_given(void) {
         static const struct proof_case cases[] = {
-                {{.policy = "\"default\"", .policy_nodes = "[]"}, -EPERM, "memory policy was default, asked bind"},
+                {{.policy = "\"default\"", .policy_nodes = "[]"}, -EPERM, "memory policy was default instead of bind"},
                 {{.policy = "null"}, -EBADMSG, BROKEN "policy"},
                 {{.policy = "\"nearby\""}, -EBADMSG, BROKEN "policy"},
-                {{.policy_nodes = "[0,2]"}, -EPERM, "memory policy bind had node 0, which was not asked"},
-                {{.policy_nodes = "[]"}, -EPERM, "memory policy bind lacked node 2, which was asked"},
+                {{.policy_nodes = "[0,2]"}, -EPERM, "memory policy bind had node 0, which was not given"},
+                {{.policy_nodes = "[]"}, -EPERM, "memory policy bind lacked node 2, which was given"},
         };
         check_pinned(cases, ELEMENTS(cases));
 }
@@ -224,10 +224,10 @@ static void pages_where_they_were_put(void) {
                 {{.pages = STACK "," BUFFER "," BUFFER}, 0, ""},
                 {{.pages = STACK "," RANGE("buffer", "0", "16", "\"0\":1,\"2\":15", STAYED("[0,2]"))},
                  -EPERM,
-                 "1 of 16 pages of the buffer were on node 0, which was not asked"},
+                 "1 of 16 pages of the buffer were on node 0, which its policy does not include"},
                 {{.pages = STACK ",{\"what\":\"ring\",\"thread\":0,\"total\":1,\"nodes\":null,\"reason\":\"EPERM\"}"},
                  -EPERM,
-                 "where the ring's pages are cannot be proven: EPERM"},
+                 "the nodes of the pages of the ring are unknown: EPERM"},
                 {{.pages = STACK ",{\"what\":\"ring\",\"thread\":0,\"total\":1,\"nodes\":null}"}, -EBADMSG, BROKEN},
                 {{.pages = RANGE("stack", "0", "17", "\"2\":14", ABSENT("2", "\"ENOENT\":2"))}, -EBADMSG, BROKEN},
                 {{.pages = RANGE("stack", "0", "1", "\"2x\":1", STAYED("[2]"))}, -EBADMSG, BROKEN},
@@ -239,18 +239,18 @@ static void pages_where_they_were_put(void) {
         check_pinned(cases, ELEMENTS(cases));
 }
 
-/* Who shows nothing proves nothing. */
+/* A proof without pages is refused. */
 static void pages_that_are_not_shown(void) {
         static const struct proof_case cases[] = {
-                {{.pages = ""}, -EPERM, "where the stack of thread 0 is was not shown"},
-                {{.pages = STACK}, -EPERM, "where the buffer of thread 0 is was not shown"},
-                {{.pages = BUFFER}, -EPERM, "where the stack of thread 0 is was not shown"},
+                {{.pages = ""}, -EPERM, "the proof lacks the pages of the stack of thread 0"},
+                {{.pages = STACK}, -EPERM, "the proof lacks the pages of the buffer of thread 0"},
+                {{.pages = BUFFER}, -EPERM, "the proof lacks the pages of the stack of thread 0"},
                 {{.pages = STACK "," RANGE("buffer", "0", "0", "", STAYED("[]"))},
                  -EPERM,
-                 "none of the 0 pages of the buffer are there: nothing is proven"},
+                 "none of the 0 pages of the buffer is present"},
                 {{.pages = STACK "," RANGE("buffer", "0", "9", "", ABSENT("9", "\"ENOENT\":9"))},
                  -EPERM,
-                 "none of the 9 pages of the buffer are there: nothing is proven"},
+                 "none of the 9 pages of the buffer is present"},
                 {{.pages = STACK "," RANGE("buffer", "0", "9", "\"2\":8", ABSENT("1", "\"EFAULT\":1"))},
                  -EPERM,
                  "1 of 9 pages of the buffer are not mapped (EFAULT)"},
@@ -267,7 +267,7 @@ static void pages_that_moved(void) {
         static const struct proof_case cases[] = {
                 {{.pages = BUFFER "," RANGE("stack", "0", "4", "\"2\":4", STAYED("[0,2]"))},
                  -EPERM,
-                 "pages of the stack were meanwhile on node 0, which was not asked"},
+                 "pages of the stack were meanwhile on node 0, which its policy does not include"},
                 {{.pages = BUFFER
                   "," RANGE("stack", "0", "4", "\"2\":4", "\"absent\":0,\"nodes_seen\":[2],\"moved\":1")},
                  -EPERM,
@@ -305,17 +305,19 @@ static void roaming_threads(void) {
                  "4 of 4 pages of the stack were moved to another node"},
                 {{ROAMING, .threads = THREAD("0", "[1,3]", "3", "[1]"), .pages = STACK},
                  -EPERM,
-                 "where the buffer of thread 0 is was not shown"},
+                 "the proof lacks the pages of the buffer of thread 0"},
                 {{ROAMING, .threads = THREAD("0", "[1]", "1", "[1]")},
                  -EPERM,
-                 "thread 0 was allowed on 1 CPUs of the 2 asked (1,3)"},
-                {{ROAMING, .threads = THREAD("0", "[1,3]", "1", "[1,2]")}, -EPERM, "thread 0 ran on CPU 2, asked 1,3"},
+                 "thread 0 was allowed on 1 of its 2 CPUs (1,3)"},
+                {{ROAMING, .threads = THREAD("0", "[1,3]", "1", "[1,2]")},
+                 -EPERM,
+                 "thread 0 ran on CPU 2 instead of 1,3"},
                 {{.affinity = "[1,3]",
                   .policy = "\"preferred\"",
                   .policy_nodes = "[1]",
                   .threads = THREAD("0", "[1,3]", "3", "[1]")},
                  -EPERM,
-                 "memory policy was preferred, asked local"},
+                 "memory policy was preferred instead of local"},
         };
         int32_t cpus[] = {1, 3};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
@@ -332,7 +334,7 @@ static void buffers_apart(void) {
                 {{.pages = STACK "," ON_4("buffer") "," ON_4("page_cache")}, 0, ""},
                 {{.pages = STACK "," ON_4("buffer") "," PAGES("page_cache")},
                  -EPERM,
-                 "4 of 4 pages of the page_cache were on node 2, which was not asked"},
+                 "4 of 4 pages of the page_cache were on node 2, which its policy does not include"},
                 /* what was dropped from the cache was on the right node, and proves nothing else */
                 {{.pages = STACK "," ON_4("buffer") "," RANGE("page_cache", "0", "9", "\"4\":1", GONE("8", "[4]"))},
                  0,
@@ -340,11 +342,13 @@ static void buffers_apart(void) {
                 {{.pages = STACK "," ON_4("buffer") "," RANGE("page_cache", "0", "9", "", GONE("9", "[4]"))}, 0, ""},
                 {{.pages = STACK "," ON_4("buffer") "," RANGE("page_cache", "0", "9", "", GONE("9", "[2,4]"))},
                  -EPERM,
-                 "pages of the page_cache were meanwhile on node 2, which was not asked"},
-                {{.pages = STACK "," BUFFER}, -EPERM, "4 of 4 pages of the buffer were on node 2, which was not asked"},
+                 "pages of the page_cache were meanwhile on node 2, which its policy does not include"},
+                {{.pages = STACK "," BUFFER},
+                 -EPERM,
+                 "4 of 4 pages of the buffer were on node 2, which its policy does not include"},
                 {{.pages = ON_4("stack") "," ON_4("buffer")},
                  -EPERM,
-                 "2 of 2 pages of the stack were on node 4, which was not asked"},
+                 "2 of 2 pages of the stack were on node 4, which its policy does not include"},
         };
         int32_t cpus[] = {1};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
@@ -361,7 +365,7 @@ static void buffers_apart(void) {
 /* A ring belongs to its reader, which must show it. */
 static void rings_are_shown_by_their_readers(void) {
         static const struct proof_case without = {
-                {.affinity = "[1]"}, -EPERM, "where the ring of thread 0 is was not shown"};
+                {.affinity = "[1]"}, -EPERM, "the proof lacks the pages of the ring of thread 0"};
         static const struct proof_case allowed = {{.affinity = "[1]"}, 0, ""};
         static const struct proof_case with = {{.affinity = "[1]", .pages = STACK "," BUFFER "," PAGES("ring")}, 0, ""};
         static const enum transport shared[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
@@ -384,7 +388,7 @@ static void rings_are_shown_by_their_readers(void) {
 static void workloads_without_messages(void) {
         static const struct proof_case without = {{.affinity = "[1]", .pages = STACK}, 0, ""};
         static const struct proof_case due = {
-                {.affinity = "[1]", .pages = STACK}, -EPERM, "where the buffer of thread 0 is was not shown"};
+                {.affinity = "[1]", .pages = STACK}, -EPERM, "the proof lacks the pages of the buffer of thread 0"};
         int32_t cpus[] = {1};
         struct agent_placement given = {.cpus = cpus, .n_cpus = 1, .memory = MEMORY_BIND};
         struct point p = {.workload = WORKLOAD_SYSCALL, .threads = 1};
@@ -396,7 +400,7 @@ static void workloads_without_messages(void) {
         check_proofs(&given, &p, END_FIRST, &due, 1);
 }
 
-/* With very many threads each kind of pages is told of at once. */
+/* With very many threads each kind of pages is reported at once. */
 static void pages_of_all_threads_together(void) {
 #define TOGETHER(what, n) "{\"what\":\"" what "\",\"threads\":" n ",\"total\":9,\"nodes\":{\"2\":9}," STAYED("[2]") "}"
 #define TWO THREAD("0", "[1]", "1", "[1]") "," THREAD("1", "[3]", "3", "[3]")
@@ -407,11 +411,11 @@ static void pages_of_all_threads_together(void) {
                  BROKEN "the thread of pages"},
                 {{.threads = TWO, .total = "2", .pages = TOGETHER("stack", "2") "," TOGETHER("buffer", "1")},
                  -EPERM,
-                 "where the buffer of thread 0 is was not shown"},
+                 "the proof lacks the pages of the buffer of thread 0"},
                 {{.threads = TWO, .total = "2", .pages = TOGETHER("stack", "0")}, -EBADMSG, BROKEN "the thread"},
                 {{.threads = TWO, .total = "2", .pages = STACK "," BUFFER},
                  -EPERM,
-                 "where the stack of thread 1 is was not shown"},
+                 "the proof lacks the pages of the stack of thread 1"},
         };
         int32_t cpus[] = {1, 3};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
@@ -438,14 +442,14 @@ static void interleaving_is_spread(void) {
                 {{INTERLEAVED, SPREAD("40", "\"2\":40")},
                  -EPERM,
                  "0 of 41 pages were on node 4, interleaved over 2 nodes"},
-                {{INTERLEAVED, SPREAD("6", "\"2\":6")}, 0, ""}, /* too few to tell */
+                {{INTERLEAVED, SPREAD("6", "\"2\":6")}, 0, ""}, /* too few to judge */
                 {{INTERLEAVED, SPREAD("40", "\"2\":40"), .together = "512"}, 0, ""},
                 {{INTERLEAVED, SPREAD("5120", "\"2\":5120"), .together = "512"},
                  -EPERM,
                  "0 of 5121 pages were on node 4"},
                 {{INTERLEAVED, SPREAD("40", "\"2\":20,\"5\":20")},
                  -EPERM,
-                 "20 of 40 pages of the buffer were on node 5, which was not asked"},
+                 "20 of 40 pages of the buffer were on node 5, which its policy does not include"},
         };
         int32_t cpus[] = {1};
         const struct point point = make_point(WORKLOAD_STREAM, TRANSPORT_PIPE);
@@ -455,7 +459,7 @@ static void interleaving_is_spread(void) {
         check_proofs(&given, &point, END_FIRST, cases, ELEMENTS(cases));
 }
 
-static void nothing_was_asked(void) {
+static void no_placement(void) {
 #define FREE_ON(cpus) .affinity = "[0,1]", .threads = THREAD("0", cpus, "1", "[0,1]")
 #define FREE FREE_ON("[0,1]")
         static const struct proof_case cases[] = {
@@ -472,7 +476,9 @@ static void nothing_was_asked(void) {
                   .pages = "{\"what\":\"stack\",\"thread\":0,\"nodes\":null,\"reason\":\"no NUMA\"}"},
                  0,
                  ""},
-                {{FREE, .policy = "\"bind\"", .policy_nodes = "[0]"}, -EPERM, "memory policy was bind, asked default"},
+                {{FREE, .policy = "\"bind\"", .policy_nodes = "[0]"},
+                 -EPERM,
+                 "memory policy was bind instead of default"},
                 {{FREE_ON("[1]"), .policy = "\"default\"", .policy_nodes = "[]"},
                  -EPERM,
                  "thread 0 was not allowed on CPU 0, its process was"},
@@ -515,7 +521,7 @@ static void migrations_that_nobody_counts(void) {
         CHECK(doubts.migrations_unknown && !doubts.pages_moved);
 }
 
-/* The kernel may move pages that nobody placed; who reads the figures is told. */
+/* The kernel may move pages without a policy; the result has a flag for that. */
 static void pages_that_nobody_placed_have_moved(void) {
 #define LOST(moved) RANGE("stack", "0", "4", "\"2\":4", "\"absent\":0,\"nodes_seen\":[1,2],\"moved\":" moved)
         static const struct proof stayed = {FREE, .policy = "\"default\"", .policy_nodes = "[]", .pages = LOST("0")},
@@ -558,7 +564,7 @@ int main(void) {
         RUN(workloads_without_messages);
         RUN(pages_of_all_threads_together);
         RUN(interleaving_is_spread);
-        RUN(nothing_was_asked);
+        RUN(no_placement);
         RUN(migrations_that_nobody_counts);
         RUN(pages_that_nobody_placed_have_moved);
         RUN(texts_that_are_no_proof);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every placement on nine machines, every refusal with its words. Proofs: test-placement-proof.c. */
+/* Every placement on nine machines, every refusal with its message. Proofs: test-placement-proof.c. */
 
 #include "tests/unit/check.h"
 
@@ -278,7 +278,7 @@ static void connections_share_the_only_cpu(void) {
                                       "CPUs per node", "1", "2"));
 }
 
-/* Two threads an end: who may roam, or is nowhere, has as many CPUs as those he may be on. */
+/* Two threads per end: an end that roams, or is not pinned, has as many CPUs as it may use. */
 static void threads_outnumber_cpus_however_they_are_placed(void) {
         static const struct {
                 const char *machine;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Proofs of as many threads as there may be, on machines of any size and kernels that tell little: each fits into a
- * packet, speaks of all threads, and passes the daemon's judgement; or is refused in words.
+ * Proofs of the largest number of threads, on machines of any size and kernels that report little: each fits into a
+ * packet, reports all threads, and is verified by the daemon; or it is refused with a message.
  */
 
 #include "agent/base/agent.h"
@@ -118,7 +118,7 @@ static void proofs_fit_into_a_packet(void) {
                 check_shape(&shapes[i]);
 }
 
-/* One among a thousand that was elsewhere is found out, told of together or not. */
+/* One among a thousand threads that was elsewhere is detected, reported in a group or not. */
 static void one_of_many_is_found_out(void) {
         static const int errors[] = {0, ENOENT};
         for (size_t i = 0; i < ELEMENTS(errors); i++) {
@@ -136,8 +136,8 @@ static void one_of_many_is_found_out(void) {
                 page_list_deinit(&looked_at.pages);
                 free(workers);
                 CHECK_INT(judge(&s, proof, detail), -EPERM);
-                CHECK_STRING(detail, errors[i] ? "one of 256 threads (1 is one) ran on CPU 3, asked 1"
-                                               : "thread 1001 ran on CPU 3, asked 1");
+                CHECK_STRING(detail, errors[i] ? "one of 256 threads (1 is one) ran on CPU 3 instead of 1"
+                                               : "thread 1001 ran on CPU 3 instead of 1");
         }
 }
 

@@ -558,7 +558,7 @@ static void forgive(char *tree) {
 static bool is_well(struct service *service) {
         struct service_health h = {0};
         struct refusal r = {0};
-        return service_health(service, &h, &r) == 0 && !strstr(h.problem, "kernel.numa_balancing cannot be put back");
+        return service_health(service, &h, &r) == 0 && !strstr(h.problem, "kernel.numa_balancing cannot be restored");
 }
 
 /* Nobody need submit anything. */
@@ -590,7 +590,7 @@ static void only_runs_that_depend_on_an_owed_setting_fail(void) {
         CHECK_INT(submit(SPEC "}", &other), 0);
         CHECK(wait_state(depends, STATE_FAILED));
         (void) state_of(depends, error, sizeof(error));
-        CHECK(strstr(error, "kernel.numa_balancing cannot be put back to 0") != NULL);
+        CHECK(strstr(error, "kernel.numa_balancing cannot be restored to 0") != NULL);
         CHECK(wait_state(other, STATE_DONE));
         forgive(tree);
 }

@@ -124,8 +124,8 @@ static void changed_and_restored(void) {
         CHECK_STRING(value, "3");
 }
 
-/* Takes writes and keeps its value, as a kernel does that clamps. */
-static void a_value_that_is_not_taken_is_found_out(void) {
+/* A file that takes writes and keeps its value, as a kernel that clamps. */
+static void a_value_that_is_not_accepted_is_an_error(void) {
         TREE t;
         char detail[SETTING_DETAIL_MAX];
         CHECK(tree_open(&t, NULL));
@@ -146,37 +146,37 @@ static void without_the_file_nothing_may_change(void) {
         CHECK_INT(setting_may_change(t.path, NAME, detail), -EACCES);
         CHECK_STRING(detail, "this kernel has no setting numa_balancing");
         CHECK_INT(setting_may_change(t.path, "nothing", detail), -EACCES);
-        CHECK(tree_put(&t, NULL)); /* it cannot be opened for writing, and no helper is asked for another root */
+        CHECK(tree_put(&t, NULL)); /* it cannot be opened for writing, and there is no helper for another root */
         CHECK_INT(setting_may_change(t.path, NAME, detail), -EACCES);
         CHECK(strstr(detail, "changing kernel.numa_balancing needs root"));
 }
 
-/* ---- somebody behind the socket ---- */
+/* ---- a helper behind the socket ---- */
 
 struct helper {
         int fd;
-        const char *const *parts; /* of the answer, each sent for itself, up to a NULL */
+        const char *const *parts; /* of the reply, each sent by itself, up to a NULL */
         pthread_t thread;
         char path[sizeof(((struct sockaddr_un *) NULL)->sun_path)];
 };
 
 static void *serve(void *userdata) {
         const struct helper *h = userdata;
-        char question[64];
+        char line[64];
         int fd = accept4(h->fd, NULL, NULL, SOCK_CLOEXEC);
-        if (read(fd, question, sizeof question) > 0)
+        if (read(fd, line, sizeof line) > 0)
                 for (const char *const *part = h->parts; *part; part++) {
                         (void) !write(fd, *part, strlen(*part));
                         sched_yield();
                 }
         (void) shutdown(fd, SHUT_WR);
-        while (read(fd, question, sizeof question) > 0)
+        while (read(fd, line, sizeof line) > 0)
                 ;
         (void) util_close(fd);
         return NULL;
 }
 
-static int ask(const char *const *parts, char *detail) {
+static int request(const char *const *parts, char *detail) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         struct helper h = {.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .parts = parts};
         TREE t;
@@ -186,33 +186,33 @@ static int ask(const char *const *parts, char *detail) {
         if (bind(h.fd, (const struct sockaddr *) &address, sizeof address) < 0 || listen(h.fd, 2) < 0 ||
             pthread_create(&h.thread, NULL, serve, &h) != 0)
                 return -EXDEV;
-        int r = setting_ask(address.sun_path, NAME "=1\n", detail);
+        int r = setting_request(address.sun_path, NAME "=1\n", detail);
         pthread_join(h.thread, NULL);
         (void) util_close(h.fd);
         return r;
 }
 
-static void answers_may_come_in_parts(void) {
+static void replies_may_come_in_parts(void) {
         static const char *const ok[] = {"o", "k", "\n", NULL}, *const more[] = {"ok\nno\n", NULL};
         static const char *const refused[] = {"not ", "allowed\n", NULL};
         char detail[SETTING_DETAIL_MAX] = "untouched";
-        CHECK_INT(ask(ok, detail), 0);
-        CHECK_INT(ask(more, detail), 0); /* one line is the answer */
+        CHECK_INT(request(ok, detail), 0);
+        CHECK_INT(request(more, detail), 0); /* one line is the reply */
         CHECK_STRING(detail, "untouched");
-        CHECK_INT(ask(refused, detail), -EPERM);
+        CHECK_INT(request(refused, detail), -EPERM);
         CHECK_STRING(detail, "ipclab-tune refuses: not allowed");
 }
 
-static void an_answer_without_an_end_is_refused(void) {
+static void a_reply_without_an_end_is_refused(void) {
         char words[300], detail[SETTING_DETAIL_MAX];
         const char *const parts[] = {words, NULL};
         memset(words, 'w', sizeof words);
         words[sizeof words - 1] = '\0';
-        CHECK_INT(ask(parts, detail), -EBADMSG);
-        CHECK_STRING(detail, "ipclab-tune gave an answer that is too long");
+        CHECK_INT(request(parts, detail), -EBADMSG);
+        CHECK_STRING(detail, "the reply of ipclab-tune is too long");
         words[254] = '\n'; /* just fits */
         words[255] = '\0';
-        CHECK_INT(ask(parts, detail), -EPERM);
+        CHECK_INT(request(parts, detail), -EPERM);
         CHECK(strncmp(detail, "ipclab-tune refuses: www", 24) == 0);
 }
 
@@ -220,7 +220,7 @@ static void a_path_that_no_socket_has(void) {
         char path[200], detail[SETTING_DETAIL_MAX];
         memset(path, 'p', sizeof path);
         path[sizeof path - 1] = '\0';
-        CHECK_INT(setting_ask(path, "x\n", detail), -ENAMETOOLONG);
+        CHECK_INT(setting_request(path, "x\n", detail), -ENAMETOOLONG);
         CHECK(strstr(detail, "is too long for a socket"));
 }
 
@@ -230,10 +230,10 @@ int main(void) {
         RUN(a_long_value_stays_in_its_room);
         RUN(what_is_no_plain_file_is_not_followed);
         RUN(changed_and_restored);
-        RUN(a_value_that_is_not_taken_is_found_out);
+        RUN(a_value_that_is_not_accepted_is_an_error);
         RUN(without_the_file_nothing_may_change);
-        RUN(answers_may_come_in_parts);
-        RUN(an_answer_without_an_end_is_refused);
+        RUN(replies_may_come_in_parts);
+        RUN(a_reply_without_an_end_is_refused);
         RUN(a_path_that_no_socket_has);
         return check_end();
 }

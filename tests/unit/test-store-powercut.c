@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The power fails at each single operation of the disk, and the disk is full at each single write: whatever the store
- * had acknowledged is there afterwards, and nothing else but, perhaps, what was under way.
+ * The power fails at each single operation of the disk, and the disk is full at each single write: everything that the
+ * store has acknowledged is in the database afterwards, and nothing else except, perhaps, the step in progress.
  *
- * A run without a fault tells what the database looks like after each step. After a cut in step k it must look as after
- * k - 1 or k.
+ * A run without a fault records the content of the database after each step. After a cut in step k it must be that
+ * after k - 1 or k.
  */
 
 #include "daemon/log.h"
@@ -71,7 +71,7 @@ static int step(struct store *s, unsigned n) {
         return -EINVAL;
 }
 
-/* All that does not depend on the clock, in one text. */
+/* The content that does not depend on the clock, as one text. */
 static char *digest(struct store *s) {
         _cleanup_query_ struct db_query q = {0};
         if (db_select_all(
@@ -91,7 +91,7 @@ static char *digest(struct store *s) {
         return db_column_text(&q, 0);
 }
 
-/* After an acknowledged step: what must be found. [0]: a fresh database. */
+/* The expected content after each acknowledged step; [0]: a fresh database. */
 static char *expected[STEPS + 1];
 
 static void free_expected(void) {
@@ -101,7 +101,7 @@ static void free_expected(void) {
         }
 }
 
-/* How many operations they take: all, and those before the database is closed. */
+/* The number of operations of all steps, and of those before the database is closed. */
 static struct { unsigned operations, writes, syncs; } taken;
 
 static bool learn(void) {
@@ -129,7 +129,8 @@ static bool learn(void) {
         return true;
 }
 
-/* Works on a disk that fails at operation `at`. Returns how many steps were acknowledged, -1: not even the opening. */
+/* Runs the steps on a disk that fails at operation `at`. Returns the number of acknowledged steps, -1 when opening
+ * fails. */
 static int work(struct fixture *f, enum fault_kind kind, unsigned at, const char *pragma) {
         fixture_dir(f);
         fault_reset(kind, at);
@@ -143,7 +144,7 @@ static int work(struct fixture *f, enum fault_kind kind, unsigned at, const char
         return STEPS;
 }
 
-/* Whether the image opens, is sound and holds what was acknowledged. */
+/* Whether the image opens, is sound and has the acknowledged content. */
 static bool image_holds(int acknowledged, unsigned percent, unsigned seed) {
         FIXTURE image;
         fixture_dir(&image);
@@ -205,7 +206,7 @@ static void test_power_cut_anywhere(void) {
         CHECK_LANES(LANES_OF_WORK, NULL, cut_anywhere);
 }
 
-/* The same must fail with synchronous=NORMAL, or it would prove nothing. */
+/* The same test must fail with synchronous=NORMAL, or it would prove nothing. */
 static void test_the_cut_is_real(void) {
         bool good = true;
         CHECK(learn());
@@ -214,7 +215,8 @@ static void test_the_cut_is_real(void) {
         CHECK(!good);
 }
 
-/* Full at the n-th write, and room again after it: refused by name, nothing lost, and the work goes on. */
+/* The disk is full at the n-th write, and has space after it: the error is -ENOSPC, nothing is lost, the rest succeeds.
+ */
 static void full_anywhere(void) {
         for (unsigned at = 1; at <= taken.writes; at++) {
                 if (!lanes_my_turn())
@@ -257,7 +259,7 @@ static void test_full_is_called_full(void) {
         CHECK_INT(id, 1);
 }
 
-/* A sync that fails is no acknowledgement. */
+/* A step whose sync fails is not acknowledged. */
 static void failed_sync(void) {
         for (unsigned at = 1; at <= taken.syncs; at++) {
                 if (!lanes_my_turn())

@@ -221,7 +221,7 @@ static void test_changes(void) {
 }
 
 /* The first attempt, too, which does not count once it was interrupted. */
-static void test_an_interrupted_run_is_told_to_all(void) {
+static void test_an_interrupted_run_is_a_change_of_all(void) {
         FIXTURE f;
         int64_t id, all = 0;
         fixture_open(&f);
@@ -232,8 +232,8 @@ static void test_an_interrupted_run_is_told_to_all(void) {
         CHECK_INT(follow(f.store, 0, &all, 100), 1);
 }
 
-/* And that it waits again, once the daemon is back: to those who come back with the last number that they had. */
-static void test_a_return_to_the_queue_is_told_to_all(void) {
+/* After the next start the run is queued again, which readers see that continue from their last change number. */
+static void test_a_return_to_the_queue_is_a_change_of_all(void) {
         FIXTURE f;
         int64_t id, all = 0;
         struct recovery recovery;
@@ -309,8 +309,8 @@ int main(void) {
         RUN(test_eta);
         RUN(test_measured_time_is_true);
         RUN(test_changes);
-        RUN(test_an_interrupted_run_is_told_to_all);
-        RUN(test_a_return_to_the_queue_is_told_to_all);
+        RUN(test_an_interrupted_run_is_a_change_of_all);
+        RUN(test_a_return_to_the_queue_is_a_change_of_all);
         RUN(test_points_with_their_runs);
         RUN(test_totals);
         return check_end();

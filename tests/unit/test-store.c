@@ -393,7 +393,7 @@ static void test_experiment_ends(void) {
         }
 }
 
-static void test_outcome_is_kept(void) {
+static void test_outcome_is_stored(void) {
         FIXTURE f;
         int64_t id;
         fixture_open(&f);
@@ -584,7 +584,7 @@ int main(void) {
         RUN(test_runs_in_order);
         RUN(test_wrong_transitions);
         RUN(test_experiment_ends);
-        RUN(test_outcome_is_kept);
+        RUN(test_outcome_is_stored);
         RUN(test_cancel_queued);
         RUN(test_cancel_running);
         RUN(test_cancel_then_crash);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The token file: made once, kept, and refused when it is not a secret. */
+/* The token file: made once, used again, and refused when it is not secret. */
 
 #include "daemon/token.h"
 
@@ -26,7 +26,7 @@ static int load(char **ret) {
         return token_load(path, ret, detail);
 }
 
-static void missing_token_is_made_and_kept(void) {
+static void missing_token_is_made_and_used_again(void) {
         char *first = NULL, *second = NULL;
         struct stat st;
         CHECK_INT(load(&first), 0);
@@ -69,11 +69,11 @@ static const struct bad {
         {GOOD "\n", 0604, -EPERM, "mode 0604"},
         {GOOD "\n", 0602, -EPERM, "mode 0602"},
         {GOOD "\n", 0610, -EPERM, "mode 0610"},
-        {"", 0600, -EBADMSG, "does not hold one line"},
-        {"short\n", 0600, -EBADMSG, "does not hold one line"},
-        {GOOD "\n" GOOD "\n", 0600, -EBADMSG, "a character that no token has"},
-        {GOOD " \n", 0600, -EBADMSG, "a character that no token has"},
-        {GOOD "\xc3\xa4\n", 0600, -EBADMSG, "a character that no token has"},
+        {"", 0600, -EBADMSG, "is not one line"},
+        {"short\n", 0600, -EBADMSG, "is not one line"},
+        {GOOD "\n" GOOD "\n", 0600, -EBADMSG, "a character that is not printable ASCII"},
+        {GOOD " \n", 0600, -EBADMSG, "a character that is not printable ASCII"},
+        {GOOD "\xc3\xa4\n", 0600, -EBADMSG, "a character that is not printable ASCII"},
 };
 
 static void bad_token_files_are_refused(void) {
@@ -125,7 +125,7 @@ int main(void) {
         if (!mkdtemp(dir))
                 return 1;
         (void) snprintf(path, sizeof(path), "%s/token", dir);
-        RUN(missing_token_is_made_and_kept);
+        RUN(missing_token_is_made_and_used_again);
         RUN(token_of_ones_own_is_taken);
         RUN(bad_token_files_are_refused);
         RUN(links_fifos_and_strangers_are_refused);

@@ -371,8 +371,8 @@ static void *look_on(void *userdata) {
         return NULL;
 }
 
-/* Nobody who holds it sees it change, or what it held go. */
-static void others_look_while_it_is_read_again(void) {
+/* A thread that holds the topology sees no change of it, and no freed content. */
+static void others_read_while_it_is_read_again(void) {
         char tree[64];
         struct topology *t = NULL;
         struct onlooker onlookers[2];
@@ -475,7 +475,7 @@ int main(void) {
         RUN(what_comes_and_goes_is_noticed);
         RUN(memory_that_a_known_node_is_given_is_noticed);
         RUN(a_topology_is_read_again_in_its_place);
-        RUN(others_look_while_it_is_read_again);
+        RUN(others_read_while_it_is_read_again);
         RUN(json_is_of_this_moment);
         RUN(this_machine_can_be_read);
         RUN(a_capture_of_this_machine_is_this_machine);

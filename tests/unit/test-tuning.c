@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings of a made-up host are changed, journalled and put back, whoever dies in between; and what ipclab-tune keeps
- * of them, and how it is asked. */
+/* Settings of a made-up host are changed, journalled and restored, whichever process dies in between; and the undo
+ * journal of ipclab-tune and its protocol. */
 
 #include "tests/unit/check.h"
 
-#include "daemon/tune/kept.h"
 #include "daemon/tune/setting.h"
 #include "daemon/tune/tuning.h"
+#include "daemon/tune/undo.h"
 #include "tests/unit/host-tree.h"
 #include "tests/unit/store-fixture.h"
 
@@ -42,7 +42,7 @@ static int apply(struct host *h, enum toggle t, int64_t run) {
         return tuning_apply(h->f.store, h->tree, true, &(struct spec_tune){.numa_balancing = t}, run, h->detail);
 }
 
-static int put_back(struct host *h) {
+static int restore(struct host *h) {
         h->detail[0] = '\0';
         return tuning_restore(h->f.store, h->tree, h->detail);
 }
@@ -56,28 +56,28 @@ static int64_t journalled(struct host *h) {
         return number(&h->f, "SELECT count(*) FROM tunings");
 }
 
-static void changed_and_put_back(void) {
+static void changed_and_restored(void) {
         HOST h;
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 7), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(number(&h.f, "SELECT run_id FROM tunings WHERE original = '0' AND wanted = '1'"), 7);
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "0");
         CHECK_INT(journalled(&h), 0);
-        CHECK_INT(put_back(&h), 0); /* nothing is owed */
+        CHECK_INT(restore(&h), 0); /* there is nothing to restore */
         CHECK_STRING(value_of(&h), "0");
 }
 
-static void what_is_so_already_is_left_alone(void) {
+static void a_value_in_force_is_not_changed(void) {
         static const struct {
                 const char *now;
-                enum toggle asked;
+                enum toggle wanted;
         } cases[] = {{"1\n", TOGGLE_ON}, {"2\n", TOGGLE_ON}, {"0\n", TOGGLE_OFF}, {"1\n", TOGGLE_UNSET}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 HOST h;
                 CHECK(host_open(&h, cases[i].now));
-                CHECK_INT(apply(&h, cases[i].asked, 1), 0);
+                CHECK_INT(apply(&h, cases[i].wanted, 1), 0);
                 CHECK_INT(journalled(&h), 0);
                 CHECK(value_of(&h)[0] == cases[i].now[0]);
         }
@@ -88,18 +88,18 @@ static void the_value_of_before_comes_back_as_it_was(void) {
         CHECK(host_open(&h, "2\n"));
         CHECK_INT(apply(&h, TOGGLE_OFF, 1), 0);
         CHECK_STRING(value_of(&h), "0");
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "2");
 }
 
 /* As after a kill: another connection, no memory of the change but the journal. */
-static void a_later_daemon_pays_the_debt(void) {
+static void the_next_daemon_restores(void) {
         HOST h;
         CHECK(host_open(&h, "1\n"));
         CHECK_INT(apply(&h, TOGGLE_OFF, 1), 0);
         store_close(util_steal(&h.f.store));
         CHECK_INT(store_open(&h.f.store, h.f.dir), 0);
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(journalled(&h), 0);
 }
@@ -112,26 +112,26 @@ static void a_row_without_a_change(void) {
         CHECK(host_open(&h, "1\n"));
         CHECK_INT(store_add_tuning(h.f.store, &record), 0);
         CHECK_INT(store_add_tuning(h.f.store, &record), -EEXIST);
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(journalled(&h), 0);
 }
 
-/* The same, or ipclab-tune put it back and could not say so in time: whoever was told that it could not be put back
- * hears that it is. */
-static void what_is_back_is_told(void) {
+/* The same, or ipclab-tune restored it and replied too late: the log, which has the failure, must have the success
+ * too. */
+static void a_late_restore_is_logged(void) {
         HOST h;
-        char said[1024] = "";
+        char logged[1024] = "";
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 7), 0);
         CHECK_INT(host_tree_write(h.tree, BALANCING, "0\n"), 0);
         int log = memfd_create("log", MFD_CLOEXEC), stderr_fd = dup(STDERR_FILENO);
         CHECK(log >= 0 && stderr_fd >= 0 && dup2(log, STDERR_FILENO) >= 0);
-        int r = put_back(&h);
+        int r = restore(&h);
         CHECK(dup2(stderr_fd, STDERR_FILENO) >= 0);
         CHECK_INT(r, 0);
-        CHECK(pread(log, said, sizeof(said) - 1, 0) >= 0);
-        CHECK(strstr(said, "kernel.numa_balancing is 0, as before run 7") != NULL);
+        CHECK(pread(log, logged, sizeof(logged) - 1, 0) >= 0);
+        CHECK(strstr(logged, "kernel.numa_balancing is 0, as before run 7") != NULL);
         util_close(log);
         util_close(stderr_fd);
 }
@@ -141,42 +141,42 @@ static void what_somebody_else_set_stays(void) {
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
         CHECK_INT(host_tree_write(h.tree, BALANCING, "2\n"), 0);
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "2");
         CHECK_INT(journalled(&h), 0);
 }
 
-static void what_cannot_be_put_back_stays_in_the_journal(void) {
+static void a_failed_restore_stays_in_the_journal(void) {
         HOST h;
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
         CHECK_INT(host_tree_write(h.tree, BALANCING, NULL), 0);
-        CHECK_INT(put_back(&h), -ENOENT);
-        CHECK(strstr(h.detail, "kernel.numa_balancing cannot be put back to 0") != NULL);
+        CHECK_INT(restore(&h), -ENOENT);
+        CHECK(strstr(h.detail, "kernel.numa_balancing cannot be restored to 0") != NULL);
         CHECK_INT(journalled(&h), 1);
         CHECK_INT(host_tree_write(h.tree, BALANCING, "1\n"), 0);
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "0");
 }
 
 /* The change is gone with the boot in which it was made; the value of now is this boot's own. */
-static void another_boot_owes_nothing(void) {
+static void another_boot_needs_no_restore(void) {
         HOST h;
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
         CHECK_INT(host_tree_write(h.tree, BOOT, "00000000-7a1c-4a4e-9d55-0c1b7e3f6a21\n"), 0);
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "1");
         CHECK_INT(journalled(&h), 0);
 }
 
 /* As a version without the column left it: it may be of this boot. */
-static void a_row_of_an_unknown_boot_is_paid(void) {
+static void a_record_of_an_unknown_boot_is_restored(void) {
         HOST h;
         CHECK(host_open(&h, "0\n"));
         CHECK_INT(apply(&h, TOGGLE_ON, 1), 0);
         CHECK_INT(db_run(h.f.store->db, "UPDATE tunings SET boot_id = NULL"), 0);
-        CHECK_INT(put_back(&h), 0);
+        CHECK_INT(restore(&h), 0);
         CHECK_STRING(value_of(&h), "0");
         CHECK_INT(journalled(&h), 0);
 }
@@ -192,141 +192,141 @@ static void without_its_boot_nothing_is_changed(void) {
 
 /* ipclab-tune's side */
 
-struct keeper {
+struct journal {
         struct host h;
         int fd;
 };
 
-static bool keeper_open(struct keeper *k, const char *value) {
+static bool journal_open(struct journal *j, const char *value) {
         char path[128];
-        *k = (struct keeper){.fd = -1};
-        bool opened = host_open(&k->h, value);
-        (void) snprintf(path, sizeof(path), "%s/kept", k->h.tree);
+        *j = (struct journal){.fd = -1};
+        bool opened = host_open(&j->h, value);
+        (void) snprintf(path, sizeof(path), "%s/undo", j->h.tree);
         if (!opened || mkdir(path, 0700) < 0)
                 return false;
-        k->fd = kept_open(path);
-        return k->fd >= 0;
+        j->fd = undo_open(path);
+        return j->fd >= 0;
 }
 
-static void keeper_close(struct keeper *k) {
-        util_close(k->fd);
-        host_close(&k->h);
+static void journal_close(struct journal *j) {
+        util_close(j->fd);
+        host_close(&j->h);
 }
-#define KEEPER __attribute__((cleanup(keeper_close))) struct keeper
+#define JOURNAL __attribute__((cleanup(journal_close))) struct journal
 
-static int keep_and_set(struct keeper *k, const char *value) {
-        return kept_change(k->h.tree, k->fd, "numa_balancing", value);
-}
-
-static int give_back(struct keeper *k) {
-        return kept_restore(k->h.tree, k->fd, "numa_balancing");
+static int set(struct journal *j, const char *value) {
+        return undo_change(j->h.tree, j->fd, "numa_balancing", value);
 }
 
-static void the_helper_keeps_what_it_found(void) {
-        KEEPER k;
-        CHECK(keeper_open(&k, "2\n"));
-        CHECK_INT(give_back(&k), -ENOENT);
-        CHECK_INT(keep_and_set(&k, "1"), 0);
-        CHECK_STRING(value_of(&k.h), "1");
-        CHECK_INT(keep_and_set(&k, "0"), 0); /* without a way back in between: the first original counts */
-        CHECK_STRING(value_of(&k.h), "0");
-        CHECK_INT(give_back(&k), 0);
-        CHECK_STRING(value_of(&k.h), "2");
-        CHECK_INT(give_back(&k), -ENOENT);
-        CHECK_STRING(value_of(&k.h), "2");
+static int undo(struct journal *j) {
+        return undo_restore(j->h.tree, j->fd, "numa_balancing");
+}
+
+static void the_helper_saves_the_value_before(void) {
+        JOURNAL j;
+        CHECK(journal_open(&j, "2\n"));
+        CHECK_INT(undo(&j), -ENOENT);
+        CHECK_INT(set(&j, "1"), 0);
+        CHECK_STRING(value_of(&j.h), "1");
+        CHECK_INT(set(&j, "0"), 0); /* without a restore in between: the first saved value counts */
+        CHECK_STRING(value_of(&j.h), "0");
+        CHECK_INT(undo(&j), 0);
+        CHECK_STRING(value_of(&j.h), "2");
+        CHECK_INT(undo(&j), -ENOENT);
+        CHECK_STRING(value_of(&j.h), "2");
 }
 
 static void the_helper_leaves_what_somebody_else_set(void) {
-        KEEPER k;
-        CHECK(keeper_open(&k, "0\n"));
-        CHECK_INT(keep_and_set(&k, "1"), 0);
-        CHECK_INT(host_tree_write(k.h.tree, BALANCING, "2\n"), 0);
-        CHECK_INT(keep_and_set(&k, "1"), 0); /* 2 is the administrator's by now */
-        CHECK_INT(give_back(&k), 0);
-        CHECK_STRING(value_of(&k.h), "2");
-        CHECK_INT(keep_and_set(&k, "1"), 0);
-        CHECK_INT(host_tree_write(k.h.tree, BALANCING, "0\n"), 0);
-        CHECK_INT(give_back(&k), 0);
-        CHECK_STRING(value_of(&k.h), "0");
+        JOURNAL j;
+        CHECK(journal_open(&j, "0\n"));
+        CHECK_INT(set(&j, "1"), 0);
+        CHECK_INT(host_tree_write(j.h.tree, BALANCING, "2\n"), 0);
+        CHECK_INT(set(&j, "1"), 0); /* 2 is the administrator's by now */
+        CHECK_INT(undo(&j), 0);
+        CHECK_STRING(value_of(&j.h), "2");
+        CHECK_INT(set(&j, "1"), 0);
+        CHECK_INT(host_tree_write(j.h.tree, BALANCING, "0\n"), 0);
+        CHECK_INT(undo(&j), 0);
+        CHECK_STRING(value_of(&j.h), "0");
 }
 
-static void the_helper_keeps_nothing_of_what_is_so_already(void) {
-        KEEPER k;
-        CHECK(keeper_open(&k, "1\n"));
-        CHECK_INT(keep_and_set(&k, "1"), 0);
-        CHECK_INT(give_back(&k), -ENOENT);
-        CHECK_INT(keep_and_set(&k, "7"), -EINVAL);
-        CHECK_INT(kept_change(k.h.tree, k.fd, "core_pattern", "1"), -EINVAL);
-        CHECK_INT(kept_restore(k.h.tree, k.fd, "../kept"), -EINVAL);
-        CHECK_STRING(value_of(&k.h), "1");
+static void the_helper_saves_nothing_of_a_value_in_force(void) {
+        JOURNAL j;
+        CHECK(journal_open(&j, "1\n"));
+        CHECK_INT(set(&j, "1"), 0);
+        CHECK_INT(undo(&j), -ENOENT);
+        CHECK_INT(set(&j, "7"), -EINVAL);
+        CHECK_INT(undo_change(j.h.tree, j.fd, "core_pattern", "1"), -EINVAL);
+        CHECK_INT(undo_restore(j.h.tree, j.fd, "../undo"), -EINVAL);
+        CHECK_STRING(value_of(&j.h), "1");
 }
 
-/* The kept value comes from nobody but the kernel, so what is no value of the table is damage, and stays to be seen. */
-static void a_damaged_original_is_not_written(void) {
-        KEEPER k;
-        CHECK(keeper_open(&k, "0\n"));
-        CHECK_INT(host_tree_write(k.h.tree, "/kept/numa_balancing", "9 0\n"), 0);
-        CHECK_INT(give_back(&k), -EBADMSG);
-        CHECK_INT(keep_and_set(&k, "1"), -EBADMSG);
-        CHECK_STRING(value_of(&k.h), "0");
+/* The saved value comes from the kernel alone, so one that is not in the table is damage, and stays to be seen. */
+static void a_damaged_record_is_not_written(void) {
+        JOURNAL j;
+        CHECK(journal_open(&j, "0\n"));
+        CHECK_INT(host_tree_write(j.h.tree, "/undo/numa_balancing", "9 0\n"), 0);
+        CHECK_INT(undo(&j), -EBADMSG);
+        CHECK_INT(set(&j, "1"), -EBADMSG);
+        CHECK_STRING(value_of(&j.h), "0");
 }
 
 static void a_directory_that_others_may_write_is_refused(void) {
         HOST h;
         char path[128];
         CHECK(host_open(&h, "0\n"));
-        (void) snprintf(path, sizeof(path), "%s/kept", h.tree);
-        CHECK_INT(kept_open(path), -ENOENT);
+        (void) snprintf(path, sizeof(path), "%s/undo", h.tree);
+        CHECK_INT(undo_open(path), -ENOENT);
         CHECK_INT(mkdir(path, 0700), 0);
         CHECK_INT(chmod(path, 0770), 0);
-        CHECK_INT(kept_open(path), -EPERM);
+        CHECK_INT(undo_open(path), -EPERM);
 }
 
-/* Stands in for systemd's socket: a connection for each answer, NULL: closed without a word. */
-struct answers {
+/* Stands in for systemd's socket: a connection for each reply, "": closed without one. */
+struct replies {
         int fd;
-        const char *words[2];
-        char heard[2][64];
+        const char *lines[2];
+        char received[2][64];
 };
 
-static void *answer(void *userdata) {
-        struct answers *a = userdata;
-        for (size_t i = 0; i < ELEMENTS(a->words) && a->words[i]; i++) {
+static void *reply(void *userdata) {
+        struct replies *a = userdata;
+        for (size_t i = 0; i < ELEMENTS(a->lines) && a->lines[i]; i++) {
                 int fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC);
-                if (a->words[i][0] && read(fd, a->heard[i], sizeof(a->heard[i]) - 1) > 0)
-                        (void) !write(fd, a->words[i], strlen(a->words[i]));
+                if (a->lines[i][0] && read(fd, a->received[i], sizeof(a->received[i]) - 1) > 0)
+                        (void) !write(fd, a->lines[i], strlen(a->lines[i]));
                 close(fd);
         }
         return NULL;
 }
 
-static int ask(const char *first, const char *second, struct answers *ret, char *detail) {
+static int request(const char *first, const char *second, struct replies *ret, char *detail) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         pthread_t thread;
         HOST h;
-        *ret = (struct answers){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .words = {first, second}};
+        *ret = (struct replies){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .lines = {first, second}};
         if (!host_open(&h, NULL))
                 return -ENOTDIR;
         (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", h.tree);
         if (bind(ret->fd, (const struct sockaddr *) &address, sizeof(address)) < 0 || listen(ret->fd, 2) < 0 ||
-            pthread_create(&thread, NULL, answer, ret) != 0)
+            pthread_create(&thread, NULL, reply, ret) != 0)
                 return -EIO;
-        int r = setting_ask(address.sun_path, "numa_balancing=1\n", detail);
+        int r = setting_request(address.sun_path, "numa_balancing=1\n", detail);
         pthread_join(thread, NULL);
         close(ret->fd);
         return r;
 }
 
-static void a_helper_that_is_busy_is_asked_again(void) {
-        struct answers a;
+static void a_busy_helper_gets_the_request_again(void) {
+        struct replies a;
         char detail[SETTING_DETAIL_MAX];
-        CHECK_INT(ask("", "ok\n", &a, detail), 0);
-        CHECK_STRING(a.heard[1], "numa_balancing=1\n");
-        CHECK(ask("", "", &a, detail) < 0); /* and no third time */
-        CHECK_INT(ask("host_tuning is not true\n", NULL, &a, detail), -EPERM);
+        CHECK_INT(request("", "ok\n", &a, detail), 0);
+        CHECK_STRING(a.received[1], "numa_balancing=1\n");
+        CHECK(request("", "", &a, detail) < 0); /* and no third time */
+        CHECK_INT(request("host_tuning is not true\n", NULL, &a, detail), -EPERM);
         CHECK_STRING(detail, "ipclab-tune refuses: host_tuning is not true");
-        CHECK_INT(ask(SETTING_NOTHING_KEPT "\n", NULL, &a, detail), -ESTALE);
-        CHECK_INT(setting_ask("/nowhere/s", "x\n", detail), -ENOENT);
+        CHECK_INT(request(SETTING_NO_UNDO_RECORD "\n", NULL, &a, detail), -ESTALE);
+        CHECK_INT(setting_request("/nowhere/s", "x\n", detail), -ENOENT);
 }
 
 static void refusals(void) {
@@ -367,23 +367,23 @@ static void only_what_the_table_has_is_written(void) {
 }
 
 int main(void) {
-        RUN(changed_and_put_back);
-        RUN(what_is_so_already_is_left_alone);
+        RUN(changed_and_restored);
+        RUN(a_value_in_force_is_not_changed);
         RUN(the_value_of_before_comes_back_as_it_was);
-        RUN(a_later_daemon_pays_the_debt);
+        RUN(the_next_daemon_restores);
         RUN(a_row_without_a_change);
-        RUN(what_is_back_is_told);
+        RUN(a_late_restore_is_logged);
         RUN(what_somebody_else_set_stays);
-        RUN(what_cannot_be_put_back_stays_in_the_journal);
-        RUN(another_boot_owes_nothing);
-        RUN(a_row_of_an_unknown_boot_is_paid);
+        RUN(a_failed_restore_stays_in_the_journal);
+        RUN(another_boot_needs_no_restore);
+        RUN(a_record_of_an_unknown_boot_is_restored);
         RUN(without_its_boot_nothing_is_changed);
-        RUN(the_helper_keeps_what_it_found);
+        RUN(the_helper_saves_the_value_before);
         RUN(the_helper_leaves_what_somebody_else_set);
-        RUN(the_helper_keeps_nothing_of_what_is_so_already);
-        RUN(a_damaged_original_is_not_written);
+        RUN(the_helper_saves_nothing_of_a_value_in_force);
+        RUN(a_damaged_record_is_not_written);
         RUN(a_directory_that_others_may_write_is_refused);
-        RUN(a_helper_that_is_busy_is_asked_again);
+        RUN(a_busy_helper_gets_the_request_again);
         RUN(refusals);
         RUN(only_what_the_table_has_is_written);
         return check_end();

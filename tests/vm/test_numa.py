@@ -251,7 +251,7 @@ def test_what_cannot_be_put_back_is_told_and_tried_again(tuned: Lab):
     experiment = tuned.post({"transport": "pipe", **LONG, "tune": {"numa_balancing": True}})
     tuned.meanwhile("systemctl stop ipclab-tune.socket")
     assert tuned.wait(experiment)["state"] == "done"
-    assert "kernel.numa_balancing cannot be put back to 0" in tuned.get("/health")["problem"]
+    assert "kernel.numa_balancing cannot be restored to 0" in tuned.get("/health")["problem"]
     assert tuned.sh(f"cat {BALANCING}").strip() == "1"
     before = tuned.journal_end()
     tuned.sh(f"systemctl start ipclab-tune.socket; until [ $(cat {BALANCING}) = 0 ]; do sleep 0.2; done")
