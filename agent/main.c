@@ -161,6 +161,8 @@ int main(int argc, char **argv) {
                 usage(stderr);
                 return AGENT_EXIT_USAGE;
         }
+        /* A program that lies in memory (daemon/run/program.c) has no file name to be listed by. */
+        (void) prctl(PR_SET_NAME, "ipclab-agent", 0, 0, 0);
         /* The program's file may be readable, and fs.suid_dumpable 1. */
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
                 fprintf(stderr, "ipclab-agent: PR_SET_DUMPABLE: %s\n", strerrordesc_np(errno));
