@@ -19,6 +19,7 @@ enum carrier {
         CARRIER_RING,   /* shared memory divided as ring-layout.h has it */
         CARRIER_FILE,   /* a file divided as file-layout.h has it */
         CARRIER_QUEUE,  /* an IPC namespace's message queues */
+        CARRIER_PEER,   /* slots in one end's own memory, which the other end's system calls reach */
 };
 
 /* What decides how many bytes one transfer takes at most; daemon/admission/capacity.c reads each. */
@@ -137,7 +138,10 @@ struct transport_term {
             .limit = LIMIT_MSGQ_SYSV, .delivery = DELIVERY_WHOLE, .options = OPTION(MSGQ_DEPTH))                       \
         ROW(MSGQ_POSIX, msgq_posix, .name = "msgq-posix", .title = "POSIX message queue", .carrier = CARRIER_QUEUE,    \
             .limit = LIMIT_MSGQ_POSIX, .delivery = DELIVERY_WHOLE, .descriptors = DESCRIPTORS_PER_DIRECTION,           \
-            .options = OPTION(MSGQ_DEPTH))
+            .options = OPTION(MSGQ_DEPTH))                                                                             \
+        ROW(PROCESS_VM, process_vm, .name = "process-vm", .title = "another process's memory",                         \
+            .carrier = CARRIER_PEER, .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .copy_modes = COPIES_TWO_ONE,  \
+            .has_wait = true)
 
 enum transport {
 #define TRANSPORT_ENUMERATOR(id, ...) TRANSPORT_##id,
