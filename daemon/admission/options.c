@@ -139,6 +139,8 @@ static bool makes_slots(const struct admission *a, unsigned e) {
         switch (transport_terms[a->p->transport].carrier) {
         case CARRIER_FILE:
                 return writes && in_memory(a);
+        case CARRIER_MEMFD:
+                return writes;
         case CARRIER_PEER:
                 return a->p->copy_mode == COPY_ONE ? reads : writes;
         default:

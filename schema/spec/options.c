@@ -12,14 +12,24 @@
 
 #include <string.h>
 
-enum kind { NUMBER, POWER_OF_TWO, TOGGLE, SYNC_WORD, NAME };
+enum kind { NUMBER, POWER_OF_TWO, TOGGLE, WORD, NAME };
+
+/* The words of an option, of which the first is what none means. */
+static const char *file_sync_word(unsigned v) {
+        return file_sync_name((enum file_sync) v);
+}
+
+static const char *memfd_word(unsigned v) {
+        return memfd_source_name((enum memfd_source) v);
+}
 
 static const struct option {
         const char *name;
         enum kind kind;
-        size_t offset; /* in struct transport_options */
-        uint64_t least, most;
+        size_t offset;        /* in struct transport_options */
+        uint64_t least, most; /* of words: most is their number */
         const char *are_for;
+        const char *(*word)(unsigned v);
 } options[OPTION_COUNT] = {
 #define AT(member) offsetof(struct transport_options, member)
         [OPTION_PIPE_SIZE] = {"pipe_size", NUMBER, AT(pipe_size), 4096, 1u << 30, "pipe and fifo"},
@@ -27,12 +37,13 @@ static const struct option {
         [OPTION_RING_BYTES] = {"ring_bytes", POWER_OF_TWO, AT(ring_bytes), RING_BYTES_MIN, RING_BYTES_MAX,
                                "shared memory"},
         [OPTION_HUGE_PAGES] = {"huge_pages", TOGGLE, AT(huge_pages), 0, 0, "shm-posix, shm-sysv and mmap-anonymous"},
-        [OPTION_FILE_SYNC] = {"file_sync", SYNC_WORD, AT(file_sync), 0, 0, "file"},
+        [OPTION_FILE_SYNC] = {"file_sync", WORD, AT(file_sync), 0, FILE_SYNC_COUNT, "file", file_sync_word},
         [OPTION_SNDBUF] = {"sndbuf", NUMBER, AT(sndbuf), 4096, (1u << 30) - 1, "sockets"},
         [OPTION_RCVBUF] = {"rcvbuf", NUMBER, AT(rcvbuf), 4096, (1u << 30) - 1, "tcp"},
         [OPTION_NODELAY] = {"nodelay", TOGGLE, AT(nodelay), 0, 0, "tcp"},
         [OPTION_BUSY_POLL] = {"busy_poll", NUMBER, AT(busy_poll), 1, 1000000, "tcp"},
         [OPTION_CONGESTION] = {"congestion", NAME, AT(congestion), 1, SPEC_CONGESTION_MAX, "tcp"},
+        [OPTION_MEMFD] = {"memfd", WORD, AT(memfd), 0, MEMFD_COUNT, "memfd", memfd_word},
 #undef AT
 };
 
@@ -53,19 +64,6 @@ static int take_number(struct parser *p, const struct json *v, const char *point
                 return refuse(p->r, 422, "wrong-value", pointer, "%s is a power of two, not %" PRIu64, o->name, number);
         *ret = number;
         return 0;
-}
-
-static const char *sync_word(unsigned v) {
-        return file_sync_name((enum file_sync) v);
-}
-
-static int take_sync(struct parser *p, const struct json *v, const char *pointer, const struct option *o,
-                     enum file_sync *ret) {
-        unsigned word = 0;
-        int r = parser_word(p, v, pointer, o->name, sync_word, FILE_SYNC_COUNT, &word);
-        if (r == 0)
-                *ret = (enum file_sync) word;
-        return r;
 }
 
 /* A name as the kernel has them: it must not become part of a path or of another setting. */
@@ -99,8 +97,8 @@ static int take_option(struct parser *p, const struct json *v, const char *point
                 return take_number(p, v, pointer, o, member);
         case TOGGLE:
                 return parser_toggle(p, v, pointer, member);
-        case SYNC_WORD:
-                return take_sync(p, v, pointer, o, member);
+        case WORD:
+                return parser_word(p, v, pointer, o->name, o->word, (unsigned) o->most, member);
         case NAME:
                 return take_name(p, v, pointer, o, member);
         }
@@ -135,8 +133,8 @@ static bool given(const struct transport_options *t, const struct option *o) {
                 return *(const uint64_t *) member != 0;
         case TOGGLE:
                 return *(const enum toggle *) member != TOGGLE_UNSET;
-        case SYNC_WORD:
-                return *(const enum file_sync *) member != FILE_SYNC_PAGE_CACHE;
+        case WORD:
+                return *(const unsigned *) member != 0;
         case NAME:
                 return *(const char *) member != '\0';
         }
@@ -159,8 +157,8 @@ void options_put(struct json_writer *w, const struct transport_options *t) {
                 case TOGGLE:
                         json_put_bool(w, *(const enum toggle *) member == TOGGLE_ON);
                         break;
-                case SYNC_WORD:
-                        json_put_string(w, file_sync_name(*(const enum file_sync *) member));
+                case WORD:
+                        json_put_string(w, o->word(*(const unsigned *) member));
                         break;
                 case NAME:
                         json_put_string(w, member);
@@ -187,8 +185,8 @@ static void drop(struct transport_options *t, const struct option *o) {
         case TOGGLE:
                 *(enum toggle *) member = TOGGLE_UNSET;
                 break;
-        case SYNC_WORD:
-                *(enum file_sync *) member = FILE_SYNC_PAGE_CACHE;
+        case WORD:
+                *(unsigned *) member = 0;
                 break;
         case NAME:
                 *(char *) member = '\0';

@@ -28,20 +28,29 @@ struct way {
         enum transport transport;
         enum copy_mode copy_mode;
         enum wait_mode wait;
+        enum memfd_source memfd;
 };
+
+/* Whether a transport has it; what it has no choice of is 0. */
+static bool has(const struct transport_term *t, const struct way *way) {
+        unsigned copy_modes = t->copy_modes ? t->copy_modes : 1u << COPY_TWO;
+        return copy_modes & 1u << way->copy_mode && (t->has_wait || way->wait == 0) &&
+               (t->options & OPTION(MEMFD) || way->memfd == 0);
+}
 
 /* The n-th of all that the table has; false behind the last. */
 static bool way_at(size_t n, struct way *ret) {
-        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                for (unsigned c = 0; c < COPY_COUNT; c++)
-                        for (unsigned wait = 0; wait < WAIT_COUNT; wait++) {
-                                const struct transport_term *term = &transport_terms[t];
-                                unsigned copy_modes = term->copy_modes ? term->copy_modes : 1u << COPY_TWO;
-                                if (!(copy_modes & 1u << c) || (wait > 0 && !term->has_wait) || n-- > 0)
-                                        continue;
-                                *ret = (struct way){(enum transport) t, (enum copy_mode) c, (enum wait_mode) wait};
-                                return true;
-                        }
+        const size_t each = (size_t) COPY_COUNT * WAIT_COUNT * MEMFD_COUNT;
+        for (size_t i = 0; i < TRANSPORT_COUNT * each; i++) {
+                const struct way way = {.transport = (enum transport)(i / each),
+                                        .copy_mode = (enum copy_mode)(i / WAIT_COUNT / MEMFD_COUNT % COPY_COUNT),
+                                        .wait = (enum wait_mode)(i / MEMFD_COUNT % WAIT_COUNT),
+                                        .memfd = (enum memfd_source)(i % MEMFD_COUNT)};
+                if (!has(&transport_terms[way.transport], &way) || n-- > 0)
+                        continue;
+                *ret = way;
+                return true;
+        }
         return false;
 }
 
@@ -50,6 +59,7 @@ static struct driver_spec spec_of(const struct way *way, enum workload k) {
         s.point.transport = way->transport;
         s.point.copy_mode = way->copy_mode;
         s.point.wait = way->wait;
+        s.options.memfd = way->memfd;
         s.point.fields = point_has_fields(k, way->transport, way->copy_mode) ? SPEC_FIELDS_STANDARD : 0;
         s.point.workload = k;
         s.verify = VERIFY_CHECKSUM;
@@ -58,10 +68,10 @@ static struct driver_spec spec_of(const struct way *way, enum workload k) {
 }
 
 static void explain(const struct driver_spec *s, const char *fault) {
-        fprintf(stderr, "%s %s, %s, wait %s, %" PRIu64 " bytes, %" PRIu32 " threads, verify %s: %s\n",
+        fprintf(stderr, "%s %s, %s, wait %s, memfd %s, %" PRIu64 " bytes, %" PRIu32 " threads, verify %s: %s\n",
                 transport_name(s->point.transport), workload_name(s->point.workload),
-                copy_mode_name(s->point.copy_mode), wait_mode_name(s->point.wait), s->point.message_size,
-                s->point.threads, verify_name(s->verify), fault);
+                copy_mode_name(s->point.copy_mode), wait_mode_name(s->point.wait), memfd_source_name(s->options.memfd),
+                s->point.message_size, s->point.threads, verify_name(s->verify), fault);
 }
 
 static bool run_well(struct driver *d, const struct driver_spec *s) {
@@ -179,7 +189,7 @@ static bool is_listed(const struct driver_end *e, const char *what) {
 /* Which call moves the message, and whose the slots are that it lies in. */
 static void test_process_vm(void) {
         for (enum copy_mode c = COPY_TWO; c <= COPY_ONE; c++) {
-                const struct way way = {TRANSPORT_PROCESS_VM, c, WAIT_BLOCK};
+                const struct way way = {.transport = TRANSPORT_PROCESS_VM, .copy_mode = c};
                 struct driver d;
                 struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
                 struct file_layout l = file_layout_of(&s.point, (uint64_t) sysconf(_SC_PAGESIZE));
@@ -196,6 +206,23 @@ static void test_process_vm(void) {
         }
 }
 
+/* What is sealed, and whose pages can be shown: a pool's are its sender's. */
+static void test_memfd(void) {
+        for (enum memfd_source m = MEMFD_FRESH; m < MEMFD_COUNT; m++) {
+                const struct way way = {.transport = TRANSPORT_MEMFD, .memfd = m};
+                struct driver d;
+                struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
+                s.messages = 500;
+                CHECK(run_well(&d, &s));
+                const char *effective = d.ends[END_SECOND].report.effective;
+                CHECK_STRING(text_in(effective, "memfd"), memfd_source_name(m));
+                CHECK_STRING(text_in(effective, "seals"), m == MEMFD_POOL ? "shrink grow" : "shrink grow write");
+                CHECK_INT(is_listed(&d.ends[END_FIRST], "page_cache"), m == MEMFD_POOL);
+                CHECK(!is_listed(&d.ends[END_SECOND], "page_cache"));
+                driver_deinit(&d);
+        }
+}
+
 int main(void) {
         isolation_trouble = strike_isolate();
         RUN(test_every_way_by_count);
@@ -204,5 +231,6 @@ int main(void) {
         RUN(test_killed_end);
         RUN(test_stopped_end);
         RUN(test_process_vm);
+        RUN(test_memfd);
         return check_end();
 }
