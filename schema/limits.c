@@ -39,6 +39,8 @@ const struct host_limit_term host_limits[HOST_LIMIT_COUNT] = {
         [HOST_MQ_MSGSIZE_MAX] = {"fs.mqueue.msgsize_max", "sysctl fs.mqueue.msgsize_max=BYTES (16777216 at most)"},
         [HOST_MQ_QUEUES_MAX] = {"fs.mqueue.queues_max", "sysctl fs.mqueue.queues_max=NUMBER"},
         [HOST_MSGQUEUE] = {"RLIMIT_MSGQUEUE", "LimitMSGQUEUE=BYTES in the unit, or ulimit -q"},
+        [HOST_PTRACE_SCOPE] = {"kernel.yama.ptrace_scope",
+                               "sysctl kernel.yama.ptrace_scope=1 (3 stays until the host is booted again)"},
 };
 
 const char *limit_sentence(char *ret, enum host_limit limit, uint64_t have, uint64_t need, const char *why) {

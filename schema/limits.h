@@ -37,6 +37,7 @@ enum host_limit {
         HOST_MQ_MSGSIZE_MAX,
         HOST_MQ_QUEUES_MAX,
         HOST_MSGQUEUE,
+        HOST_PTRACE_SCOPE,
         HOST_LIMIT_COUNT,
 };
 

@@ -47,6 +47,7 @@ static const char *const directions[DIRECTION_COUNT] = {
         [DIRECTION_DOWN] = "down", [DIRECTION_UP] = "up", [DIRECTION_BOTH] = "both"};
 static const char *const file_syncs[FILE_SYNC_COUNT] = {
         [FILE_SYNC_PAGE_CACHE] = "page-cache", [FILE_SYNC_DIRECT] = "direct", [FILE_SYNC_FSYNC] = "fsync"};
+static const char *const memfd_sources[MEMFD_COUNT] = {[MEMFD_FRESH] = "fresh", [MEMFD_POOL] = "pool"};
 
 static const char *lookup(const char *const *names, size_t n, unsigned value) {
         return value < n ? names[value] : NULL;
@@ -85,6 +86,7 @@ VOCABULARY(memory_policy, memory_policy, memory_policies, MEMORY_COUNT)
 VOCABULARY(system_call, system_call, system_calls, SYSTEM_CALL_COUNT)
 VOCABULARY(direction, data_direction, directions, DIRECTION_COUNT)
 VOCABULARY(file_sync, file_sync, file_syncs, FILE_SYNC_COUNT)
+VOCABULARY(memfd_source, memfd_source, memfd_sources, MEMFD_COUNT)
 
 const char *placement_kind_name(enum placement_kind v) {
         return lookup(placement_kinds, PLACEMENT_COUNT, (unsigned) v);

@@ -48,6 +48,15 @@ static const char *probe_ring(struct admission *a, struct admission_probe *probe
         return probe->refused ? probe->reason : NULL;
 }
 
+static int check_transport(struct admission *a) {
+        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
+        char why[CAPACITY_REASON_MAX];
+        const char *reason = workload_has_transport(a->p->workload) ? capacity_unavailable(a->h, &q, why) : NULL;
+        return reason ? refuse(a->r, 422, "not-available", "/transport", "transport %s is not available: %s",
+                               transport_name(a->p->transport), reason)
+                      : 0;
+}
+
 static int check_engine(struct admission *a) {
         if (a->p->engine != ENGINE_IO_URING)
                 return 0;
@@ -90,7 +99,8 @@ struct holding {
         uint64_t messages; /* pages that carry messages, which may be placed apart */
 };
 
-/* Rings are of who reads them, slots of a file of who writes them. Rings in huge pages lie in what has been set apart.
+/* Rings are of who reads them, slots of who admission_slot_bytes() says. Rings in huge pages lie in what has been set
+ * apart.
  */
 static void add_carrier(struct admission *a, unsigned e, struct holding *h) {
         struct ring_layout rings;
@@ -260,8 +270,8 @@ static int check_message(struct admission *a) {
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         static int (*const checks[])(struct admission *) = {
-                check_require,    check_engine, check_congestion, check_limits,    check_file_sync, check_message,
-                check_file_space, check_queues, check_rings,      check_placement, check_memory,
+                check_require, check_transport,  check_engine, check_congestion, check_limits,    check_file_sync,
+                check_message, check_file_space, check_queues, check_rings,      check_placement, check_memory,
         };
         struct admission_session own;
         struct admission a = {.t = host->topology,

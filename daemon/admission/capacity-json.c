@@ -125,7 +125,8 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
 static int put_transport(struct json_writer *w, struct hostfs *h, const struct capacity_question *q,
                          const struct uring_answer *uring) {
         const struct transport_term *term = &transport_terms[q->transport];
-        const char *reason = capacity_unavailable(q);
+        char why[CAPACITY_REASON_MAX];
+        const char *reason = capacity_unavailable(h, q, why);
         struct capacity c;
 
         int r = capacity_read(h, q, &c);

@@ -398,9 +398,28 @@ int capacity_read(struct hostfs *h, const struct capacity_question *q, struct ca
         return r;
 }
 
-const char *capacity_unavailable(const struct capacity_question *q) {
-        bool queue = transport_terms[q->transport].carrier == CARRIER_QUEUE;
-        return queue && q->queues && q->queues->trouble[0] ? q->queues->trouble : NULL;
+/* A peer that was declared may be reached up to 1 (PR_SET_PTRACER); beyond, it takes a capability that agents have not.
+ * A kernel without Yama has no such file. Source: Documentation/admin-guide/LSM/Yama.rst. */
+static const char *refused_by_yama(struct hostfs *h, char *ret_reason) {
+        const struct host_limit_term *term = &host_limits[HOST_PTRACE_SCOPE];
+        int64_t scope = 0;
+        if (hostfs_i64(h, &scope, "/proc/sys/kernel/yama/ptrace_scope") < 0 || scope <= CAPACITY_PTRACE_SCOPE_MAX)
+                return NULL;
+        (void) snprintf(ret_reason, CAPACITY_REASON_MAX,
+                        "%s is %" PRId64 ", and %d at most lets agents at their peer's memory (to change it: %s)",
+                        term->name, scope, CAPACITY_PTRACE_SCOPE_MAX, term->raise);
+        return ret_reason;
+}
+
+const char *capacity_unavailable(struct hostfs *h, const struct capacity_question *q, char *ret_reason) {
+        switch (transport_terms[q->transport].carrier) {
+        case CARRIER_QUEUE:
+                return q->queues && q->queues->trouble[0] ? q->queues->trouble : NULL;
+        case CARRIER_PEER:
+                return refused_by_yama(h, ret_reason);
+        default:
+                return NULL;
+        }
 }
 
 static const char *raise_prefix(const char *raise) {

@@ -26,6 +26,8 @@
 
 #define CAPACITY_LIMIT_MAX 96u
 #define CAPACITY_CGROUP_MAX 400u
+#define CAPACITY_REASON_MAX 200u
+#define CAPACITY_PTRACE_SCOPE_MAX 1 /* of kernel.yama.ptrace_scope, for transports that reach into their peer */
 
 /* What may be had of memory. */
 struct capacity_memory {
@@ -83,8 +85,8 @@ uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes);
 /* Whether files in the runtime directory are in memory, where their pages count. false where nobody tells. */
 bool capacity_file_is_in_memory(const struct hostfs *h, const struct capacity_question *q);
 
-/* Why this host cannot have the transport at all, or NULL. */
-const char *capacity_unavailable(const struct capacity_question *q);
+/* Why this host cannot have the transport at all, in ret_reason[CAPACITY_REASON_MAX] or static; or NULL. */
+const char *capacity_unavailable(struct hostfs *h, const struct capacity_question *q, char *ret_reason);
 
 /* Whether programs without privilege may use io_uring here. A real set-up is tried on this machine; of a captured tree
  * only the settings are known. agents: whom they run as, as a setting may let one group have it; NULL: not told. NULL

@@ -50,7 +50,7 @@ uint64_t admission_setting(struct admission *a, const char *path);
 int check_congestion(struct admission *a);
 int check_file_sync(struct admission *a);
 int check_file_space(struct admission *a);
-/* Of the slots of transport file, what this end makes in memory, in bytes. */
+/* Of slots that hold messages (file-layout.h), what this end makes in memory, in bytes. */
 uint64_t admission_slot_bytes(const struct admission *a, unsigned e);
 
 /* rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */

@@ -78,14 +78,8 @@ static int check_rlimit(struct admission *a, uint64_t chunk) {
 }
 
 int check_queues(struct admission *a) {
-        const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
-        const char *trouble = capacity_unavailable(&q);
-
         if (!queues_are_used(a->p))
                 return 0;
-        if (trouble)
-                return refuse(a->r, 422, "not-available", "/transport", "transport %s is not available: %s",
-                              transport_name(a->p->transport), trouble);
         uint64_t chunk = chunk_bytes(a);
         int x = check_settings(a, chunk);
         return x < 0 ? x : check_rlimit(a, chunk);

@@ -131,9 +131,25 @@ int check_file_space(struct admission *a) {
                                 "another file system)");
 }
 
-/* Each end makes those that it writes, under its own policy: claim() of agent/transport/file/slots.c. */
+/* Whether this end makes slots in memory, under its own policy. Of a file it makes those that it writes: claim() of
+ * agent/transport/file/slots.c. What a peer reaches is the writer's or the reader's:
+ * agent/transport/process/process-vm.c. */
+static bool makes_slots(const struct admission *a, unsigned e) {
+        bool writes = e < point_directions(a->p), reads = e + point_directions(a->p) >= END_COUNT;
+        switch (transport_terms[a->p->transport].carrier) {
+        case CARRIER_FILE:
+                return writes && in_memory(a);
+        case CARRIER_MEMFD:
+                return writes;
+        case CARRIER_PEER:
+                return a->p->copy_mode == COPY_ONE ? reads : writes;
+        default:
+                return false;
+        }
+}
+
 uint64_t admission_slot_bytes(const struct admission *a, unsigned e) {
-        if (transport_terms[a->p->transport].carrier != CARRIER_FILE || e >= point_directions(a->p) || !in_memory(a))
+        if (!makes_slots(a, e))
                 return 0;
         const struct file_layout l = file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE));
         return a->p->threads * l.slots * l.stride;

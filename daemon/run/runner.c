@@ -505,6 +505,8 @@ static uint64_t largest_file(const struct run_order *order) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), bytes = 0;
         if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_FILE)
                 bytes = file_layout_of(p, page).bytes;
+        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_MEMFD)
+                bytes = file_layout_of(p, page).stride;
         else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_RING)
                 bytes = ring_layout_of(p, o, o->huge_pages == TOGGLE_ON ? huge_page_bytes() : page).area_bytes;
         return bytes + FILE_SPARE_BYTES;

@@ -56,6 +56,7 @@ static const struct wire_field setup[] = {
         U32(setup.options.nodelay, 0, TOGGLE_OFF),
         U32(setup.options.huge_pages, 0, TOGGLE_OFF),
         ENUM(setup.options.file_sync, FILE_SYNC_COUNT),
+        ENUM(setup.options.memfd, MEMFD_COUNT),
         MOST(CHARS, setup.options.congestion, SPEC_CONGESTION_MAX + 1),
         MOST(CPUS, setup.placement.cpus, AGENT_CPUS_MAX),
         KIND(BOOL, setup.placement.roam),

@@ -42,6 +42,10 @@ static const struct option {
         [OPTION_BUSY_POLL] = {{"busy_poll", "Microseconds for SO_BUSY_POLL, for tcp", NUMBER(busy_poll, 1, 1000000)}},
         [OPTION_CONGESTION] = {{"congestion", "TCP_CONGESTION", OTHER(value_name, congestion), .least = 1,
                                 .most = SPEC_CONGESTION_MAX}},
+        [OPTION_MEMFD] = {{"memfd",
+                           "Where transport memfd takes a message's memory from: made for it, or out of a pool",
+                           OTHER(value_word, memfd), .words = &memfd_source_words,
+                           .standard = &(const enum memfd_source){MEMFD_FRESH}}},
 };
 
 const struct value_table option_values = {options, ELEMENTS(options), sizeof(options[0])};

@@ -8,6 +8,7 @@
 #include "schema/spec/axes.h"
 #include "schema/spec/internal.h"
 
+#include "schema/transport/file-layout.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -181,6 +182,8 @@ static uint64_t channel_descriptors(const struct point *p) {
                 return 1;
         case DESCRIPTORS_PER_DIRECTION:
                 return point_directions(p);
+        case DESCRIPTORS_PER_SLOT:
+                return 1 + point_directions(p) * file_layout_of(p, (uint64_t) sysconf(_SC_PAGESIZE)).slots;
         }
         return 0;
 }

@@ -3,8 +3,9 @@
 #define IPCLAB_SCHEMA_FILE_LAYOUT_H
 
 /*
- * How large the files are that transport file moves messages through: the agent makes them
- * (agent/transport/file/slots.c), the daemon asks beforehand whether there is room.
+ * How messages are divided into slots of whole pages that both ends take in turn: a file's
+ * (agent/transport/file/slots.c), a process's (agent/transport/process/process-vm.c), those that are sealed memory each
+ * (agent/transport/memfd/memfd.c). The agents make them so, and the daemon looks beforehand whether there is room.
  */
 
 #include "schema/spec/spec.h"

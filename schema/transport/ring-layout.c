@@ -5,6 +5,8 @@
 
 #include "schema/transport/ring-layout.h"
 
+#include "schema/transport/file-layout.h"
+
 #define CONTROL_WORD_BYTES 4u
 #define SLOTS_MIN 2u /* the one is written while the other is read */
 
@@ -41,4 +43,11 @@ struct ring_layout ring_layout_of(const struct point *p, const struct transport_
         l.ring_bytes = round_up(RING_HEAD_BYTES + l.slots * l.slot_bytes, page_bytes);
         l.area_bytes = l.control_bytes + l.ring_bytes * l.directions * p->threads;
         return l;
+}
+
+struct ring_layout ring_layout_of_addresses(const struct point *p, uint64_t page_bytes) {
+        const struct transport_options o = {.ring_bytes = file_layout_of(p, page_bytes).slots * RING_LINE_BYTES};
+        struct point addresses = *p;
+        addresses.message_size = sizeof(uint64_t);
+        return ring_layout_of(&addresses, &o, page_bytes);
 }

@@ -35,6 +35,10 @@ struct ring_layout {
         uint64_t area_bytes;    /* everything */
 };
 
+/* The layout of rings that carry a message's address each, for messages that lie in the slots of file_layout_of(): as
+ * many slots as those are. */
+struct ring_layout ring_layout_of_addresses(const struct point *p, uint64_t page_bytes);
+
 /* page_bytes: of the pages that the area is made of (a huge page's size where those are asked for). */
 struct ring_layout ring_layout_of(const struct point *p, const struct transport_options *o, uint64_t page_bytes);
 

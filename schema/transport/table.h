@@ -19,6 +19,8 @@ enum carrier {
         CARRIER_RING,   /* shared memory divided as ring-layout.h has it */
         CARRIER_FILE,   /* a file divided as file-layout.h has it */
         CARRIER_QUEUE,  /* an IPC namespace's message queues */
+        CARRIER_PEER,   /* slots in one end's own memory, which the other end's system calls reach */
+        CARRIER_MEMFD,  /* a memfd for each slot, handed over by its descriptor */
 };
 
 /* What decides how many bytes one transfer takes at most; daemon/admission/capacity.c reads each. */
@@ -51,7 +53,12 @@ enum zero_copy {
 };
 
 /* Descriptors of one thread's channel, at one end. */
-enum channel_descriptors { DESCRIPTORS_NONE, DESCRIPTORS_ONE, DESCRIPTORS_PER_DIRECTION };
+enum channel_descriptors {
+        DESCRIPTORS_NONE,
+        DESCRIPTORS_ONE,
+        DESCRIPTORS_PER_DIRECTION,
+        DESCRIPTORS_PER_SLOT, /* of each direction, and a socket's */
+};
 
 /* transport_options, as bits; schema/spec/options.c has a row for each. */
 enum transport_option {
@@ -65,6 +72,7 @@ enum transport_option {
         OPTION_NODELAY,
         OPTION_BUSY_POLL,
         OPTION_CONGESTION,
+        OPTION_MEMFD,
         OPTION_COUNT,
 };
 #define OPTION(name) (1u << OPTION_##name)
@@ -137,7 +145,13 @@ struct transport_term {
             .limit = LIMIT_MSGQ_SYSV, .delivery = DELIVERY_WHOLE, .options = OPTION(MSGQ_DEPTH))                       \
         ROW(MSGQ_POSIX, msgq_posix, .name = "msgq-posix", .title = "POSIX message queue", .carrier = CARRIER_QUEUE,    \
             .limit = LIMIT_MSGQ_POSIX, .delivery = DELIVERY_WHOLE, .descriptors = DESCRIPTORS_PER_DIRECTION,           \
-            .options = OPTION(MSGQ_DEPTH))
+            .options = OPTION(MSGQ_DEPTH))                                                                             \
+        ROW(PROCESS_VM, process_vm, .name = "process-vm", .title = "another process's memory",                         \
+            .carrier = CARRIER_PEER, .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .copy_modes = COPIES_TWO_ONE,  \
+            .has_wait = true)                                                                                          \
+        ROW(MEMFD, memfd, .name = "memfd", .title = "sealed memory handed over", .carrier = CARRIER_MEMFD,             \
+            .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .descriptors = DESCRIPTORS_PER_SLOT,                    \
+            .options = OPTION(MEMFD))
 
 enum transport {
 #define TRANSPORT_ENUMERATOR(id, ...) TRANSPORT_##id,

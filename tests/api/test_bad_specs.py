@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+SOURCE = Path(__file__).parents[2]
+SCHEMA = json.loads((SOURCE / "schema/spec/experiment.schema.json").read_text(encoding="utf-8"))
 ROWS = json.loads((Path(__file__).parent / "data/bad_specs.json").read_text(encoding="utf-8"))
 
 # What a person reads of each: one title per slug.
@@ -105,6 +107,7 @@ def facts():
         "shm_free": free_space("/dev/shm"),
         "numa_balancing": Path("/proc/sys/kernel/numa_balancing").exists(),
         "queues": can_set_queues(),
+        "transports": ", ".join(SCHEMA["$defs"]["transport"]["enum"]),
     }
 
 

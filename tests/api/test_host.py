@@ -43,6 +43,8 @@ TRANSPORTS = (
     "file",
     "msgq-sysv",
     "msgq-posix",
+    "process-vm",
+    "memfd",
 )
 DESCRIPTORS = {"pipe", "fifo", "unix-stream", "unix-dgram", "unix-seqpacket", "tcp", "file"}
 DATAGRAMS = {"unix-dgram": socket.SOCK_DGRAM, "unix-seqpacket": socket.SOCK_SEQPACKET}
@@ -138,6 +140,8 @@ def limits_of(daemon, name):
         "shm-sysv": lambda: segment() | memory(daemon),
         "mmap-file": lambda: files,
         "mmap-anonymous": lambda: memory(daemon),
+        "process-vm": lambda: memory(daemon),
+        "memfd": lambda: memory(daemon),
         "file": lambda: files,
         "msgq-sysv": queue,
         "msgq-posix": lambda: {"fs.mqueue.msgsize_max": own_settings("fs/mqueue/msgsize_max")[0]},

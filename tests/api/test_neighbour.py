@@ -192,6 +192,21 @@ def test_an_agent_cannot_be_looked_into(own_daemon, point):
     own_daemon.unix.wait_final(experiment["id"])
 
 
+@pytest.mark.parametrize("copy_mode", ["two-copy", "one-copy"])
+@pytest.mark.parametrize("workload", ["stream", "pingpong"])
+def test_agents_without_privilege_reach_each_other(own_daemon, workload, copy_mode):
+    """Which takes that they are dumpable for the time of the run: the named exception of process-vm."""
+    rows = {row["name"]: row for row in own_daemon.unix.get("/transports")["items"]}
+    if not rows["process-vm"]["available"]:
+        pytest.skip(rows["process-vm"]["reason"])
+    spec = {
+        "transport": "process-vm", "workload": workload, "copy_mode": copy_mode, "message_size": 5000, "messages": 1000,
+        "warmup_seconds": 0, "verify": "checksum", "repetitions": 1, "threads": 2,
+    }
+    experiment = own_daemon.unix.post(spec)
+    assert own_daemon.unix.wait_final(experiment["id"])["state"] == "done", own_daemon.log_tail()
+
+
 def test_agents_are_closed_from_birth(own_daemon):
     """Whoever looks again and again, while agents are started, does not find one that is still open."""
     stop = own_daemon.base / "stop"

@@ -46,16 +46,15 @@ enum kind {
         TWIN,    /* a variant of FIFOs, which are pipes to the kernel once they are open */
         SYNCED,  /* waits for a device, for about the same time whatever the size */
         DIRECT,  /* past the page cache, in whole blocks */
+        POOL,    /* memfds that are used in turn */
 };
 
 static const struct {
         unsigned possible, usual, quick;
 } measured[] = {
-        [PLAIN] = {SIZES, SIZES, B_64 | KIB_64},
-        [VARIANT] = {SIZES, SIZES, KIB_64},
-        [TWIN] = {SIZES, B_64 | KIB_64, 0},
-        [SYNCED] = {SIZES, B_64 | KIB_64, KIB_64},
-        [DIRECT] = {KIB_4 | KIB_64 | MIB_4, KIB_4 | KIB_64 | MIB_4, KIB_64},
+        [PLAIN] = {SIZES, SIZES, B_64 | KIB_64}, [VARIANT] = {SIZES, SIZES, KIB_64},
+        [TWIN] = {SIZES, B_64 | KIB_64, 0},      [SYNCED] = {SIZES, B_64 | KIB_64, KIB_64},
+        [POOL] = {SIZES, SIZES, KIB_64},         [DIRECT] = {KIB_4 | KIB_64 | MIB_4, KIB_4 | KIB_64 | MIB_4, KIB_64},
 };
 
 /* What is compared: a line here, and one in hand.c. */
@@ -75,6 +74,10 @@ static const struct subject subjects[] = {
         {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO, PLAIN},
         {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO, PLAIN},
         {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_PROCESS_VM, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_MEMFD, ENGINE_SYSCALL, COPY_TWO, PLAIN},
+        {TRANSPORT_MEMFD, ENGINE_SYSCALL, COPY_TWO, POOL},
+        {TRANSPORT_PROCESS_VM, ENGINE_SYSCALL, COPY_ONE, VARIANT},
         {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, VARIANT},
         {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO, VARIANT},
         {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE, VARIANT},
@@ -131,6 +134,7 @@ static int hand_once(const struct work *w, enum copy_mode copy_mode, double *ret
                 .chunk = w->window.chunk,
                 .pipe_size = w->row->options.pipe_size,
                 .msgq_depth = w->row->options.msgq_depth,
+                .memfd = w->row->options.memfd,
                 .cpus = {w->row->cpus[0], w->row->cpus[1]},
         };
         int r = hand_run(&h, ret_rate);
@@ -386,8 +390,10 @@ static void add_loop(struct bench *b, const struct subject *s, enum workload wor
         if (s->kind == DIRECT && is_wanted(b, &part_loops, &p) && !is_direct(size))
                 return;
         struct bench_row *row = add(b, &part_loops, &p);
-        if (row && s->kind >= SYNCED)
+        if (row && (s->kind == SYNCED || s->kind == DIRECT))
                 row->options.file_sync = syncs[s->kind];
+        if (row && s->kind == POOL)
+                row->options.memfd = MEMFD_POOL;
 }
 
 static void add_loops(struct bench *b) {

@@ -180,6 +180,8 @@ static const char *mode(const struct bench_row *row) {
         const struct point *p = &row->point;
         if (workload_has_transport(p->workload) && p->transport == TRANSPORT_FILE)
                 return file_sync_name(row->options.file_sync);
+        if (transport_terms[row->point.transport].options & OPTION(MEMFD))
+                return memfd_source_name(row->options.memfd);
         return word(point_has_copy_mode(p->workload, p->transport), copy_mode_name(p->copy_mode));
 }
 

@@ -52,9 +52,10 @@ static int widen(int fd, size_t size) {
 
 /* One pair of sockets for both directions. */
 static int make_sockets(const struct hand *h, struct hand_channel *ret) {
-        int type = h->transport == TRANSPORT_UNIX_DGRAM       ? SOCK_DGRAM
-                   : h->transport == TRANSPORT_UNIX_SEQPACKET ? SOCK_SEQPACKET
-                                                              : SOCK_STREAM;
+        bool packets = transport_terms[h->transport].carrier == CARRIER_SOCKET;
+        int type = h->transport == TRANSPORT_UNIX_DGRAM    ? SOCK_DGRAM
+                   : h->transport == TRANSPORT_UNIX_STREAM ? SOCK_STREAM
+                                                           : SOCK_SEQPACKET;
         int pair[2];
         if (socketpair(AF_UNIX, type, 0, pair) < 0)
                 return -errno;
@@ -64,7 +65,7 @@ static int make_sockets(const struct hand *h, struct hand_channel *ret) {
         ret->back[1] = dup(pair[1]);
         if (ret->back[0] < 0 || ret->back[1] < 0)
                 return -errno;
-        if (type == SOCK_STREAM)
+        if (type == SOCK_STREAM || !packets) /* no message goes through it */
                 return 0;
         int r = widen(pair[0], h->size);
         return r < 0 ? r : widen(pair[1], h->size);
@@ -90,23 +91,26 @@ static int make_sysv(const struct hand *h, int ret[2]) {
         return h->msgq_depth && msgctl(ret[0], IPC_SET, &ds) < 0 ? -errno : 0;
 }
 
+static int make_queue(const struct hand *h, int ret[2]) {
+        return h->transport == TRANSPORT_MSGQ_SYSV ? make_sysv(h, ret) : make_posix(h, ret);
+}
+
 int hand_channel_make(const struct hand *h, struct hand_channel *ret) {
         int r;
         *ret = (struct hand_channel){.there = {-1, -1}, .back = {-1, -1}, .numbers = false};
-        switch (h->transport) {
-        case TRANSPORT_UNIX_STREAM:
-        case TRANSPORT_UNIX_DGRAM:
-        case TRANSPORT_UNIX_SEQPACKET:
+        switch (transport_terms[h->transport].carrier) {
+        case CARRIER_SOCKET:
+        case CARRIER_MEMFD:
                 return make_sockets(h, ret);
-        case TRANSPORT_FILE:
+        case CARRIER_PEER:
+                r = make_sockets(h, ret); /* which tell the ends apart */
+                return r < 0 ? r : hand_process_make(h, ret);
+        case CARRIER_FILE:
                 return hand_file_make(h, ret);
-        case TRANSPORT_MSGQ_SYSV:
-                ret->numbers = true;
-                r = make_sysv(h, ret->there);
-                return r < 0 ? r : make_sysv(h, ret->back);
-        case TRANSPORT_MSGQ_POSIX:
-                r = make_posix(h, ret->there);
-                return r < 0 ? r : make_posix(h, ret->back);
+        case CARRIER_QUEUE:
+                ret->numbers = h->transport == TRANSPORT_MSGQ_SYSV;
+                r = make_queue(h, ret->there);
+                return r < 0 ? r : make_queue(h, ret->back);
         default:
                 r = make_pipe(h, ret->there);
                 return r < 0 ? r : make_pipe(h, ret->back);

@@ -25,8 +25,9 @@ struct hand_end {
         const struct hand *h;
         int in, out;
         size_t size;
-        unsigned char *buffer; /* page aligned */
-        void *own;             /* the way's */
+        unsigned char *buffer;  /* page aligned */
+        unsigned char *message; /* that was received: the buffer, unless the way puts it elsewhere */
+        void *own;              /* the way's */
 };
 
 /* How a message goes. Results: 0 or -1. */
@@ -36,6 +37,7 @@ struct hand_way {
         void (*fill)(struct hand_end *e, unsigned char *message, uint64_t key); /* NULL: lies in one piece */
         int (*send)(struct hand_end *e, unsigned char *message);
         int (*receive)(struct hand_end *e);
+        int (*release)(struct hand_end *e); /* NULL: nothing to do when a message has been read */
 };
 
 static inline unsigned char *hand_memory(size_t size) {
@@ -48,7 +50,7 @@ static inline unsigned char *hand_memory(size_t size) {
 
 static inline int hand_begin(struct hand_end *e, const struct hand_way *way) {
         e->size = e->h->size;
-        e->buffer = hand_memory(e->size);
+        e->buffer = e->message = hand_memory(e->size);
         return e->buffer && (!way->open || way->open(e) == 0) ? 0 : -1;
 }
 
@@ -72,10 +74,10 @@ HAND_INLINE int hand_take(struct hand_end *e, const struct hand_way *way, unsign
         if (way->receive(e) < 0)
                 return -1;
         if (e->h->verify == VERIFY_TOUCH)
-                hand_sink = pattern_touch(e->buffer, e->size);
-        if (e->h->verify == VERIFY_CHECKSUM)
-                return pattern_matches(e->buffer, e->size, pattern_key(0, direction, number)) ? 0 : -1;
-        return 0;
+                hand_sink = pattern_touch(e->message, e->size);
+        if (e->h->verify == VERIFY_CHECKSUM && !pattern_matches(e->message, e->size, pattern_key(0, direction, number)))
+                return -1;
+        return way->release ? way->release(e) : 0;
 }
 
 /* Until a call fails, or the process is ended with the receiver. */

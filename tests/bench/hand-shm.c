@@ -15,17 +15,14 @@
 #include "agent/loop/pattern.h"
 #include "schema/util.h"
 #include "tests/bench/hand-two.h"
+#include "tests/bench/hand-wait.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 
 #define LINE 64u
-#define SPIN_NS (50 * NSEC_PER_USEC) /* of hybrid, before it sleeps: as long as the agents do */
-#define LOOKS_PER_CLOCK 64u
 #define AHEAD 16u                          /* slots whose first lines the writer asks for before it needs them */
 #define GATHER_BYTES_PER_NS 128u           /* of the ring: for how long messages gather */
 #define GATHER_NS_MAX (32 * NSEC_PER_USEC) /* and no longer */
@@ -45,17 +42,7 @@ struct plain_ring {
         uint64_t gather_ns;                         /* how long a pause is; 0 = none */
 };
 
-/* One wait: how often it has looked, and until when it may. */
-struct patience {
-        uint32_t looks;
-        uint64_t until_ns;
-};
-
-static inline void pause_briefly(void) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-}
+#define INLINE static inline __attribute__((always_inline))
 
 /* Fetches a line that is going to be written, while there are other things to do. */
 static inline void prepare(const unsigned char *line) {
@@ -66,39 +53,6 @@ static inline void prepare(const unsigned char *line) {
 #endif
 }
 
-#define INLINE static inline __attribute__((always_inline))
-
-static bool may_spin(struct patience *p, enum wait_mode wait) {
-        if (wait != WAIT_HYBRID)
-                return wait == WAIT_SPIN;
-        if (++p->looks % LOOKS_PER_CLOCK)
-                return true;
-        uint64_t now_ns = util_now_ns();
-        if (p->until_ns == 0)
-                p->until_ns = now_ns + SPIN_NS;
-        return now_ns < p->until_ns;
-}
-
-static void await_change(uint32_t *word, uint32_t seen, enum wait_mode wait, struct patience *p) {
-        if (may_spin(p, wait)) {
-                pause_briefly();
-                return;
-        }
-        if (seen & 1 || __atomic_compare_exchange_n(word, &seen, seen | 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-                (void) syscall(SYS_futex, word, FUTEX_WAIT, seen | 1, NULL, NULL, 0);
-}
-
-static inline void store_and_wake(uint32_t *word, uint32_t value, enum wait_mode wait) {
-        if (wait == WAIT_SPIN)
-                __atomic_store_n(word, value, __ATOMIC_RELEASE);
-        else if (__atomic_exchange_n(word, value, __ATOMIC_RELEASE) & 1)
-                (void) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-static inline uint32_t *state_of(unsigned char *slot) {
-        return (uint32_t *) (void *) slot;
-}
-
 INLINE void advance(struct plain_ring *r) {
         r->due += 2;
         r->slot += r->slot_bytes;
@@ -107,13 +61,13 @@ INLINE void advance(struct plain_ring *r) {
 }
 
 INLINE void await_room(struct plain_ring *r, enum wait_mode wait) {
-        struct patience p = {};
+        struct hand_patience p = {};
         for (;;) {
                 uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
                 r->room = r->n_slots - (r->due - 2 - (seen & ~1u)) / 2;
                 if (r->room)
                         return;
-                await_change(r->freed, seen, wait, &p);
+                hand_await_change(r->freed, seen, wait, &p);
         }
 }
 
@@ -121,7 +75,7 @@ INLINE void put(struct plain_ring *r, const unsigned char *message, size_t size,
         if (__builtin_expect(r->room == 0, 0))
                 await_room(r, wait);
         memcpy(r->slot + r->at, message, size);
-        store_and_wake(state_of(r->slot), r->due, wait);
+        hand_store_and_wake(hand_state_of(r->slot), r->due, wait);
         advance(r);
         if (--r->room > AHEAD) {
                 const unsigned char *line = r->slot + r->ahead;
@@ -132,10 +86,10 @@ INLINE void put(struct plain_ring *r, const unsigned char *message, size_t size,
 }
 
 INLINE unsigned char *get(const struct plain_ring *r, enum wait_mode wait) {
-        struct patience p = {};
-        uint32_t *word = state_of(r->slot), seen;
+        struct hand_patience p = {};
+        uint32_t *word = hand_state_of(r->slot), seen;
         while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != r->due)
-                await_change(word, seen, wait, &p);
+                hand_await_change(word, seen, wait, &p);
         return r->slot + r->at;
 }
 
@@ -143,7 +97,7 @@ INLINE unsigned char *get(const struct plain_ring *r, enum wait_mode wait) {
 INLINE bool has_message(const struct plain_ring *r, uint32_t messages) {
         unsigned char *slot = r->slot + messages * r->slot_bytes;
         slot = slot < r->end ? slot : slot - r->length;
-        return __atomic_load_n(state_of(slot), __ATOMIC_ACQUIRE) == r->due + 2 * messages;
+        return __atomic_load_n(hand_state_of(slot), __ATOMIC_ACQUIRE) == r->due + 2 * messages;
 }
 
 /* At the writer's heels a reader takes each line from it just before the store. */
@@ -152,7 +106,7 @@ INLINE void let_gather(struct plain_ring *r) {
                 return;
         uint64_t until_ns = util_now_ns() + r->gather_ns;
         while (util_now_ns() < until_ns)
-                pause_briefly();
+                hand_pause();
         if (!has_message(r, BATCH - 1))
                 r->barren = BARREN_PAUSES;
 }
@@ -163,7 +117,7 @@ INLINE void done(struct plain_ring *r, enum wait_mode wait) {
         if (++r->held < r->quarter)
                 return;
         r->held = 0;
-        store_and_wake(r->freed, freed, wait);
+        hand_store_and_wake(r->freed, freed, wait);
         if (r->gather_ns && !has_message(r, r->quarter))
                 let_gather(r);
 }
@@ -380,7 +334,7 @@ static int run_handover(void *userdata, int end, struct hand_result *ret) {
                 if (end == 0)
                         __atomic_store_n(mine, i, __ATOMIC_RELEASE);
                 while (__atomic_load_n(theirs, __ATOMIC_ACQUIRE) < i)
-                        pause_briefly();
+                        hand_pause();
                 if (end == 1)
                         __atomic_store_n(mine, i, __ATOMIC_RELEASE);
                 if (i == t->rounds / 8)
@@ -427,7 +381,7 @@ static void read_all(const struct memcpy_task *t) {
 
 static void await_turn(const struct memcpy_task *t, uint32_t turn) {
         while (__atomic_load_n(t->turn, __ATOMIC_ACQUIRE) != turn)
-                pause_briefly();
+                hand_pause();
 }
 
 static int run_memcpy(void *userdata, int end, struct hand_result *ret) {

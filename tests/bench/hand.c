@@ -30,6 +30,9 @@ static const struct {
         {TRANSPORT_MSGQ_SYSV, ENGINE_SYSCALL, COPY_TWO, LOOPS(sysv)},
         {TRANSPORT_MSGQ_POSIX, ENGINE_SYSCALL, COPY_TWO, LOOPS(posix)},
         {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, LOOPS(file)},
+        {TRANSPORT_PROCESS_VM, ENGINE_SYSCALL, COPY_TWO, LOOPS(vm_read)},
+        {TRANSPORT_PROCESS_VM, ENGINE_SYSCALL, COPY_ONE, LOOPS(vm_write)},
+        {TRANSPORT_MEMFD, ENGINE_SYSCALL, COPY_TWO, LOOPS(memfd_fresh)},
         {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_pipe)},
         {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_ONE, LOOPS(uring_gathered_pipe)},
         {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, LOOPS(uring_pipe)},
@@ -53,6 +56,8 @@ static const struct hand_loops *synced_loops_of(const struct hand *h) {
 static const struct hand_loops *loops_of(const struct hand *h) {
         if (h->transport == TRANSPORT_FILE && h->file_sync == FILE_SYNC_FSYNC)
                 return synced_loops_of(h);
+        if (h->memfd == MEMFD_POOL)
+                return h->workload == WORKLOAD_STREAM ? &hand_memfd_pool_stream : &hand_memfd_pool_pingpong;
         for (size_t i = 0; i < ELEMENTS(ways); i++)
                 if (ways[i].transport == h->transport && ways[i].engine == h->engine &&
                     ways[i].copy_mode == h->copy_mode)

@@ -31,7 +31,8 @@ struct hand {
         uint64_t chunk;                  /* messages between two looks at the clock; at least 1 */
         uint64_t pipe_size;              /* 0 = as it comes */
         uint64_t msgq_depth;             /* of queues; 0 = as a System V queue comes */
-        int cpus[2];                     /* -1: not pinned */
+        enum memfd_source memfd;
+        int cpus[2]; /* -1: not pinned */
 };
 
 /* Messages per second, by the receiver's clock (stream) or the initiator's (pingpong). 0; -errno. */
@@ -50,6 +51,8 @@ void hand_channel_close(struct hand_channel *c);
 void hand_channel_remove(struct hand_channel *c);
 /* Files without a name, and the semaphores that go with them (hand-file.c). */
 int hand_file_make(const struct hand *h, struct hand_channel *ret);
+/* What two processes share that reach into each other's memory (hand-process.c). */
+int hand_process_make(const struct hand *h, struct hand_channel *ret);
 /* What O_DIRECT transfers are multiples of, where these files are. 0; -errno where they take none. */
 int hand_file_direct_unit(uint64_t *ret);
 
@@ -74,7 +77,11 @@ extern const struct hand_loops hand_sysv_stream, hand_sysv_pingpong; /* message 
 extern const struct hand_loops hand_posix_stream, hand_posix_pingpong;
 extern const struct hand_loops hand_file_stream, hand_file_pingpong; /* the page cache's, and O_DIRECT's */
 extern const struct hand_loops hand_synced_file_stream, hand_synced_file_pingpong; /* fsync after each message */
-extern const struct hand_loops hand_uring_pipe_stream, hand_uring_pipe_pingpong;   /* … and FIFOs, by io_uring */
+extern const struct hand_loops hand_vm_read_stream, hand_vm_read_pingpong;         /* process_vm_readv */
+extern const struct hand_loops hand_vm_write_stream, hand_vm_write_pingpong;       /* process_vm_writev */
+extern const struct hand_loops hand_memfd_fresh_stream, hand_memfd_fresh_pingpong; /* sealed memory */
+extern const struct hand_loops hand_memfd_pool_stream, hand_memfd_pool_pingpong;
+extern const struct hand_loops hand_uring_pipe_stream, hand_uring_pipe_pingpong; /* … and FIFOs, by io_uring */
 extern const struct hand_loops hand_uring_socket_stream, hand_uring_socket_pingpong;
 extern const struct hand_loops hand_uring_gathered_pipe_stream, hand_uring_gathered_pipe_pingpong;
 extern const struct hand_loops hand_uring_gathered_socket_stream, hand_uring_gathered_socket_pingpong;

@@ -39,6 +39,17 @@ static const struct admission_case {
         /* the engine */
         {"busy-lab", "/proc/sys/kernel/io_uring_disabled", "2\n", TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_IO_URING,
          PLACEMENT_DEFAULT, 1, 1, 0, "not-available", "/engine", "", "", ""},
+        /* Yama lets agents at a peer that they declared, up to 1 */
+        {"busy-lab", "/proc/sys/kernel/yama/ptrace_scope", "2\n", TRANSPORT_PROCESS_VM, WORKLOAD_STREAM, ENGINE_SYSCALL,
+         PLACEMENT_DEFAULT, 1, 1, 0, "not-available", "/transport", "", "", ""},
+        {"busy-lab", "/proc/sys/kernel/yama/ptrace_scope", "3\n", TRANSPORT_PROCESS_VM, WORKLOAD_PINGPONG,
+         ENGINE_SYSCALL, PLACEMENT_DEFAULT, 1, 1, 0, "not-available", "/transport", "", "", ""},
+        {"busy-lab", "/proc/sys/kernel/yama/ptrace_scope", "1\n", TRANSPORT_PROCESS_VM, WORKLOAD_STREAM, ENGINE_SYSCALL,
+         PLACEMENT_DEFAULT, 1, 1, 0, .code = NULL},
+        {"busy-lab", NULL, NULL, TRANSPORT_PROCESS_VM, WORKLOAD_STREAM, ENGINE_SYSCALL, PLACEMENT_DEFAULT, 1, 1, 0,
+         .code = NULL},
+        {"busy-lab", "/proc/sys/kernel/yama/ptrace_scope", "3\n", TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL,
+         PLACEMENT_DEFAULT, 1, 1, 0, .code = NULL},
         /* pipe sizes: the kernel rounds up to a power of two of pages before it compares */
         {"busy-lab", NULL, NULL, TRANSPORT_PIPE, WORKLOAD_STREAM, ENGINE_SYSCALL, PLACEMENT_DEFAULT, 1, 1, 1048576,
          .code = NULL},
@@ -324,6 +335,9 @@ static void bound_pages_fit_into_their_nodes(void) {
                 {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 2048 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
                 {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 4096 * KIB, {{NONE, NONE}, {NONE, 1}}, "12587008"},
                 {TRANSPORT_SHM_POSIX, DIRECTION_DOWN, 4096 * KIB, {{NONE, 1}, {NONE, NONE}}, NULL},
+                /* slots are the sender's where the receiver reads them; two messages beside the buffer */
+                {TRANSPORT_PROCESS_VM, DIRECTION_DOWN, 4096 * KIB, {{NONE, 1}, {NONE, NONE}}, "12582912"},
+                {TRANSPORT_PROCESS_VM, DIRECTION_DOWN, 4096 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},
                 /* the fields are their sender's, each in pages of its own */
                 {TRANSPORT_TCP, DIRECTION_DOWN, 4800 * KIB, {{NONE, 1}, {NONE, NONE}}, "9863168"},
                 {TRANSPORT_TCP, DIRECTION_DOWN, 4800 * KIB, {{NONE, NONE}, {NONE, 1}}, NULL},

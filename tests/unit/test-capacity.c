@@ -76,6 +76,10 @@ static void settings_decide(void) {
                  "Limit  Soft Limit  Hard Limit  Units\nMax address space         65536                unlimited    "
                  "bytes\n",
                  "RLIMIT_AS", 65536, 65536, 0},
+                {TRANSPORT_PROCESS_VM, "/proc/meminfo", "MemAvailable: 16384 kB\n", "memory available", 16777216,
+                 16777216, 4063232},
+                {TRANSPORT_MEMFD, "/proc/meminfo", "MemAvailable: 16384 kB\n", "memory available", 16777216, 16777216,
+                 4063232},
                 {TRANSPORT_SHM_POSIX, NULL, NULL, NULL, 0, 0, 0},
                 {TRANSPORT_MMAP_FILE, NULL, NULL, NULL, 0, 0, 0},
                 {TRANSPORT_FILE, NULL, NULL, NULL, 0, 0, 0},

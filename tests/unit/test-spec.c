@@ -457,6 +457,11 @@ static void descriptors_of_points(void) {
                   .copy_mode = COPY_ZERO,
                   .direction = DIRECTION_BOTH},
                  493},
+                {{.transport = TRANSPORT_PROCESS_VM, .message_size = 4096, .threads = 100}, 64},
+                {{.transport = TRANSPORT_MEMFD, .message_size = 4096, .threads = 100}, 6564},
+                {{.transport = TRANSPORT_MEMFD, .message_size = 4 << 20, .threads = 100}, 364},
+                {{.transport = TRANSPORT_MEMFD, .message_size = 4096, .threads = 100, .workload = WORKLOAD_PINGPONG},
+                 364},
                 {{.workload = WORKLOAD_SYSCALL, .threads = 100}, 64},
                 {{.workload = WORKLOAD_CONTEXT_SWITCH, .threads = 1, .processes = 64}, 192},
         };

@@ -182,7 +182,9 @@ int ring_area_open(struct agent *a, const struct ring_carrier *carrier) {
         int r = find_page_size(a, area);
         if (r < 0)
                 return r;
-        area->layout = ring_layout_of(&a->setup.point, &a->setup.options, area->page_bytes);
+        area->size = carrier->layout_of ? sizeof(uint64_t) : a->setup.point.message_size;
+        area->layout = carrier->layout_of ? carrier->layout_of(&a->setup.point, area->page_bytes)
+                                          : ring_layout_of(&a->setup.point, &a->setup.options, area->page_bytes);
         if (area->layout.slots == 0)
                 return failure_set(&a->failure, EMSGSIZE,
                                    "ring_bytes %" PRIu64 " hold no message of %" PRIu64 " bytes: it takes %" PRIu64,
@@ -217,6 +219,8 @@ static int touch_own(struct worker *w, struct ring_area *area, enum direction d)
         int left = policy_leave(&saved);
         if (r == 0 && left < 0)
                 r = failure_set(&w->failure, -left, "the policy of buffers cannot be left: %s", strerrordesc_np(-left));
+        if (r == 0 && area->carrier->attach_reader)
+                r = area->carrier->attach_reader(w, ring_memory(area, w->index, d));
         if (r == 0)
                 __atomic_store_n(touched_word(area, w->index, d), 1, __ATOMIC_RELEASE);
         return r;
@@ -274,18 +278,19 @@ static uint64_t measure_copy(const struct worker *w, const struct ring *r) {
 int ring_area_attach(struct worker *w) {
         struct agent *a = w->agent;
         struct ring_area *area = a->transport_data;
-        struct ring_channel *c = aligned_alloc(WORKER_LINE, sizeof *c);
+        size_t bytes = area->carrier->channel_bytes ? area->carrier->channel_bytes : sizeof(struct ring_channel);
+        struct ring_channel *c = aligned_alloc(WORKER_LINE, (bytes + WORKER_LINE - 1) / WORKER_LINE * WORKER_LINE);
         enum direction in = direction_in(a->end), out = direction_out(a->end);
         if (!c)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring of thread %" PRIu32, w->index);
-        memset(c, 0, sizeof *c);
+        memset(c, 0, bytes);
         w->channel = c;
         if (has_direction(area, in)) {
                 int r = touch_own(w, area, in);
                 if (r < 0)
                         return r;
                 bool gathers = a->setup.point.workload == WORKLOAD_STREAM && w->pace_ns == 0;
-                ring_init(&c->in, &area->layout, ring_memory(area, w->index, in), w->size);
+                ring_init(&c->in, &area->layout, ring_memory(area, w->index, in), area->size);
                 ring_init_reader(&c->in, a->end == END_SECOND, gathers);
         }
         if (has_direction(area, out)) {
@@ -294,10 +299,17 @@ int ring_area_attach(struct worker *w) {
                 int r = touch(&w->failure, area, memory, area->layout.ring_bytes);
                 if (r < 0)
                         return r;
-                ring_init(&c->out, &area->layout, memory, w->size);
-                (void) __atomic_add_fetch(&area->copy_rate, measure_copy(w, &c->out), __ATOMIC_RELAXED);
+                ring_init(&c->out, &area->layout, memory, area->size);
+                if (!area->carrier->layout_of)
+                        (void) __atomic_add_fetch(&area->copy_rate, measure_copy(w, &c->out), __ATOMIC_RELAXED);
         }
         return 0;
+}
+
+unsigned char *ring_area_out(const struct worker *w) {
+        const struct ring_area *area = w->agent->transport_data;
+        enum direction out = direction_out(w->agent->end);
+        return has_direction(area, out) ? ring_memory(area, w->index, out) : NULL;
 }
 
 /* --- what is told --- */
@@ -313,8 +325,12 @@ int ring_area_pages(const struct agent *a, struct page_list *list) {
         return r;
 }
 
-static void put_sleeps(const struct agent *a, struct json_writer *w) {
+void ring_area_put_waits(const struct agent *a, struct json_writer *w) {
         uint64_t sleeps = 0, wakes = 0;
+        if (a->setup.point.wait == WAIT_HYBRID)
+                json_member_u64(w, "spin_ns", RING_SPIN_NS);
+        if (a->setup.point.wait == WAIT_SPIN)
+                return;
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 const struct ring_channel *c = a->workers[i].channel;
                 sleeps += c->in.sleeps + c->out.sleeps;
@@ -353,10 +369,7 @@ void ring_area_effective(const struct agent *a, struct json_writer *w) {
                 const struct ring_channel *c = a->workers[0].channel; /* as all the others' */
                 json_member_u64(w, "gather_ns", c->in.gather_ns);
         }
-        if (a->setup.point.wait == WAIT_HYBRID)
-                json_member_u64(w, "spin_ns", RING_SPIN_NS);
-        if (a->setup.point.wait != WAIT_SPIN)
-                put_sleeps(a, w);
+        ring_area_put_waits(a, w);
         if (has_direction(area, direction_out(a->end)))
                 json_member_u64(w, "memcpy_bytes_per_second", copy_rate(a));
         if (area->carrier->effective)

@@ -27,11 +27,19 @@ struct ring_carrier {
         int (*join)(struct agent *a, struct ring_area *area); /* NULL: there is nothing but to map fd */
         /* Members of `effective`. May be NULL. */
         void (*effective)(const struct ring_area *area, struct json_writer *w);
+        /* Of rings that carry addresses alone, of messages that lie elsewhere: how they are divided. NULL: they carry
+         * the messages. */
+        struct ring_layout (*layout_of)(const struct point *p, uint64_t page_bytes);
+        /* In the reader's thread, when its ring's memory is there and before the writer has it. 0; negative errno with
+         * w->failure. May be NULL. */
+        int (*attach_reader)(struct worker *w, unsigned char *ring_memory);
+        size_t channel_bytes; /* of a worker's channel, which begins with a struct ring_channel; 0: it is one */
 };
 
 struct ring_area {
         const struct ring_carrier *carrier;
         struct ring_layout layout;
+        size_t size;         /* of what a slot carries */
         uint64_t page_bytes; /* of the pages that the area is made of */
         bool huge;
         unsigned char *memory;
@@ -41,6 +49,11 @@ struct ring_area {
 };
 
 int ring_area_open(struct agent *a, const struct ring_carrier *carrier);
+
+/* The memory of the ring that an end writes into; NULL: a stream's receiver has none. */
+unsigned char *ring_area_out(const struct worker *w);
+/* Members of `effective` on how the ends wait. */
+void ring_area_put_waits(const struct agent *a, struct json_writer *w);
 
 /* For struct transport_ops. */
 int ring_area_attach(struct worker *w);

@@ -147,9 +147,8 @@ LOOP_INLINE void ring_prepare_ahead(const struct ring *r, unsigned char *slot) {
         ring_prepare(slot + r->other_line);
 }
 
-/* `at` is not passed on, so that a loop's own may live in registers. */
-LOOP_INLINE int ring_send_at(struct worker *w, struct ring *r, struct ring_cursor *at, const unsigned char *message,
-                             enum wait_mode wait) {
+/* Until the next message has a slot. `at` is not passed on, so that a loop's own may live in registers. */
+LOOP_INLINE int ring_acquire_at(struct worker *w, struct ring *r, struct ring_cursor *at, enum wait_mode wait) {
         if (LOOP_UNLIKELY(at->left == 0)) {
                 uint32_t room = 0;
                 int e = ring_wait_room(w, r, at->due, &room, wait);
@@ -157,6 +156,14 @@ LOOP_INLINE int ring_send_at(struct worker *w, struct ring *r, struct ring_curso
                         return e;
                 at->left = room;
         }
+        return 0;
+}
+
+LOOP_INLINE int ring_send_at(struct worker *w, struct ring *r, struct ring_cursor *at, const unsigned char *message,
+                             enum wait_mode wait) {
+        int e = ring_acquire_at(w, r, at, wait);
+        if (LOOP_UNLIKELY(e))
+                return e;
         memcpy(at->slot + r->message_at, message, r->size);
         ring_tell(r, ring_state(at->slot), at->due, wait);
         ring_advance(r, at);

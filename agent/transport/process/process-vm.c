@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * One process's memory, reached by the other's system calls. The copy mode says who makes the call:
+ *
+ *      two-copy   process_vm_readv    the sender copies its message into a slot of its own memory, and has its buffer
+ *                                     back; the receiver copies it out of there into its own
+ *      one-copy   process_vm_writev   the sender gathers the message's fields into a slot of the receiver's memory,
+ *                                     where that reads it in place
+ *
+ * Where the message lies and that it is there goes through a ring of addresses in shared memory (ring.h), with the
+ * ring's waits; a slot is free again when the ring's is. Both are part of every message.
+ *
+ * Agents are not dumpable (main.c), and nobody may reach into their memory. For as long as this transport is open they
+ * are, and each declares its peer to Yama (PR_SET_PTRACER): with kernel.yama.ptrace_scope 1 the peer alone gains by it,
+ * with 0, or in a kernel without Yama, each process of the agents' user does.
+ *
+ * Source: man 2 process_vm_readv, ptrace ("Ptrace access mode checking"), PR_SET_DUMPABLE(2const),
+ * Documentation/admin-guide/LSM/Yama.rst.
+ */
+
+#include "agent/base/peer.h"
+#include "agent/base/wait.h"
+#include "agent/loop/buffer.h"
+#include "agent/loop/fields.h"
+#include "agent/os/procfs.h"
+#include "agent/transport/ring/area.h"
+#include "agent/transport/transport.h"
+#include "schema/json/json.h"
+#include "schema/transport/file-layout.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#define YAMA_SCOPE "/proc/sys/kernel/yama/ptrace_scope"
+#define YAMA_SCOPE_MAX 1    /* from 2 on a declared peer does not suffice */
+#define READER_SLOTS_AT 64u /* in a ring's head, whose first line is the ring's: where the reader's slots lie */
+#define PROBE UINT64_C(0x70726f626564)
+#define ALL_THREADS 0u
+
+_Static_assert(READER_SLOTS_AT + sizeof(uint64_t) <= RING_HEAD_BYTES, "the head holds the address");
+
+/* Slots of messages, taken in turn as those of the ring are. */
+struct vm_slots {
+        uintptr_t begin;
+        size_t stride;
+        uint32_t n, next;
+};
+
+struct vm_channel {
+        struct ring_channel rings; /* first: it is ring_area_attach()'s */
+        pid_t peer;
+        struct vm_slots out, in; /* two-copy: out is this end's own memory; one-copy: in is */
+        struct fields *fields;   /* one-copy: what a sender gathers */
+        unsigned char *memory;   /* of this end's slots */
+        size_t length;
+};
+
+static pid_t peer_pid; /* of the one channel that a process has; written before there are workers */
+
+static uintptr_t slot_at(const struct vm_slots *s) {
+        return s->begin + s->next * s->stride;
+}
+
+static void slot_pass(struct vm_slots *s) {
+        s->next = s->next + 1 == s->n ? 0 : s->next + 1;
+}
+
+/* --- what did not go whole --- */
+
+/* Negative: this kernel has no Yama. */
+static int ptrace_scope(void) {
+        return (int) procfs_setting(YAMA_SCOPE);
+}
+
+static int explain(struct failure *f, const char *peer_role, int error, const char *call) {
+        int scope = ptrace_scope();
+        if (error == ESRCH)
+                return failure_blame(f, peer_role, error, "is gone: %s found no process", call);
+        if (error == EPERM && scope > YAMA_SCOPE_MAX)
+                return failure_set(f, error,
+                                   "%s of peer %s is not permitted: %s is %d, %d at most lets agents at their peer's "
+                                   "memory (to change it: %s)",
+                                   call, peer_role, host_limits[HOST_PTRACE_SCOPE].name, scope, YAMA_SCOPE_MAX,
+                                   host_limits[HOST_PTRACE_SCOPE].raise);
+        if (error == EPERM)
+                return failure_set(f, error,
+                                   "%s of peer %s is not permitted: that is not dumpable any more, or a security "
+                                   "module or a filter of system calls forbids it",
+                                   call, peer_role);
+        return failure_set(f, error, "%s of peer %s: %s", call, peer_role, strerrordesc_np(error));
+}
+
+/* A call moved n bytes (-1: errno) where `left` were to go. 0: make it again for the rest. */
+static int after_part(struct worker *w, ssize_t n, const char *call, uint64_t *count) {
+        if (n < 0 && errno == EINTR) {
+                worker_count(&w->eintr);
+                return 0;
+        }
+        if (n <= 0)
+                return explain(&w->failure, w->agent->peer_role, n < 0 ? errno : EFAULT, call);
+        worker_count(count);
+        return 0;
+}
+
+static int read_rest(struct worker *w, const struct vm_channel *c, uintptr_t from, ssize_t n) {
+        for (size_t got = 0;;) {
+                got += n > 0 ? (size_t) n : 0;
+                if (got == w->size)
+                        return 0;
+                int r = after_part(w, n, "process_vm_readv", &w->partial_receives);
+                if (r < 0)
+                        return r;
+                struct iovec here = {w->buffer + got, w->size - got}, there = {(void *) (from + got), w->size - got};
+                n = process_vm_readv(c->peer, &here, 1, &there, 1, 0);
+        }
+}
+
+static int write_rest(struct worker *w, const struct vm_channel *c, uintptr_t to, ssize_t n) {
+        for (size_t sent = 0;;) {
+                struct iovec rest[SPEC_FIELDS_MAX];
+                sent += n > 0 ? (size_t) n : 0;
+                if (sent == w->size)
+                        return 0;
+                int r = after_part(w, n, "process_vm_writev", &w->partial_sends);
+                if (r < 0)
+                        return r;
+                struct iovec there = {(void *) (to + sent), w->size - sent};
+                n = process_vm_writev(c->peer, rest, fields_after(c->fields, sent, rest), &there, 1, 0);
+        }
+}
+
+/* --- the loops --- */
+
+LOOP_INLINE int publish(struct worker *w, struct vm_channel *c, enum wait_mode wait) {
+        uint64_t address = slot_at(&c->out);
+        slot_pass(&c->out);
+        return ring_send(w, &c->rings.out, (const unsigned char *) &address, wait);
+}
+
+LOOP_INLINE int acquire_slot(struct worker *w, enum wait_mode wait) {
+        struct ring *r = &((struct vm_channel *) w->channel)->rings.out;
+        return ring_acquire_at(w, r, &r->at, wait);
+}
+
+LOOP_INLINE int read_send(struct worker *w, unsigned char *message, enum wait_mode wait) {
+        struct vm_channel *c = w->channel;
+        memcpy((void *) slot_at(&c->out), message, w->size);
+        return publish(w, c, wait);
+}
+
+LOOP_INLINE int read_receive(struct worker *w, unsigned char **ret, enum wait_mode wait) {
+        struct vm_channel *c = w->channel;
+        unsigned char *told;
+        uint64_t address;
+        int r = ring_receive(w, &c->rings.in, &told, wait);
+        if (LOOP_UNLIKELY(r))
+                return r;
+        memcpy(&address, told, sizeof address);
+        struct iovec here = {w->buffer, w->size}, there = {(void *) (uintptr_t) address, w->size};
+        ssize_t n = process_vm_readv(c->peer, &here, 1, &there, 1, 0);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
+                r = read_rest(w, c, address, n);
+        ring_release(w, &c->rings.in, wait); /* the slot's message is in the buffer */
+        *ret = w->buffer;
+        return r;
+}
+
+static void write_fill(struct worker *w, unsigned char *message, uint64_t key) {
+        (void) message;
+        fields_fill(((struct vm_channel *) w->channel)->fields, key);
+}
+
+LOOP_INLINE int write_send(struct worker *w, enum wait_mode wait) {
+        struct vm_channel *c = w->channel;
+        uintptr_t to = slot_at(&c->out);
+        struct iovec there = {(void *) to, w->size};
+        ssize_t n = process_vm_writev(c->peer, c->fields->iov, c->fields->n, &there, 1, 0);
+        if (LOOP_UNLIKELY(n != (ssize_t) w->size)) {
+                int r = write_rest(w, c, to, n);
+                if (r < 0)
+                        return r;
+        }
+        return publish(w, c, wait);
+}
+
+/* The slot's place is this end's own knowledge; the ring says that it is filled. */
+LOOP_INLINE int write_receive(struct worker *w, unsigned char **ret, enum wait_mode wait) {
+        struct vm_channel *c = w->channel;
+        unsigned char *told;
+        int r = ring_receive(w, &c->rings.in, &told, wait);
+        if (LOOP_UNLIKELY(r))
+                return r;
+        *ret = (unsigned char *) slot_at(&c->in);
+        return 0;
+}
+
+LOOP_INLINE void write_release(struct worker *w, enum wait_mode wait) {
+        struct vm_channel *c = w->channel;
+        slot_pass(&c->in);
+        ring_release(w, &c->rings.in, wait);
+}
+
+#define VM_LOOPS(prefix, wait)                                                                                         \
+        LOOP_INLINE int prefix##_read_acquire(struct worker *w, unsigned char **ret) {                                 \
+                *ret = w->buffer;                                                                                      \
+                return acquire_slot(w, wait);                                                                          \
+        }                                                                                                              \
+        LOOP_INLINE int prefix##_read_send(struct worker *w, unsigned char *message) {                                 \
+                return read_send(w, message, wait);                                                                    \
+        }                                                                                                              \
+        LOOP_INLINE int prefix##_read_receive(struct worker *w, unsigned char **ret) {                                 \
+                return read_receive(w, ret, wait);                                                                     \
+        }                                                                                                              \
+        LOOP_INLINE int prefix##_write_acquire(struct worker *w, unsigned char **ret) {                                \
+                *ret = NULL;                                                                                           \
+                return acquire_slot(w, wait);                                                                          \
+        }                                                                                                              \
+        LOOP_INLINE int prefix##_write_send(struct worker *w, unsigned char *message) {                                \
+                (void) message;                                                                                        \
+                return write_send(w, wait);                                                                            \
+        }                                                                                                              \
+        LOOP_INLINE int prefix##_write_receive(struct worker *w, unsigned char **ret) {                                \
+                return write_receive(w, ret, wait);                                                                    \
+        }                                                                                                              \
+        LOOP_INLINE void prefix##_write_release(struct worker *w, unsigned char *message) {                            \
+                (void) message;                                                                                        \
+                write_release(w, wait);                                                                                \
+        }                                                                                                              \
+        static const struct channel prefix##_read_channel = {.acquire = prefix##_read_acquire,                         \
+                                                             .send = prefix##_read_send,                               \
+                                                             .receive = prefix##_read_receive,                         \
+                                                             .release = loop_release_nothing};                         \
+        static const struct channel prefix##_write_channel = {.acquire = prefix##_write_acquire,                       \
+                                                              .fill = write_fill,                                      \
+                                                              .send = prefix##_write_send,                             \
+                                                              .receive = prefix##_write_receive,                       \
+                                                              .release = prefix##_write_release};                      \
+        TRANSPORT_LOOPS(prefix##_read, prefix##_read_channel);                                                         \
+        TRANSPORT_LOOPS(prefix##_write, prefix##_write_channel)
+
+VM_LOOPS(block, WAIT_BLOCK);
+VM_LOOPS(spin, WAIT_SPIN);
+VM_LOOPS(hybrid, WAIT_HYBRID);
+
+static bool writes(const struct agent *a) {
+        return a->setup.point.copy_mode == COPY_ONE;
+}
+
+static const struct transport_loops *process_vm_loops(const struct agent *a) {
+        static const struct transport_loops *const loops[WAIT_COUNT][2] = {
+                [WAIT_BLOCK] = {&block_read_loops, &block_write_loops},
+                [WAIT_SPIN] = {&spin_read_loops, &spin_write_loops},
+                [WAIT_HYBRID] = {&hybrid_read_loops, &hybrid_write_loops},
+        };
+        return loops[a->setup.point.wait][writes(a)];
+}
+
+/* --- permission --- */
+
+/* Whoever may trace this process may reach into it. */
+static int admit_peer(struct agent *a, pid_t peer) {
+        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                return failure_set(&a->failure, errno, "PR_SET_DUMPABLE: %s", strerrordesc_np(errno));
+        if (prctl(PR_SET_PTRACER, (unsigned long) peer, 0, 0, 0) < 0 && (errno != EINVAL || ptrace_scope() >= 0))
+                return failure_set(&a->failure, errno, "PR_SET_PTRACER for peer %s: %s", a->peer_role,
+                                   strerrordesc_np(errno));
+        return 0;
+}
+
+static void admit_nobody(void) {
+        (void) prctl(PR_SET_PTRACER, 0, 0, 0, 0); /* EINVAL without Yama */
+        (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+/* A word of the peer's is read, so that what forbids it is told before the run. */
+static int probe_peer(struct agent *a, uint64_t address) {
+        uint64_t word = 0;
+        struct iovec here = {&word, sizeof word}, there = {(void *) (uintptr_t) address, sizeof word};
+        if (process_vm_readv(peer_pid, &here, 1, &there, 1, 0) != (ssize_t) sizeof word)
+                return explain(&a->failure, a->peer_role, errno, "process_vm_readv");
+        return word == PROBE ? 0
+                             : failure_blame(&a->failure, a->peer_role, EBADMSG,
+                                             "has other memory at %" PRIx64 " than it told", address);
+}
+
+/* Both ends send before they receive: the packets are few and short. */
+static int admit_each_other(struct agent *a, uint64_t deadline_ns) {
+        static const uint64_t probe = PROBE;
+        uint64_t pid = 0, address = 0;
+        int r = peer_send(a, PEER_TRANSPORT, ALL_THREADS, (uint64_t) getpid(), deadline_ns);
+        if (r == 0)
+                r = peer_receive(a, PEER_TRANSPORT, ALL_THREADS, &pid, deadline_ns);
+        peer_pid = (pid_t) pid;
+        if (r == 0)
+                r = admit_peer(a, peer_pid);
+        if (r == 0)
+                r = peer_send(a, PEER_TRANSPORT, ALL_THREADS, (uintptr_t) &probe, deadline_ns);
+        if (r == 0)
+                r = peer_receive(a, PEER_TRANSPORT, ALL_THREADS, &address, deadline_ns);
+        return r == 0 ? probe_peer(a, address) : r;
+}
+
+/* --- memory --- */
+
+static int make_rings(struct agent *a, struct ring_area *area) {
+        area->fd = memfd_create("addresses", MFD_CLOEXEC);
+        if (area->fd < 0 || ftruncate(area->fd, (off_t) area->layout.area_bytes) < 0)
+                return failure_set(&a->failure, errno, "%" PRIu64 " bytes of shared memory for addresses: %s",
+                                   area->layout.area_bytes, strerrordesc_np(errno));
+        return 0;
+}
+
+static struct vm_slots slots_at(const struct worker *w, uintptr_t begin) {
+        struct file_layout l = file_layout_of(&w->agent->setup.point, (uint64_t) sysconf(_SC_PAGESIZE));
+        return (struct vm_slots){.begin = begin, .stride = l.stride, .n = l.slots};
+}
+
+static int make_slots(struct worker *w, struct vm_channel *c, struct vm_slots *ret) {
+        struct vm_slots s = slots_at(w, 0);
+        int r = buffer_map(w, s.n * s.stride, &c->memory);
+        if (r < 0)
+                return r;
+        c->length = s.n * s.stride;
+        s.begin = (uintptr_t) c->memory;
+        *ret = s;
+        return 0;
+}
+
+/* Slots that the sender writes into are the receiver's. */
+static int attach_reader(struct worker *w, unsigned char *ring_memory) {
+        struct vm_channel *c = w->channel;
+        if (!writes(w->agent))
+                return 0;
+        int r = make_slots(w, c, &c->in);
+        uint64_t address = c->in.begin;
+        if (r == 0)
+                memcpy(ring_memory + READER_SLOTS_AT, &address, sizeof address);
+        return r;
+}
+
+static int attach_writer(struct worker *w, const unsigned char *ring_memory) {
+        struct vm_channel *c = w->channel;
+        uint64_t address;
+        if (!writes(w->agent))
+                return make_slots(w, c, &c->out);
+        memcpy(&address, ring_memory + READER_SLOTS_AT, sizeof address);
+        c->out = slots_at(w, address);
+        int r = fields_new(w, w->size, w->agent->setup.point.fields, &c->fields);
+        return r == 0 ? 0
+                      : failure_set(&w->failure, -r, "no fields for process_vm_writev of thread %" PRIu32 ": %s",
+                                    w->index, strerrordesc_np(-r));
+}
+
+static int process_vm_attach(struct worker *w) {
+        int r = ring_area_attach(w);
+        if (r < 0)
+                return r;
+        const unsigned char *ring_memory = ring_area_out(w);
+        ((struct vm_channel *) w->channel)->peer = peer_pid;
+        return ring_memory ? attach_writer(w, ring_memory) : 0;
+}
+
+static const struct ring_carrier carrier = {
+        .make = make_rings,
+        .layout_of = ring_layout_of_addresses,
+        .attach_reader = attach_reader,
+        .channel_bytes = sizeof(struct vm_channel),
+};
+
+static int process_vm_open(struct agent *a) {
+        int r = admit_each_other(a, util_now_ns() + AGENT_RENDEZVOUS_NS);
+        return r == 0 ? ring_area_open(a, &carrier) : r;
+}
+
+/* As the rings', slots stay where workers may still be at work in them. */
+static void process_vm_close(struct agent *a) {
+        admit_nobody();
+        for (uint32_t i = 0; workers_resting(a) && i < a->n_workers; i++) {
+                struct vm_channel *c = a->workers[i].channel;
+                if (c && c->memory)
+                        (void) munmap(c->memory, c->length);
+                if (c)
+                        c->fields = fields_free(c->fields);
+        }
+        ring_area_close(a);
+}
+
+/* --- what is told --- */
+
+static int process_vm_pages(const struct agent *a, struct page_list *list) {
+        int r = ring_area_pages(a, list);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                const struct vm_channel *c = a->workers[i].channel;
+                if (c->memory)
+                        r = page_list_add(list, "buffer", i, c->memory, c->length);
+                if (r == 0 && c->fields)
+                        r = page_list_add(list, "buffer", i, c->fields->memory, c->fields->length);
+        }
+        return r;
+}
+
+static void process_vm_effective(const struct agent *a, struct json_writer *w) {
+        const struct vm_channel *c = a->workers[0].channel;
+        struct vm_slots s = slots_at(&a->workers[0], 0);
+        json_member_string(w, writes(a) ? "send_method" : "receive_method",
+                           writes(a) ? "process_vm_writev" : "process_vm_readv");
+        if (c->fields)
+                json_member_u64(w, "fields", c->fields->n);
+        json_member_u64(w, "slots", s.n);
+        json_member_u64(w, "slot_bytes", s.stride);
+        json_member_string(w, "slots_of", writes(a) ? "receiver" : "sender");
+        json_member_string(w, "receiver_reads", writes(a) ? "in place" : "a copy");
+        json_put_key(w, "ptrace_scope");
+        if (ptrace_scope() >= 0)
+                json_put_i64(w, ptrace_scope());
+        else
+                json_put_null(w);
+        ring_area_put_waits(a, w);
+}
+
+const struct transport_ops transport_process_vm = {
+        .transport = TRANSPORT_PROCESS_VM,
+        .engine = ENGINE_SYSCALL,
+        .open = process_vm_open,
+        .attach = process_vm_attach,
+        .close = process_vm_close,
+        .loops = process_vm_loops,
+        .effective = process_vm_effective,
+        .pages = process_vm_pages,
+};

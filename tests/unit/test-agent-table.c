@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Real pairs of agents over every row of the table of transports, in each of its copy modes and waits, both workloads
+ * and every verification: what is sent is received, whichever end is killed or stopped the other says so and nothing is
+ * left, and a reader that stands still finds its messages as they were. A new row is tested here without a line; what
+ * only it has is for a test of its own.
+ */
+
+#include "check.h"
+#include "figure.h"
+#include "lanes.h"
+#include "pairs.h"
+#include "schema/transport/file-layout.h"
+#include "schema/util.h"
+#include "strike.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
+
+static const char *isolation_trouble; /* NULL: what is left is this program's own */
+
+/* One way of a transport. */
+struct way {
+        enum transport transport;
+        enum copy_mode copy_mode;
+        enum wait_mode wait;
+        enum memfd_source memfd;
+};
+
+/* Whether a transport has it; what it has no choice of is 0. */
+static bool has(const struct transport_term *t, const struct way *way) {
+        unsigned copy_modes = t->copy_modes ? t->copy_modes : 1u << COPY_TWO;
+        return copy_modes & 1u << way->copy_mode && (t->has_wait || way->wait == 0) &&
+               (t->options & OPTION(MEMFD) || way->memfd == 0);
+}
+
+/* The n-th of all that the table has; false behind the last. */
+static bool way_at(size_t n, struct way *ret) {
+        const size_t each = (size_t) COPY_COUNT * WAIT_COUNT * MEMFD_COUNT;
+        for (size_t i = 0; i < TRANSPORT_COUNT * each; i++) {
+                const struct way way = {.transport = (enum transport)(i / each),
+                                        .copy_mode = (enum copy_mode)(i / WAIT_COUNT / MEMFD_COUNT % COPY_COUNT),
+                                        .wait = (enum wait_mode)(i / MEMFD_COUNT % WAIT_COUNT),
+                                        .memfd = (enum memfd_source)(i % MEMFD_COUNT)};
+                if (!has(&transport_terms[way.transport], &way) || n-- > 0)
+                        continue;
+                *ret = way;
+                return true;
+        }
+        return false;
+}
+
+static struct driver_spec spec_of(const struct way *way, enum workload k) {
+        struct driver_spec s = driver_spec_default(agent_path());
+        s.point.transport = way->transport;
+        s.point.copy_mode = way->copy_mode;
+        s.point.wait = way->wait;
+        s.options.memfd = way->memfd;
+        s.point.fields = point_has_fields(k, way->transport, way->copy_mode) ? SPEC_FIELDS_STANDARD : 0;
+        s.point.workload = k;
+        s.verify = VERIFY_CHECKSUM;
+        s.interval_ns = 20 * NSEC_PER_MSEC;
+        return s;
+}
+
+static void explain(const struct driver_spec *s, const char *fault) {
+        fprintf(stderr, "%s %s, %s, wait %s, memfd %s, %" PRIu64 " bytes, %" PRIu32 " threads, verify %s: %s\n",
+                transport_name(s->point.transport), workload_name(s->point.workload),
+                copy_mode_name(s->point.copy_mode), wait_mode_name(s->point.wait), memfd_source_name(s->options.memfd),
+                s->point.message_size, s->point.threads, verify_name(s->verify), fault);
+}
+
+static bool run_well(struct driver *d, const struct driver_spec *s) {
+        int r = driver_run(d, s);
+        const char *fault = r < 0 ? d->trouble : NULL;
+        for (enum end end = END_FIRST; !fault && s->messages && end < END_COUNT; end++)
+                if (d->ends[end].report.messages != s->messages * s->point.threads)
+                        fault = "not as many messages as were asked for";
+        if (fault)
+                explain(s, fault);
+        return !fault;
+}
+
+static void test_every_way_by_count(void) {
+        static const uint64_t sizes[] = {1, 4096, 5001};
+        IN_LANES(LANES, NULL, test_every_way_by_count);
+        struct way way;
+        for (size_t n = 0; way_at(n, &way); n++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++)
+                        for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                                struct driver d;
+                                struct driver_spec s = spec_of(&way, workloads[k]);
+                                if (!lanes_my_turn())
+                                        continue;
+                                s.verify = v;
+                                s.messages = 97; /* more than there are slots */
+                                s.warmup_ns = v == VERIFY_CHECKSUM ? 5 * NSEC_PER_MSEC : 0;
+                                s.point.message_size = sizes[v];
+                                /* spinners take each other's time */
+                                s.point.threads = v == VERIFY_CHECKSUM && way.wait != WAIT_SPIN ? 3 : 1;
+                                CHECK(run_well(&d, &s));
+                                driver_deinit(&d);
+                        }
+}
+
+static void test_a_long_message(void) {
+        struct way way;
+        for (size_t n = 0; way_at(n, &way); n++)
+                for (size_t k = 0; k < ELEMENTS(workloads); k++) {
+                        struct driver d;
+                        struct driver_spec s = spec_of(&way, workloads[k]);
+                        if (transport_terms[way.transport].delivery == DELIVERY_WHOLE)
+                                continue; /* the host decides how long one may be */
+                        s.messages = 7;
+                        s.point.message_size = (UINT64_C(5) << 20) + 3;
+                        CHECK(run_well(&d, &s));
+                        driver_deinit(&d);
+                }
+}
+
+/* What is not read yet must stay as it is, however late the reader comes. */
+static void test_reader_that_stands_still(void) {
+        IN_LANES(LANES, NULL, test_reader_that_stands_still);
+        struct way way;
+        for (size_t n = 0; way_at(n, &way); n++) {
+                struct driver d;
+                struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
+                if (!lanes_my_turn())
+                        continue;
+                s.duration_ns = 150 * NSEC_PER_MSEC;
+                CHECK_INT(driver_open(&d, &s), 0);
+                CHECK_INT(driver_start(&d), 0);
+                for (unsigned i = 0; i < 5; i++) {
+                        (void) poll(NULL, 0, 10);
+                        (void) kill(d.ends[END_SECOND].pid, SIGSTOP);
+                        (void) poll(NULL, 0, 10);
+                        (void) kill(d.ends[END_SECOND].pid, SIGCONT);
+                }
+                int r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
+                if (r < 0)
+                        explain(&s, d.trouble);
+                CHECK_INT(r, 0);
+                CHECK_INT(driver_close(&d), 0);
+                driver_deinit(&d);
+        }
+}
+
+/* Each way, with the verifications in turn. */
+static void strike_ends(int signal) {
+        struct way way;
+        for (size_t n = 0; way_at(n, &way); n++)
+                for (unsigned i = 0; i < ELEMENTS(workloads) * END_COUNT; i++) {
+                        struct driver d;
+                        struct driver_spec s = spec_of(&way, workloads[i / END_COUNT]);
+                        if (!lanes_my_turn())
+                                continue;
+                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
+                        s.stall_ns = STRIKE_STALL_NS;
+                        s.verify = (enum verify)((n + i) % VERIFY_COUNT);
+                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(i), signal));
+                        driver_deinit(&d);
+                }
+}
+
+static void test_killed_end(void) {
+        if (isolation_trouble)
+                SKIP("%s", isolation_trouble);
+        IN_LANES(LANES, strike_isolate, test_killed_end);
+        strike_ends(SIGKILL);
+}
+
+static void test_stopped_end(void) {
+        if (isolation_trouble)
+                SKIP("%s", isolation_trouble);
+        IN_LANES(LANES, strike_isolate, test_stopped_end);
+        strike_ends(SIGSTOP);
+}
+
+static bool is_listed(const struct driver_end *e, const char *what) {
+        char object[64];
+        (void) snprintf(object, sizeof object, "{\"what\":\"%s\"", what);
+        return strstr(e->report.proof, object) != NULL;
+}
+
+/* Which call moves the message, and whose the slots are that it lies in. */
+static void test_process_vm(void) {
+        for (enum copy_mode c = COPY_TWO; c <= COPY_ONE; c++) {
+                const struct way way = {.transport = TRANSPORT_PROCESS_VM, .copy_mode = c};
+                struct driver d;
+                struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
+                struct file_layout l = file_layout_of(&s.point, (uint64_t) sysconf(_SC_PAGESIZE));
+                s.messages = 500;
+                CHECK(run_well(&d, &s));
+                const char *effective = d.ends[END_SECOND].report.effective;
+                CHECK_STRING(text_in(effective, c == COPY_ONE ? "send_method" : "receive_method"),
+                             c == COPY_ONE ? "process_vm_writev" : "process_vm_readv");
+                CHECK_STRING(text_in(effective, "slots_of"), c == COPY_ONE ? "receiver" : "sender");
+                CHECK_INT(atoll(text_in(effective, "slots")), l.slots);
+                CHECK(is_listed(&d.ends[END_SECOND], "ring"));
+                CHECK(!is_listed(&d.ends[END_FIRST], "ring"));
+                driver_deinit(&d);
+        }
+}
+
+/* What is sealed, and whose pages can be shown: a pool's are its sender's. */
+static void test_memfd(void) {
+        for (enum memfd_source m = MEMFD_FRESH; m < MEMFD_COUNT; m++) {
+                const struct way way = {.transport = TRANSPORT_MEMFD, .memfd = m};
+                struct driver d;
+                struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
+                s.messages = 500;
+                CHECK(run_well(&d, &s));
+                const char *effective = d.ends[END_SECOND].report.effective;
+                CHECK_STRING(text_in(effective, "memfd"), memfd_source_name(m));
+                CHECK_STRING(text_in(effective, "seals"), m == MEMFD_POOL ? "shrink grow" : "shrink grow write");
+                CHECK_INT(is_listed(&d.ends[END_FIRST], "page_cache"), m == MEMFD_POOL);
+                CHECK(!is_listed(&d.ends[END_SECOND], "page_cache"));
+                driver_deinit(&d);
+        }
+}
+
+int main(void) {
+        isolation_trouble = strike_isolate();
+        RUN(test_every_way_by_count);
+        RUN(test_a_long_message);
+        RUN(test_reader_that_stands_still);
+        RUN(test_killed_end);
+        RUN(test_stopped_end);
+        RUN(test_process_vm);
+        RUN(test_memfd);
+        return check_end();
+}
