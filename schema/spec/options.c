@@ -32,17 +32,18 @@ static const struct option {
         const char *(*word)(unsigned v);
 } options[OPTION_COUNT] = {
 #define AT(member) offsetof(struct transport_options, member)
-        [OPTION_PIPE_SIZE] = {"pipe_size", NUMBER, AT(pipe_size), 4096, 1u << 30, "pipe and fifo"},
-        [OPTION_MSGQ_DEPTH] = {"msgq_depth", NUMBER, AT(msgq_depth), 1, 65536, "message queues"},
+        [OPTION_PIPE_SIZE] = {"pipe_size", NUMBER, AT(pipe_size), 4096, 1u << 30, "pipe and fifo", NULL},
+        [OPTION_MSGQ_DEPTH] = {"msgq_depth", NUMBER, AT(msgq_depth), 1, 65536, "message queues", NULL},
         [OPTION_RING_BYTES] = {"ring_bytes", POWER_OF_TWO, AT(ring_bytes), RING_BYTES_MIN, RING_BYTES_MAX,
-                               "shared memory"},
-        [OPTION_HUGE_PAGES] = {"huge_pages", TOGGLE, AT(huge_pages), 0, 0, "shm-posix, shm-sysv and mmap-anonymous"},
+                               "shared memory", NULL},
+        [OPTION_HUGE_PAGES] = {"huge_pages", TOGGLE, AT(huge_pages), 0, 0, "shm-posix, shm-sysv and mmap-anonymous",
+                               NULL},
         [OPTION_FILE_SYNC] = {"file_sync", WORD, AT(file_sync), 0, FILE_SYNC_COUNT, "file", file_sync_word},
-        [OPTION_SNDBUF] = {"sndbuf", NUMBER, AT(sndbuf), 4096, (1u << 30) - 1, "sockets"},
-        [OPTION_RCVBUF] = {"rcvbuf", NUMBER, AT(rcvbuf), 4096, (1u << 30) - 1, "tcp"},
-        [OPTION_NODELAY] = {"nodelay", TOGGLE, AT(nodelay), 0, 0, "tcp"},
-        [OPTION_BUSY_POLL] = {"busy_poll", NUMBER, AT(busy_poll), 1, 1000000, "tcp"},
-        [OPTION_CONGESTION] = {"congestion", NAME, AT(congestion), 1, SPEC_CONGESTION_MAX, "tcp"},
+        [OPTION_SNDBUF] = {"sndbuf", NUMBER, AT(sndbuf), 4096, (1u << 30) - 1, "sockets", NULL},
+        [OPTION_RCVBUF] = {"rcvbuf", NUMBER, AT(rcvbuf), 4096, (1u << 30) - 1, "tcp", NULL},
+        [OPTION_NODELAY] = {"nodelay", TOGGLE, AT(nodelay), 0, 0, "tcp", NULL},
+        [OPTION_BUSY_POLL] = {"busy_poll", NUMBER, AT(busy_poll), 1, 1000000, "tcp", NULL},
+        [OPTION_CONGESTION] = {"congestion", NAME, AT(congestion), 1, SPEC_CONGESTION_MAX, "tcp", NULL},
         [OPTION_MEMFD] = {"memfd", WORD, AT(memfd), 0, MEMFD_COUNT, "memfd", memfd_word},
 #undef AT
 };

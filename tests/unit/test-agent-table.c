@@ -15,9 +15,15 @@
 #include "schema/util.h"
 #include "strike.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
 
@@ -206,6 +212,28 @@ static void test_process_vm(void) {
         }
 }
 
+/* The last test: from here on this program and all that it starts are refused, as by a security module. Yama's own
+ * refusal is known before a run: test-admission.c. */
+static void test_process_vm_not_permitted(void) {
+        struct sock_filter filter[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const struct sock_fprog program = {.len = ELEMENTS(filter), .filter = filter};
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+                SKIP("no filter of system calls here: %s", strerrordesc_np(errno));
+        const struct way way = {.transport = TRANSPORT_PROCESS_VM};
+        struct driver d;
+        struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
+        s.messages = 10;
+        CHECK(driver_run(&d, &s) < 0);
+        if (!strstr(d.trouble, "process_vm_readv of peer") || !strstr(d.trouble, "is not permitted"))
+                CHECK_FAIL("%s", d.trouble);
+        driver_deinit(&d);
+}
+
 /* What is sealed, and whose pages can be shown: a pool's are its sender's. */
 static void test_memfd(void) {
         for (enum memfd_source m = MEMFD_FRESH; m < MEMFD_COUNT; m++) {
@@ -232,5 +260,6 @@ int main(void) {
         RUN(test_stopped_end);
         RUN(test_process_vm);
         RUN(test_memfd);
+        RUN(test_process_vm_not_permitted);
         return check_end();
 }
