@@ -87,7 +87,7 @@ static int explain(struct failure *f, const char *peer_role, int error, const ch
                                    host_limits[HOST_PTRACE_SCOPE].raise);
         if (error == EPERM)
                 return failure_set(f, error,
-                                   "%s of peer %s is not permitted: that is not dumpable any more, or a security "
+                                   "%s of peer %s is not permitted: that is not dumpable, or a security "
                                    "module or a filter of system calls forbids it",
                                    call, peer_role);
         return failure_set(f, error, "%s of peer %s: %s", call, peer_role, strerrordesc_np(error));
