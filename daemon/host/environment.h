@@ -27,18 +27,16 @@ int environment_to_json(const struct environment *e, char **ret);
 /*
  * Flags of a run between two snapshots, appended to a JSON array under construction (thresholds in noise.c):
  *
- *      noisy:steal, noisy:foreign-cpu, noisy:interrupts, noisy:frequency, noisy:throttled     on the measured CPUs
- *      noisy:load                                      foreign work anywhere on the machine
+ *      noisy:steal, noisy:interrupts, noisy:throttled  on the measured CPUs; the other noisy:… see disturbance.h
  *      environment-changed:KEY                         a fact that is another one afterwards; "cpus": one came or went
  *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
  *                                                      what placement_resolve() has to say (struct run_placement)
  *
- * own_cpu_ns is what the run's agents and the daemon used on the measured CPUs between the snapshots. Without pinning
- * every CPU is a measured one.
+ * Without pinning every CPU is a measured one.
  */
 struct json_writer;
 void environment_flags(const struct environment *before, const struct environment *after,
-                       const struct run_placement *placement, uint64_t own_cpu_ns, struct json_writer *flags);
+                       const struct run_placement *placement, struct json_writer *flags);
 
 /* A spec's preconditions: 0, or -EPERM with a sentence that names the setting, its value and how to set it; other errno
  * when the root cannot be opened. */

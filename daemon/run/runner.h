@@ -43,7 +43,7 @@ struct run_order {
         uint64_t timeout_ns;
 };
 
-#define RUN_FLAGS_MAX 16u
+#define RUN_FLAGS_MAX 32u
 
 struct run_verdict {
         enum state state; /* done, failed, cancelled, interrupted */
@@ -51,7 +51,6 @@ struct run_verdict {
         char *agents_json, *result_json;
         const char *flags[RUN_FLAGS_MAX]; /* static */
         size_t n_flags;
-        uint64_t agents_cpu_ns;
 };
 
 void run_verdict_deinit(struct run_verdict *v);
