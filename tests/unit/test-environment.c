@@ -83,6 +83,10 @@ static void one_change_gives_one_flag(void) {
                 {"/proc/sys/kernel/numa_balancing", NULL, "[\"environment-changed:numa_balancing\"]"},
                 {"/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n",
                  "[\"environment-changed:transparent_hugepage\"]"},
+                {"/sys/kernel/mm/transparent_hugepage/shmem_enabled", "[always] never\n",
+                 "[\"environment-changed:transparent_hugepage_shmem\"]"},
+                {"/proc/sys/net/ipv4/tcp_congestion_control", "bbr\n",
+                 "[\"environment-changed:tcp_congestion_control\"]"},
                 {"/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n",
                  "[\"environment-changed:clocksource\"]"},
                 {"/proc/meminfo", "MemTotal: 9000000 kB\nMemFree: 1 kB\nMemAvailable: 1 kB\n", "[]"},
@@ -120,13 +124,13 @@ static void placements_that_shared_say_so(void) {
         free(flags);
 }
 
-static int environment_of(const char *machine, const char *file, const char *content, struct json **ret) {
+static int environment_with(const char *machine, const char *const (*files)[2], size_t n, struct json **ret) {
         char tree[64], *text = NULL;
         struct environment *e = NULL;
         struct topology *t = NULL;
         int r = host_tree_unpack(machine, tree);
-        if (r == 0 && file)
-                r = host_tree_write(tree, file, content);
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = host_tree_write(tree, files[i][0], files[i][1]);
         if (r == 0)
                 r = topology_read(tree, &t);
         if (r == 0)
@@ -140,6 +144,11 @@ static int environment_of(const char *machine, const char *file, const char *con
         environment_free(e);
         topology_free(t);
         return r;
+}
+
+static int environment_of(const char *machine, const char *file, const char *content, struct json **ret) {
+        const char *const files[][2] = {{file, content}};
+        return environment_with(machine, files, file ? 1 : 0, ret);
 }
 
 static const char *string_of(const struct json *object, const char *key) {
@@ -183,6 +192,87 @@ static void a_recorded_host_is_shown_as_it_is(void) {
 
         CHECK_INT(json_type(json_get(root, "machine")), JSON_NULL);
         CHECK_STRING(string_of(json_get(root, "reasons"), "machine"), "a captured tree carries no machine id");
+        json_free(root);
+}
+
+/* What has to be put together from its files, or chosen from a line. want NULL: null, with a reason. */
+static void facts_are_read_from_their_files(void) {
+        static const struct {
+                const char *file, *content, *key, *want;
+        } cases[] = {
+                {"/proc/sys/kernel/random/boot_id", "7740d705-4c75\n", "boot_id", "7740d705-4c75"},
+                {"/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always [within_size] deny\n",
+                 "transparent_hugepage_shmem", "within_size"},
+                {"/sys/kernel/mm/transparent_hugepage/defrag", "always [defer] never\n", "transparent_hugepage_defrag",
+                 "defer"},
+                {"/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always\n", "transparent_hugepage_shmem", NULL},
+                {CPU "cpuidle/current_governor", "menu\n", "cpuidle_governor", "menu"},
+                {CPU "cpuidle/current_governor_ro", "haltpoll\n", "cpuidle_governor", "haltpoll"},
+                {CPU "cpu0/cpuidle/none", "", "cpuidle_governor", NULL},
+                {CPU "isolated", "\n", "isolated_cpus", ""},
+                {CPU "isolated", "2-3\n", "isolated_cpus", "2-3"},
+                {"/sys/kernel/debug/sched/preempt", "none voluntary (lazy)\n", "preemption", "lazy"},
+                {"/proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian\n", "preemption", "rt"},
+                {"/proc/sys/kernel/version", "#1 SMP PREEMPT Debian\n", "preemption", "full"},
+                {"/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian\n", "preemption", NULL},
+                {"/proc/sys/kernel/version", "#1 SMP Debian\n", "preemption", NULL},
+                {"/proc/cmdline", "rcu_nocbs=1 quiet rcu_nocbs=2-3 xrcu_nocbs=9\n", "rcu_nocbs_cpus", "2-3"},
+                {"/proc/cmdline", "quiet\n", "rcu_nocbs_cpus", ""},
+                {"/proc/self/cgroup", "0::/\n", "cgroup_cpu_limit", NULL},
+                {"/sys/class/net/lo/mtu", "none\n", "loopback_mtu", NULL},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct json *root = NULL;
+                CHECK_INT(environment_of("busy-lab", cases[i].file, cases[i].content, &root), 0);
+                const char *got = string_of(root, cases[i].key);
+                const char *reason = string_of(json_get(root, "reasons"), cases[i].key);
+                bool good = cases[i].want ? got && strcmp(got, cases[i].want) == 0 : !got && reason;
+                if (!good)
+                        CHECK_FAIL("case %zu: %s is %s, not %s", i, cases[i].key, got ? got : "null",
+                                   cases[i].want ? cases[i].want : "null with a reason");
+                json_free(root);
+        }
+}
+
+static void idle_states_of_all_cpus(void) {
+        static const char *const files[][2] = {
+                {CPU "cpu0/cpuidle/state0/name", "POLL\n"}, {CPU "cpu0/cpuidle/state0/disable", "0\n"},
+                {CPU "cpu0/cpuidle/state1/name", "C6\n"},   {CPU "cpu0/cpuidle/state1/disable", "1\n"},
+                {CPU "cpu1/cpuidle/state0/name", "POLL\n"}, {CPU "cpu1/cpuidle/state0/disable", "0\n"},
+                {CPU "cpu1/cpuidle/state1/name", "C6\n"},   {CPU "cpu1/cpuidle/state1/disable", "0\n"},
+        };
+        struct json *root = NULL;
+        CHECK_INT(environment_with("busy-lab", files, ELEMENTS(files), &root), 0);
+        CHECK_STRING(string_of(root, "cpuidle_states"), "POLL, C6 (off) 0; POLL, C6 1");
+        json_free(root);
+}
+
+/* The daemon's own cgroup and those above it may each have one. */
+static void cpu_limits_of_cgroups(void) {
+        static const char *const unified[][2] = {
+                {"/proc/self/cgroup", "0::/system.slice/ipclab.service\n"},
+                {"/sys/fs/cgroup/system.slice/ipclab.service/cpu.max", "150000 100000\n"},
+                {"/sys/fs/cgroup/system.slice/cpu.max", "max 100000\n"},
+        };
+        static const char *const legacy[][2] = {
+                {"/proc/self/cgroup", "3:cpuset:/a\n2:cpu,cpuacct:/a/b\n0::/\n"},
+                {"/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_quota_us", "-1\n"},
+                {"/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_period_us", "100000\n"},
+                {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n"},
+                {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"},
+        };
+        struct json *root = NULL;
+        CHECK_INT(environment_with("busy-lab", unified, ELEMENTS(unified), &root), 0);
+        CHECK_STRING(string_of(root, "cgroup_cpu_limit"), "150000 100000");
+        json_free(root);
+        CHECK_INT(environment_with("busy-lab", unified, 1, &root), 0);
+        CHECK_INT(json_type(json_get(root, "cgroup_cpu_limit")), JSON_NULL);
+        json_free(root);
+        CHECK_INT(environment_with("busy-lab", legacy, ELEMENTS(legacy), &root), 0);
+        CHECK_STRING(string_of(root, "cgroup_cpu_limit"), "50000 100000");
+        json_free(root);
+        CHECK_INT(environment_with("busy-lab", legacy, 3, &root), 0);
+        CHECK_STRING(string_of(root, "cgroup_cpu_limit"), "max");
         json_free(root);
 }
 
@@ -365,6 +455,9 @@ int main(void) {
         RUN(unpinned_runs_are_measured_everywhere);
         RUN(placements_that_shared_say_so);
         RUN(a_recorded_host_is_shown_as_it_is);
+        RUN(facts_are_read_from_their_files);
+        RUN(idle_states_of_all_cpus);
+        RUN(cpu_limits_of_cgroups);
         RUN(every_null_has_its_reason);
         RUN(mixed_governors_are_listed);
         RUN(what_every_kernel_has_must_be_there);
