@@ -9,11 +9,14 @@ connection to itself over loopback, at most a third of the time). It begins at o
 lines of "MONOTONIC_NS CPU_NS" to FILE.
 """
 
+import bisect
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 RECORD_NS = 5_000_000
 EXCHANGES = 20
@@ -64,6 +67,35 @@ KINDS = {
     "spinner": spinner,
     "tcp": tcp,
 }
+
+
+class Disturber:
+    """Such a process, from the moment when it has begun until end(); after that, what it used."""
+
+    def __init__(self, kind, cpu, path):
+        self.path = Path(path)
+        self.process = subprocess.Popen([sys.executable, __file__, kind, str(cpu), path])
+        deadline = time.monotonic() + 30
+        while not (self.path.exists() and self.path.read_text().count("\n") > 2):
+            if self.process.poll() is not None or time.monotonic() >= deadline:
+                self.end()
+                raise RuntimeError(f"the disturber {kind} does not begin")
+            time.sleep(0.02)
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(30)
+        lines = [line.split() for line in self.path.read_text().splitlines()]
+        self.records = [(int(at), int(cpu)) for at, cpu in (line for line in lines if len(line) == 2)]
+
+    def share(self, begin_ns, interval_ns):
+        """What it used of the CPU in that time, by the first and the last record within it."""
+        first = bisect.bisect_left(self.records, (begin_ns, 0))
+        last = bisect.bisect_right(self.records, (begin_ns + interval_ns, 0)) - 1
+        if last <= first:
+            return 0
+        (since, before), (until, after) = self.records[first], self.records[last]
+        return (after - before) / (until - since) if until - since > interval_ns / 2 else 0
 
 
 def main(kind, cpu, path):

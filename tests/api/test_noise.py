@@ -2,15 +2,11 @@
 """The real disturbance beside a real run: what it used of a measured CPU, by its own exact account, is in what the run
 says of that second. The machine may be busy with other things, too: they add, and never take away."""
 
-import bisect
 import itertools
 import os
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
+from disturb import KINDS, Disturber
 
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
 CPUS = sorted(os.sched_getaffinity(0))[:2]
@@ -18,29 +14,6 @@ WORKLOADS = ["stream", "pingpong"]
 TRANSPORTS = ["tcp", "pipe"]
 
 pytestmark = pytest.mark.skipif(len(CPUS) < 2, reason="both ends need a CPU of their own: this machine has one")
-
-
-class Disturber:
-    def __init__(self, kind, cpu, path):
-        self.path = path
-        script = Path(__file__).with_name("disturb.py")
-        self.process = subprocess.Popen([sys.executable, script, kind, str(cpu), path])
-        deadline = time.monotonic() + 30
-        while not (path.exists() and path.read_text().count("\n") > 2):
-            assert self.process.poll() is None and time.monotonic() < deadline, "the disturber does not begin"
-            time.sleep(0.02)
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(30)
-        lines = [line.split() for line in self.path.read_text().splitlines()]
-        self.records = [(int(at), int(cpu)) for at, cpu in (line for line in lines if len(line) == 2)]
-
-    def share(self, begin_ns, interval_ns):
-        """What it used of the CPU for certain in that time: between the first and the last record within it."""
-        first = bisect.bisect_left(self.records, (begin_ns, 0))
-        last = bisect.bisect_right(self.records, (begin_ns + interval_ns, 0)) - 1
-        return (self.records[last][1] - self.records[first][1]) / interval_ns if last > first else 0
 
 
 def spec_of(workload, transport, **more):
@@ -58,9 +31,7 @@ def run_of(unix, spec):
     return unix.items(f"/experiments/{experiment['id']}/runs")[0]
 
 
-@pytest.mark.parametrize(
-    "kind, workload, transport", list(itertools.product(["preemptor", "duty", "spinner", "tcp"], WORKLOADS, TRANSPORTS))
-)
+@pytest.mark.parametrize("kind, workload, transport", list(itertools.product(KINDS, WORKLOADS, TRANSPORTS)))
 def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport):
     disturber = Disturber(kind, CPUS[1], tmp_path / "records")
     try:
