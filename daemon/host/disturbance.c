@@ -128,10 +128,16 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
         s->steal = (double) steal / interval;
 }
 
+/* A switch or a delay of a thread that shares its CPU with another of the run, or that the kernel may put beside one,
+ * is not others' doing. */
+static bool threads_are_alone(const struct disturbance_run *r) {
+        return !r->shares_cpus && !r->roams;
+}
+
 static void judge_threads(const struct disturbance *d, const struct disturbance_reading *b,
                           const struct disturbance_reading *a, struct disturbance_second *s) {
         s->involuntary_per_second = s->delay = -1;
-        for (size_t i = 0; i < d->run.n_threads && !d->run.shares_cpus; i++) {
+        for (size_t i = 0; i < d->run.n_threads && threads_are_alone(&d->run); i++) {
                 if (b->involuntary[i] >= 0 && a->involuntary[i] >= 0)
                         s->involuntary_per_second =
                                 most(s->involuntary_per_second, (double) grown(b->involuntary[i], a->involuntary[i]) *
@@ -304,9 +310,10 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
 }
 
 static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {
-        if (d->run.shares_cpus)
-                json_member_string(w, "threads_reason",
-                                   "the run's own threads share CPUs: their switches and delays are not others'");
+        if (!threads_are_alone(&d->run))
+                json_member_string(
+                        w, "threads_reason",
+                        "the run's own threads share CPUs, or may: their switches and delays are not others'");
         else if (d->run.n_threads == 0)
                 json_member_string(w, "threads_reason", "the agents' threads could not be observed one by one");
 }

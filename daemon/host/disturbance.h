@@ -11,7 +11,7 @@
  *      noisy:softirq           softirqs on a measured CPU, of a run that does not use the network
  *      noisy:smt-sibling       the other hardware thread of a measured CPU's core was at work
  *      noisy:daemon            ipclabd itself, which had no other CPU to be on
- *      noisy:preemption        involuntary switches of a thread that has its CPU for itself
+ *      noisy:preemption        involuntary switches of a thread that has its CPU to itself
  *      noisy:run-queue-delay   such a thread waited for its CPU
  *      noisy:quota             a CPU limit of a cgroup stopped it
  *      noisy:frequency         a measured CPU's clock changed within the window

@@ -485,3 +485,19 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
                 r = take_glibc(this_machine, e);
         return r == 0 ? take_mitigations(h, e) : r;
 }
+
+/* The settings are the first facts of each snapshot, in one order. */
+int environment_observe(const char *root, struct environment *before) {
+        _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
+        struct environment now = {.facts = calloc(FACTS_MAX, sizeof(struct fact))};
+        int r = now.facts ? hostfs_init(&h, root) : -ENOMEM;
+        if (r == 0)
+                r = take_files(&h, &now);
+        for (size_t i = 0; i < now.n_facts; i++) {
+                if (r == 0)
+                        before->facts[i].changed |= !fact_equal(&before->facts[i], &now.facts[i]);
+                free(now.facts[i].text);
+        }
+        free(now.facts);
+        return r;
+}

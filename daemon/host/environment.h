@@ -19,6 +19,11 @@ struct environment;
 int environment_take(const char *root, const struct topology *t, struct environment **ret);
 void environment_free(struct environment *e);
 
+/* Reads again what is a setting of the whole machine (a line in a file of its own: THP, sysctls, clock source), and
+ * remembers in `before` what is another now: environment_flags() then has it, even if it is put back. No event tells of
+ * a change in sysfs: to be called every second. 0; -ENOMEM; -errno when the root cannot be opened. */
+int environment_observe(const char *root, struct environment *before);
+
 /* malloc()ed. Facts by name ("kernel_release", "cpu_model", "cpufreq_governor", "numa_balancing", "mitigations": {…}),
  * then "uptime_seconds", "load", "memory_*_bytes", "cpus" (counters since boot), "nodes" (numastat), "vmstat", and
  * "reasons": for each null, by its name, why. */
@@ -28,7 +33,8 @@ int environment_to_json(const struct environment *e, char **ret);
  * Flags of a run between two snapshots, appended to a JSON array under construction (thresholds in noise.c):
  *
  *      noisy:steal, noisy:interrupts, noisy:throttled  on the measured CPUs; the other noisy:… see disturbance.h
- *      environment-changed:KEY                         a fact that is another one afterwards; "cpus": one came or went
+ *      environment-changed:KEY                         a fact that is another one afterwards, or that
+ *                                                      environment_observe() saw as another; "cpus": one came or went
  *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
  *                                                      what placement_resolve() has to say (struct run_placement)
  *

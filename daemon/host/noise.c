@@ -78,7 +78,7 @@ static void put_changed(struct json_writer *flags, const char *key) {
         json_put_string(flags, flag);
 }
 
-static bool fact_equal(const struct fact *a, const struct fact *b) {
+bool fact_equal(const struct fact *a, const struct fact *b) {
         if ((a->reason[0] == '\0') != (b->reason[0] == '\0'))
                 return false;
         if (a->reason[0])
@@ -98,7 +98,7 @@ static bool mitigations_equal(const struct environment *b, const struct environm
 
 static void put_changes(const struct environment *b, const struct environment *a, struct json_writer *flags) {
         for (size_t i = 0; i < b->n_facts && i < a->n_facts; i++)
-                if (!fact_equal(&b->facts[i], &a->facts[i]))
+                if (b->facts[i].changed || !fact_equal(&b->facts[i], &a->facts[i]))
                         put_changed(flags, b->facts[i].key);
         if (!mitigations_equal(b, a))
                 put_changed(flags, "mitigations");

@@ -283,6 +283,8 @@ static void observe(struct runner *r) {
                 .point = r->order->point,
                 .pids = {r->links[END_FIRST]->pid, r->n_agents > 1 ? r->links[END_SECOND]->pid : 0},
                 .cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1,
+                .root = r->host->root ? r->host->root : "",
+                .environment = r->order->environment,
         };
         int e = watch_new(&r->watch, &order);
         if (e < 0)

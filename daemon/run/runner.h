@@ -15,6 +15,7 @@
 #include <systemd/sd-event.h>
 
 struct cgroup_tree;
+struct environment;
 struct rundir_root;
 struct runner;
 
@@ -41,6 +42,7 @@ struct run_order {
         uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
         uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: as it comes */
         uint64_t timeout_ns;
+        struct environment *environment; /* before the run; its settings are observed meanwhile. NULL: they are not */
 };
 
 #define RUN_FLAGS_MAX 32u

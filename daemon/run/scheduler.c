@@ -505,7 +505,8 @@ static void begin(struct scheduler *s) {
                                       .point = &c->point,
                                       .placement = &c->placement,
                                       .chunk_bytes = c->chunk_bytes,
-                                      .timeout_ns = s->o.run_timeout_ns};
+                                      .timeout_ns = s->o.run_timeout_ns,
+                                      .environment = c->before};
         memcpy(c->order.queue_settings, c->queue_settings, sizeof(c->order.queue_settings));
         int e = runner_new(&c->runner, s->o.host, &c->order, &runner_ops, s);
         if (e < 0) {

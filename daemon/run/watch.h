@@ -8,6 +8,7 @@
  */
 
 #include "daemon/host/disturbance.h"
+#include "daemon/host/environment.h"
 #include "daemon/placement/placement.h"
 
 #include <sys/types.h>
@@ -21,8 +22,10 @@ struct watch_order {
         const struct topology *topology;
         const struct run_placement *placement;
         const struct point *point;
-        pid_t pids[END_COUNT]; /* 0: the run has no such agent */
-        int cgroup_fd;         /* the run's own (v2); -1: none */
+        pid_t pids[END_COUNT];           /* 0: the run has no such agent */
+        int cgroup_fd;                   /* the run's own (v2); -1: none */
+        const char *root;                /* of the environment: "" or a captured tree */
+        struct environment *environment; /* before the run: environment_observe(); NULL: not */
 };
 
 /* 0; -ENOMEM; -errno when CPU times cannot be read, or of the event loop. */

@@ -4,8 +4,11 @@ says of that second. The machine may be busy with other things, too: they add, a
 
 import itertools
 import os
+import time
+from pathlib import Path
 
 import pytest
+from client import PATIENCE_SECONDS
 from disturb import KINDS, Disturber
 
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
@@ -53,3 +56,25 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
         assert s < 1 + POINTS_OFF
     assert noise["worst"]["foreign_share"] == max(seen)
     assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
+
+
+SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel
+
+
+@pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
+def test_a_setting_that_is_put_back_has_changed(unix):
+    before = SWAPPINESS.read_text()
+    identity = unix.post(spec_of("stream", "pipe", duration_seconds=5))["id"]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not unix.items(f"/experiments/{identity}/samples"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    SWAPPINESS.write_text(str(int(before) ^ 1))
+    try:
+        time.sleep(2.2)  # two looks, or one that comes late
+    finally:
+        SWAPPINESS.write_text(before)
+    assert unix.wait_final(identity)["state"] == "done"
+    (run,) = unix.items(f"/experiments/{identity}/runs")
+    assert run["environment"]["before"]["swappiness"] == run["environment"]["after"]["swappiness"] == int(before)
+    assert "environment-changed:swappiness" in run["flags"]

@@ -161,14 +161,16 @@ static void softirqs_are_foreign_without_a_network(void) {
 
 static void switches_and_delays_of_a_thread(void) {
         struct window w;
-        for (int shared = 0; shared < 2; shared++) {
+        for (int shared = 0; shared < 3; shared++) {
                 window_init(&w);
-                w.run.shares_cpus = shared;
+                w.run.shares_cpus = shared == 1;
+                w.run.roams = shared == 2;
                 for (size_t s = 4; s <= SECONDS; s++)
                         w.involuntary[s][1] = 100;
                 CHECK_FLAGS(&w, shared ? "" : "preemption");
                 window_init(&w);
-                w.run.shares_cpus = shared;
+                w.run.shares_cpus = shared == 1;
+                w.run.roams = shared == 2;
                 for (size_t s = 4; s <= SECONDS; s++)
                         w.delay[s][0] = 50 * MS;
                 CHECK_FLAGS(&w, shared ? "" : "run-queue-delay");

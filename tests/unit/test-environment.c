@@ -27,6 +27,18 @@ static int take(const char *tree, struct environment **ret) {
         return environment_take(tree, topology, ret);
 }
 
+static int flags_between(const struct environment *before, const struct environment *after,
+                         const struct run_placement *placement, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        environment_flags(before, after, placement, &w);
+        json_array_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
 /* Flags of a run from the recorded tree to the same ten seconds later with one file changed. */
 static int flags_after(const char *file, const char *content, const struct run_placement *placement, char **ret) {
         char tree[64];
@@ -42,16 +54,8 @@ static int flags_after(const char *file, const char *content, const struct run_p
                 r = host_tree_write(tree, file, content);
         if (r == 0)
                 r = take(tree, &after);
-        if (r == 0) {
-                struct json_writer w;
-                size_t length = 0;
-                json_writer_init(&w);
-                json_array_begin(&w);
-                environment_flags(before, after, placement, &w);
-                json_array_end(&w);
-                r = json_writer_steal(&w, ret, &length);
-                json_writer_deinit(&w);
-        }
+        if (r == 0)
+                r = flags_between(before, after, placement, ret);
         environment_free(before);
         environment_free(after);
         host_tree_remove(tree);
@@ -105,6 +109,32 @@ static void one_change_gives_one_flag(void) {
                 if (!same)
                         CHECK_FAIL("%s after \"%s\" should give %s", cases[i].file ? cases[i].file : "nothing",
                                    cases[i].content ? cases[i].content : "", cases[i].flags);
+        }
+}
+
+/* Another at some moment, and at both ends what it was: nothing but a look in between can know. */
+static void a_setting_that_is_put_back_has_changed(void) {
+        static const char file[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+        static const char *const texts[] = {"always [madvise] never\n", "[always] madvise never\n", NULL,
+                                            "always [madvise] never\n"};
+        const struct run_placement anywhere = {.n_daemon_cpus = 0};
+        for (size_t looks = 1; looks <= 3; looks++) {
+                char tree[64], *flags = NULL;
+                struct environment *before = NULL, *after = NULL;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(take(tree, &before), 0);
+                for (size_t i = 0; i < looks; i++) {
+                        CHECK_INT(host_tree_write(tree, file, texts[i]), 0);
+                        CHECK_INT(environment_observe(tree, before), 0);
+                }
+                CHECK_INT(host_tree_write(tree, file, texts[3]), 0);
+                CHECK_INT(take(tree, &after), 0);
+                host_tree_remove(tree);
+                CHECK_INT(flags_between(before, after, &anywhere, &flags), 0);
+                CHECK_STRING(flags, looks == 1 ? "[]" : "[\"environment-changed:transparent_hugepage\"]");
+                environment_free(before);
+                environment_free(after);
+                free(flags);
         }
 }
 
@@ -452,6 +482,7 @@ static void this_machine_can_be_taken(void) {
 
 int main(void) {
         RUN(one_change_gives_one_flag);
+        RUN(a_setting_that_is_put_back_has_changed);
         RUN(unpinned_runs_are_measured_everywhere);
         RUN(placements_that_shared_say_so);
         RUN(a_recorded_host_is_shown_as_it_is);
