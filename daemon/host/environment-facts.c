@@ -8,10 +8,11 @@
 
 #include "schema/util.h"
 
+#include <gnu/libc-version.h>
 #include <string.h>
 #include <systemd/sd-id128.h>
 
-#define FACTS_MAX 64
+#define FACTS_MAX 96
 #define TEXT_MAX 4096 /* a kernel's command line is at most 2 or 4 KiB */
 
 /* Names ipclab's own view of the machine id, which itself must not be shown (machine-id(5)). */
@@ -60,9 +61,20 @@ static const struct {
         {"kernel_release", "/proc/sys/kernel/osrelease", KIND_TEXT},
         {"kernel_version", "/proc/sys/kernel/version", KIND_TEXT},
         {"kernel_cmdline", "/proc/cmdline", KIND_TEXT},
+        {"boot_id", "/proc/sys/kernel/random/boot_id", KIND_TEXT},
         {"clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource", KIND_TEXT},
         {"smt", "/sys/devices/system/cpu/smt/control", KIND_TEXT},
         {"transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled", KIND_CHOICE},
+        {"transparent_hugepage_defrag", "/sys/kernel/mm/transparent_hugepage/defrag", KIND_CHOICE},
+        {"transparent_hugepage_shmem", "/sys/kernel/mm/transparent_hugepage/shmem_enabled", KIND_CHOICE},
+        {"cpuidle_driver", "/sys/devices/system/cpu/cpuidle/current_driver", KIND_TEXT},
+        {"sched_ext", "/sys/kernel/sched_ext/state", KIND_TEXT},
+        {"sched_ext_ops", "/sys/kernel/sched_ext/root/ops", KIND_TEXT},
+        {"sched_base_slice_ns", "/sys/kernel/debug/sched/base_slice_ns", KIND_NUMBER},
+        {"isolated_cpus", "/sys/devices/system/cpu/isolated", KIND_TEXT},
+        {"nohz_full_cpus", "/sys/devices/system/cpu/nohz_full", KIND_TEXT},
+        {"irq_default_affinity", "/proc/irq/default_smp_affinity", KIND_TEXT},
+        {"lsm", "/sys/kernel/security/lsm", KIND_TEXT},
         {"numa_balancing", "/proc/sys/kernel/numa_balancing", KIND_NUMBER},
         {"randomize_va_space", "/proc/sys/kernel/randomize_va_space", KIND_NUMBER},
         {"swappiness", "/proc/sys/vm/swappiness", KIND_NUMBER},
@@ -86,6 +98,8 @@ static const struct {
         {"optmem_max", "/proc/sys/net/core/optmem_max", KIND_NUMBER},
         {"tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem", KIND_TEXT},
         {"tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem", KIND_TEXT},
+        {"tcp_congestion_control", "/proc/sys/net/ipv4/tcp_congestion_control", KIND_TEXT},
+        {"loopback_mtu", "/sys/class/net/lo/mtu", KIND_NUMBER},
         {"io_uring_disabled", "/proc/sys/kernel/io_uring_disabled", KIND_NUMBER},
 };
 
@@ -199,10 +213,40 @@ static int take_cpuinfo(struct hostfs *h, struct environment *e) {
         return r < 0 ? r : take_virtualization(h, text, e);
 }
 
+/* A file of a CPU's own folder. */
+static int read_cpu_file(struct hostfs *h, int cpu, const char *file, char *ret, size_t size) {
+        return hostfs_line(h, ret, size, "/sys/devices/system/cpu/cpu%d/%s", cpu, file);
+}
+
+/* "POLL, C1, C6 (off)". */
+static int read_idle_states(struct hostfs *h, int cpu, const char *folder, char *ret, size_t size) {
+        size_t length = 0;
+        char name[64];
+        for (unsigned i = 0;; i++) {
+                int64_t disabled = 0;
+                int r = hostfs_line(h, name, sizeof(name), "/sys/devices/system/cpu/cpu%d/%s/state%u/name", cpu, folder,
+                                    i);
+                if (r < 0)
+                        return i ? 0 : r;
+                r = hostfs_i64(h, &disabled, "/sys/devices/system/cpu/cpu%d/%s/state%u/disable", cpu, folder, i);
+                if (r < 0)
+                        return r;
+                int used =
+                        snprintf(ret + length, size - length, "%s%s%s", i ? ", " : "", name, disabled ? " (off)" : "");
+                if (used < 0 || (size_t) used >= size - length)
+                        return -EFBIG;
+                length += (size_t) used;
+        }
+}
+
+struct per_cpu {
+        const char *key, *file;
+        int (*read)(struct hostfs *h, int cpu, const char *file, char *ret, size_t size);
+};
+
 /* One line for all CPUs: "performance", or "performance 0-3; powersave 4-7". */
-static int take_per_cpu(struct hostfs *h, const struct topology *t, struct environment *e, const char *key,
-                        const char *file) {
-        char text[1024] = "", line[64], first[64] = "", ids[128];
+static int take_per_cpu(struct hostfs *h, const struct topology *t, struct environment *e, const struct per_cpu *fact) {
+        char text[1024] = "", line[256], first[256] = "", ids[128];
         int *group = calloc(t->n_cpus, sizeof(int));
         bool *done = calloc(t->n_cpus, sizeof(bool));
         size_t length = 0, groups = 0;
@@ -212,14 +256,12 @@ static int take_per_cpu(struct hostfs *h, const struct topology *t, struct envir
                 size_t n = 0;
                 if (!t->cpus[i].online || done[i])
                         continue;
-                error = hostfs_line(h, first, sizeof(first), "/sys/devices/system/cpu/cpu%d/cpufreq/%s", t->cpus[i].id,
-                                    file);
+                error = fact->read(h, t->cpus[i].id, fact->file, first, sizeof(first));
                 if (error < 0)
                         break;
                 for (size_t k = i; k < t->n_cpus; k++)
                         if (t->cpus[k].online && !done[k] &&
-                            hostfs_line(h, line, sizeof(line), "/sys/devices/system/cpu/cpu%d/cpufreq/%s",
-                                        t->cpus[k].id, file) == 0 &&
+                            fact->read(h, t->cpus[k].id, fact->file, line, sizeof(line)) == 0 &&
                             strcmp(line, first) == 0) {
                                 done[k] = true;
                                 group[n++] = t->cpus[k].id;
@@ -233,7 +275,7 @@ static int take_per_cpu(struct hostfs *h, const struct topology *t, struct envir
         free(done);
         if (r == -ENOMEM)
                 return r;
-        return add_read(h, e, key, error, groups == 1 ? first : text);
+        return add_read(h, e, fact->key, error, groups == 1 ? first : text);
 }
 
 /* Intel's switch says when turbo is off, the generic one when it is on. */
@@ -243,6 +285,147 @@ static int take_turbo(struct hostfs *h, struct environment *e) {
                 return add_text(e, "turbo", v ? "off" : "on");
         int r = hostfs_i64(h, &v, "/sys/devices/system/cpu/cpufreq/boost");
         return add_read(h, e, "turbo", r, v ? "on" : "off");
+}
+
+/* It can be changed on some kernels only, which then have it under another name. */
+static int take_idle_governor(struct hostfs *h, struct environment *e) {
+        char line[64];
+        int r = hostfs_line(h, line, sizeof(line), "/sys/devices/system/cpu/cpuidle/current_governor");
+        if (r < 0)
+                r = hostfs_line(h, line, sizeof(line), "/sys/devices/system/cpu/cpuidle/current_governor_ro");
+        return add_read(h, e, "cpuidle_governor", r, line);
+}
+
+/* The value of the last KEY=VALUE of the kernel's command line. False: there is none. */
+static bool find_parameter(const char *cmdline, const char *key, char *ret, size_t size) {
+        size_t n = strlen(key);
+        bool found = false;
+        for (const char *at = cmdline; *at; at += strcspn(at, " "), at += strspn(at, " "))
+                if (strncmp(at, key, n) == 0 && at[n] == '=') {
+                        (void) snprintf(ret, size, "%.*s", (int) strcspn(at + n + 1, " "), at + n + 1);
+                        found = true;
+                }
+        return found;
+}
+
+/* "none voluntary (full)" where debugfs can be read, else what the kernel's version and command line leave no doubt of.
+ * Source: kernel/sched/debug.c, init/version-timestamp.c. */
+static int take_preemption(struct hostfs *h, struct environment *e) {
+        char line[TEXT_MAX], model[32];
+        if (hostfs_line(h, line, sizeof(line), "/sys/kernel/debug/sched/preempt") == 0) {
+                char *open = strchr(line, '('), *close = open ? strchr(open, ')') : NULL;
+                if (close) {
+                        *close = '\0';
+                        return add_text(e, "preemption", open + 1);
+                }
+        }
+        int r = hostfs_line(h, line, sizeof(line), "/proc/sys/kernel/version");
+        if (r < 0)
+                return add_read(h, e, "preemption", r, NULL);
+        if (strstr(line, "PREEMPT_RT"))
+                return add_text(e, "preemption", "rt");
+        if (strstr(line, "PREEMPT_DYNAMIC")) {
+                r = hostfs_line(h, line, sizeof(line), "/proc/cmdline");
+                if (r == 0 && find_parameter(line, "preempt", model, sizeof(model)))
+                        return add_text(e, "preemption", model);
+                add_reason(e, "preemption",
+                           "chosen at boot, and shown by /sys/kernel/debug/sched/preempt alone, which "
+                           "cannot be read");
+                return 0;
+        }
+        if (strstr(line, "PREEMPT"))
+                return add_text(e, "preemption", "full");
+        add_reason(e, "preemption", "none or voluntary: the kernel's version has the same form with both");
+        return 0;
+}
+
+static int take_rcu_nocbs(struct hostfs *h, struct environment *e) {
+        char line[TEXT_MAX], cpus[256] = "";
+        int r = hostfs_line(h, line, sizeof(line), "/proc/cmdline");
+        if (r == 0)
+                (void) find_parameter(line, "rcu_nocbs", cpus, sizeof(cpus));
+        return add_read(h, e, "rcu_nocbs_cpus", r, cpus);
+}
+
+/* The path behind "0::" (v2), or behind the line that has the controller "cpu" (v1), of /proc/self/cgroup. */
+static bool find_group(const char *text, bool v2, char *ret, size_t size) {
+        for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+                const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+                if (!path || path > line + strcspn(line, "\n"))
+                        continue;
+                bool fits = v2 && path == names + 1;
+                for (const char *at = names + 1; !v2 && at < path; at += strcspn(at, ",:") + 1)
+                        fits |= strncmp(at, "cpu", 3) == 0 && (at[3] == ',' || at[3] == ':');
+                if (fits) {
+                        (void) snprintf(ret, size, "%.*s", (int) strcspn(path + 1, "\n"), path + 1);
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* The limits of a cgroup and of those above it, as "QUOTA PERIOD" in microseconds, from below; "max": none has one. */
+static int read_limits(struct hostfs *h, const char *mount, char *group, bool v2, char *ret, size_t size) {
+        char line[64];
+        size_t length = 0, known = 0;
+        int r = -ENOENT;
+        for (bool top = false; !top;) {
+                int64_t quota = -1, period = 0;
+                top = group[0] == '\0' || strcmp(group, "/") == 0;
+                if (top)
+                        group[0] = '\0';
+                if (v2)
+                        r = hostfs_line(h, line, sizeof(line), "%s%s/cpu.max", mount, group);
+                else {
+                        r = hostfs_i64(h, &quota, "%s%s/cpu.cfs_quota_us", mount, group);
+                        if (r == 0)
+                                r = hostfs_i64(h, &period, "%s%s/cpu.cfs_period_us", mount, group);
+                        (void) snprintf(line, sizeof(line), quota < 0 ? "max" : "%lld %lld", (long long) quota,
+                                        (long long) period);
+                }
+                known += r == 0;
+                if (r == 0 && strncmp(line, "max", 3) != 0) {
+                        int used = snprintf(ret + length, size - length, "%s%s", length ? ", " : "", line);
+                        if (used < 0 || (size_t) used >= size - length)
+                                return -EFBIG;
+                        length += (size_t) used;
+                }
+                char *slash = strrchr(group, '/');
+                if (slash)
+                        *slash = '\0';
+        }
+        if (known && length == 0)
+                (void) snprintf(ret, size, "max");
+        return known ? 0 : r;
+}
+
+static int take_cpu_limit(struct hostfs *h, struct environment *e) {
+        static const struct {
+                const char *mount;
+                bool v2;
+        } places[] = {{"/sys/fs/cgroup", true},
+                      {"/sys/fs/cgroup/unified", true},
+                      {"/sys/fs/cgroup/cpu", false},
+                      {"/sys/fs/cgroup/cpu,cpuacct", false}};
+        _cleanup_free_ char *text = NULL;
+        char group[256], limits[256] = "";
+        int r = hostfs_text(h, &text, "/proc/self/cgroup");
+        if (r < 0)
+                return add_read(h, e, "cgroup_cpu_limit", r, NULL);
+        for (size_t i = 0; i < ELEMENTS(places); i++)
+                if (find_group(text, places[i].v2, group, sizeof(group)) &&
+                    read_limits(h, places[i].mount, group, places[i].v2, limits, sizeof(limits)) == 0)
+                        return add_text(e, "cgroup_cpu_limit", limits);
+        add_reason(e, "cgroup_cpu_limit",
+                   "no cgroup of the daemon, nor one above it, has a CPU controller that can be read");
+        return 0;
+}
+
+static int take_glibc(bool this_machine, struct environment *e) {
+        if (this_machine)
+                return add_text(e, "glibc", gnu_get_libc_version());
+        add_reason(e, "glibc", "a captured tree carries no C library");
+        return 0;
 }
 
 static int take_mitigations(struct hostfs *h, struct environment *e) {
@@ -268,13 +451,15 @@ static int take_mitigations(struct hostfs *h, struct environment *e) {
 }
 
 int environment_take_facts(struct hostfs *h, bool this_machine, const struct topology *t, struct environment *e) {
-        static const char *const per_cpu[][2] = {
-                {"cpufreq_driver", "scaling_driver"},
-                {"cpufreq_governor", "scaling_governor"},
-                {"cpufreq_min_khz", "scaling_min_freq"},
-                {"cpufreq_max_khz", "scaling_max_freq"},
+        static const struct per_cpu per_cpu[] = {
+                {"cpufreq_driver", "cpufreq/scaling_driver", read_cpu_file},
+                {"cpufreq_governor", "cpufreq/scaling_governor", read_cpu_file},
+                {"cpufreq_min_khz", "cpufreq/scaling_min_freq", read_cpu_file},
+                {"cpufreq_max_khz", "cpufreq/scaling_max_freq", read_cpu_file},
+                {"cpufreq_energy_preference", "cpufreq/energy_performance_preference", read_cpu_file},
+                {"cpuidle_states", "cpuidle", read_idle_states},
         };
-        _Static_assert(ELEMENTS(files) + ELEMENTS(per_cpu) + 8 <= FACTS_MAX, "facts do not fit");
+        _Static_assert(ELEMENTS(files) + ELEMENTS(per_cpu) + 16 <= FACTS_MAX, "facts do not fit");
 
         e->facts = calloc(FACTS_MAX, sizeof(e->facts[0]));
         if (!e->facts)
@@ -285,8 +470,34 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
         if (r == 0)
                 r = take_cpuinfo(h, e);
         for (size_t i = 0; r == 0 && i < ELEMENTS(per_cpu); i++)
-                r = take_per_cpu(h, t, e, per_cpu[i][0], per_cpu[i][1]);
+                r = take_per_cpu(h, t, e, &per_cpu[i]);
         if (r == 0)
                 r = take_turbo(h, e);
+        if (r == 0)
+                r = take_idle_governor(h, e);
+        if (r == 0)
+                r = take_preemption(h, e);
+        if (r == 0)
+                r = take_rcu_nocbs(h, e);
+        if (r == 0)
+                r = take_cpu_limit(h, e);
+        if (r == 0)
+                r = take_glibc(this_machine, e);
         return r == 0 ? take_mitigations(h, e) : r;
+}
+
+/* The settings are the first facts of each snapshot, in one order. */
+int environment_observe(const char *root, struct environment *before) {
+        _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
+        struct environment now = {.facts = calloc(FACTS_MAX, sizeof(struct fact))};
+        int r = now.facts ? hostfs_init(&h, root) : -ENOMEM;
+        if (r == 0)
+                r = take_files(&h, &now);
+        for (size_t i = 0; i < now.n_facts; i++) {
+                if (r == 0)
+                        before->facts[i].changed |= !fact_equal(&before->facts[i], &now.facts[i]);
+                free(now.facts[i].text);
+        }
+        free(now.facts);
+        return r;
 }

@@ -14,7 +14,10 @@ struct fact {
         char *text; /* NULL: unreadable, or a number */
         int64_t number;
         char reason[160]; /* why there is no value; "" when there is one */
+        bool changed;     /* it was another at some moment since (environment_observe()), whatever it is now */
 };
+
+bool fact_equal(const struct fact *a, const struct fact *b);
 
 struct mitigation {
         char *name, *text;

@@ -19,6 +19,11 @@ struct environment;
 int environment_take(const char *root, const struct topology *t, struct environment **ret);
 void environment_free(struct environment *e);
 
+/* Reads again what is a setting of the whole machine (a line in a file of its own: THP, sysctls, clock source), and
+ * remembers in `before` what is another now: environment_flags() then has it, even if it is put back. No event tells of
+ * a change in sysfs: to be called every second. 0; -ENOMEM; -errno when the root cannot be opened. */
+int environment_observe(const char *root, struct environment *before);
+
 /* malloc()ed. Facts by name ("kernel_release", "cpu_model", "cpufreq_governor", "numa_balancing", "mitigations": {…}),
  * then "uptime_seconds", "load", "memory_*_bytes", "cpus" (counters since boot), "nodes" (numastat), "vmstat", and
  * "reasons": for each null, by its name, why. */
@@ -27,18 +32,17 @@ int environment_to_json(const struct environment *e, char **ret);
 /*
  * Flags of a run between two snapshots, appended to a JSON array under construction (thresholds in noise.c):
  *
- *      noisy:steal, noisy:foreign-cpu, noisy:interrupts, noisy:frequency, noisy:throttled     on the measured CPUs
- *      noisy:load                                      foreign work anywhere on the machine
- *      environment-changed:KEY                         a fact that is another one afterwards; "cpus": one came or went
+ *      noisy:steal, noisy:interrupts, noisy:throttled  on the measured CPUs; the other noisy:… see disturbance.h
+ *      environment-changed:KEY                         a fact that is another one afterwards, or that
+ *                                                      environment_observe() saw as another; "cpus": one came or went
  *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
  *                                                      what placement_resolve() has to say (struct run_placement)
  *
- * own_cpu_ns is what the run's agents and the daemon used on the measured CPUs between the snapshots. Without pinning
- * every CPU is a measured one.
+ * Without pinning every CPU is a measured one.
  */
 struct json_writer;
 void environment_flags(const struct environment *before, const struct environment *after,
-                       const struct run_placement *placement, uint64_t own_cpu_ns, struct json_writer *flags);
+                       const struct run_placement *placement, struct json_writer *flags);
 
 /* A spec's preconditions: 0, or -EPERM with a sentence that names the setting, its value and how to set it; other errno
  * when the root cannot be opened. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What else happened on the machine during a run, from the snapshots before and after it. A flag is a label on the
- * result and never a reason to drop it. Each threshold stands below with its reason.
+ * What the snapshots before and after a run show of what happened on the machine in between: what is counted since
+ * boot, and settings that are not what they were. What took CPU time in which second of the window is observed while
+ * the run lasts (disturbance.c). A flag is a label on the result and never a reason to drop it. Each threshold stands
+ * below with its reason.
  */
 
 #include "daemon/host/environment-internal.h"
@@ -13,20 +15,9 @@
 
 /* Steal: below 1 % it is less than what repetitions differ by anyway. */
 #define STEAL_SHARE 0.01
-/* Busy time on the measured CPUs that was not the run's: /proc/stat samples by tick while the run's own time is exact,
- * and the two differ by up to a few per cent when a loop sleeps in step with the tick. */
-#define FOREIGN_SHARE 0.05
-/* …and at least so many ticks per CPU, or windows of less than a second would be flagged for one tick of rounding. */
-#define FOREIGN_TICKS 3u
 /* Interrupts of devices a second on one CPU: at 1 to 5 µs each, with the cache lines they take, 1000 cost up to 0.5 %.
  * Timer ticks and IPIs do not count: they are there in every run, and a run's own wake-ups are IPIs. */
 #define DEVICE_INTERRUPTS_PER_SECOND 1000.0
-/* Frequency: one bin of a turbo is 100 MHz, 3 % of a usual clock; more is a change that a figure shows. */
-#define FREQUENCY_SHARE 0.05
-/* Foreign work anywhere on the machine, in CPUs: half a CPU that streams memory already takes bandwidth away from a
- * socket. Not the load average, which still remembers the run before. */
-#define LOAD_CPUS 0.5
-#define TICK_NS (NSEC_PER_SEC / 100)
 
 static bool is_measured(const struct run_placement *p, int cpu) {
         bool pinned = false;
@@ -51,55 +42,34 @@ static uint64_t grown(uint64_t before, uint64_t after) {
         return after > before ? after - before : 0;
 }
 
-static uint64_t difference(uint64_t a, uint64_t b) {
-        return a > b ? a - b : b - a;
-}
-
 struct noise {
         double window_seconds;
         size_t n_measured;
-        uint64_t steal_ns, busy_ns; /* on the measured CPUs */
-        uint64_t busy_all_ns;
+        uint64_t steal_ns; /* on the measured CPUs */
         uint64_t most_device_interrupts;
-        bool frequency, throttled;
+        bool throttled;
 };
 
-static void look_at_cpu(struct noise *n, const struct cpu_state *b, const struct cpu_state *a, bool measured) {
-        uint64_t busy = grown(b->user_ns, a->user_ns) + grown(b->system_ns, a->system_ns);
-        n->busy_all_ns += busy;
-        if (!measured)
-                return;
+static void add_measured_cpu(struct noise *n, const struct cpu_state *b, const struct cpu_state *a) {
         n->n_measured++;
-        n->busy_ns += busy;
         n->steal_ns += grown(b->steal_ns, a->steal_ns);
         if (b->has_interrupts && a->has_interrupts) {
                 uint64_t interrupts = grown(b->device_interrupts, a->device_interrupts);
                 if (interrupts > n->most_device_interrupts)
                         n->most_device_interrupts = interrupts;
         }
-        if (b->has_frequency && a->has_frequency &&
-            (double) difference(b->frequency_khz, a->frequency_khz) > FREQUENCY_SHARE * (double) b->frequency_khz)
-                n->frequency = true;
         n->throttled |= b->has_throttles && a->has_throttles && a->throttles > b->throttles;
 }
 
-static void put_noise(const struct noise *n, uint64_t own_cpu_ns, struct json_writer *flags) {
+static void put_noise(const struct noise *n, struct json_writer *flags) {
         double available_ns = n->window_seconds * (double) NSEC_PER_SEC * (double) n->n_measured;
-        double foreign_ns = (double) grown(own_cpu_ns, n->busy_ns);
-        double floor_ns = (double) (FOREIGN_TICKS * TICK_NS) * (double) n->n_measured;
 
         if ((double) n->steal_ns > STEAL_SHARE * available_ns)
                 json_put_string(flags, "noisy:steal");
-        if (foreign_ns > FOREIGN_SHARE * available_ns && foreign_ns > floor_ns)
-                json_put_string(flags, "noisy:foreign-cpu");
         if ((double) n->most_device_interrupts > DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
                 json_put_string(flags, "noisy:interrupts");
-        if (n->frequency)
-                json_put_string(flags, "noisy:frequency");
         if (n->throttled)
                 json_put_string(flags, "noisy:throttled");
-        if ((double) grown(own_cpu_ns, n->busy_all_ns) > LOAD_CPUS * n->window_seconds * (double) NSEC_PER_SEC)
-                json_put_string(flags, "noisy:load");
 }
 
 static void put_changed(struct json_writer *flags, const char *key) {
@@ -108,7 +78,7 @@ static void put_changed(struct json_writer *flags, const char *key) {
         json_put_string(flags, flag);
 }
 
-static bool fact_equal(const struct fact *a, const struct fact *b) {
+bool fact_equal(const struct fact *a, const struct fact *b) {
         if ((a->reason[0] == '\0') != (b->reason[0] == '\0'))
                 return false;
         if (a->reason[0])
@@ -128,14 +98,14 @@ static bool mitigations_equal(const struct environment *b, const struct environm
 
 static void put_changes(const struct environment *b, const struct environment *a, struct json_writer *flags) {
         for (size_t i = 0; i < b->n_facts && i < a->n_facts; i++)
-                if (!fact_equal(&b->facts[i], &a->facts[i]))
+                if (b->facts[i].changed || !fact_equal(&b->facts[i], &a->facts[i]))
                         put_changed(flags, b->facts[i].key);
         if (!mitigations_equal(b, a))
                 put_changed(flags, "mitigations");
 }
 
 void environment_flags(const struct environment *before, const struct environment *after,
-                       const struct run_placement *placement, uint64_t own_cpu_ns, struct json_writer *flags) {
+                       const struct run_placement *placement, struct json_writer *flags) {
         struct noise n = {
                 .window_seconds = (double) grown(before->uptime_ns, after->uptime_ns) / (double) NSEC_PER_SEC,
         };
@@ -143,12 +113,12 @@ void environment_flags(const struct environment *before, const struct environmen
 
         for (size_t i = 0; i < before->n_cpus; i++) {
                 const struct cpu_state *b = &before->cpus[i], *a = state_of(after, b->id);
-                if (a)
-                        look_at_cpu(&n, b, a, is_measured(placement, b->id));
+                if (a && is_measured(placement, b->id))
+                        add_measured_cpu(&n, b, a);
                 cpus_changed |= !a;
         }
         if (n.window_seconds > 0)
-                put_noise(&n, own_cpu_ns, flags);
+                put_noise(&n, flags);
         if (cpus_changed)
                 put_changed(flags, "cpus");
         put_changes(before, after, flags);

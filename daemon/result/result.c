@@ -366,6 +366,7 @@ int result_to_json(const struct result *r, char **ret) {
         json_member_string(&w, "counted_by", r->roles[sender(r)]);
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
+        json_member_raw(&w, "noise", r->noise_json);
         if (e == 0)
                 e = put_effective(r, threads, &w);
         json_object_end(&w);
@@ -469,7 +470,9 @@ void result_flags(const struct result *r, struct run_verdict *v) {
 
 void result_deinit(struct result *r) {
         free(r->latency);
+        free(r->noise_json);
         free(r->series.rates);
+        r->noise_json = NULL;
         r->latency = NULL;
         r->series = (struct result_series){0};
 }

@@ -31,6 +31,7 @@ struct result {
         bool has_latency;
         struct result_series series;
         struct numastat numa; /* what the kernel counted meanwhile */
+        char *noise_json;     /* what else used the CPUs (run/watch.h); NULL: not observed */
 };
 
 /* A sample of one end: latency is merged, and the receiving end's rate goes to the series. 0 or -ENOMEM. */

@@ -19,6 +19,7 @@
 #include "daemon/run/cgroup.h"
 #include "daemon/run/ipcns.h"
 #include "daemon/run/rundir.h"
+#include "daemon/run/watch.h"
 #include "schema/json/json.h"
 #include "schema/transport/file-layout.h"
 #include "schema/transport/ring-layout.h"
@@ -65,6 +66,7 @@ struct runner {
         char cgroup_reason[300], ipcns_reason[200];
         struct result result;
         struct numastat numa_before;
+        struct watch *watch; /* NULL: the machine cannot be observed, which the log says */
 
         bool has_verdict;
         enum state verdict;
@@ -239,8 +241,6 @@ static int on_settle(sd_event_source *source, void *userdata) {
                 return 0;
         }
         v.state = r->verdict;
-        for (unsigned i = 0; i < r->n_agents; i++)
-                v.agents_cpu_ns += r->links[i] ? r->links[i]->cpu_ns : 0;
         if (agents_to_json(r, &v.agents_json) < 0) {
                 v.state = STATE_FAILED;
                 (void) snprintf(r->error, sizeof(r->error), "out of memory");
@@ -277,6 +277,35 @@ static void plan_deadline(struct runner *r, uint64_t start_ns) {
         set_timer(r, deadline);
 }
 
+/* A run is as good as it is where nobody can observe what is beside it: its result has no "noise" then. */
+static void observe(struct runner *r) {
+        const struct watch_order order = {
+                .event = r->host->event,
+                .topology = r->host->topology,
+                .placement = r->order->placement,
+                .point = r->order->point,
+                .pids = {r->links[END_FIRST]->pid, r->n_agents > 1 ? r->links[END_SECOND]->pid : 0},
+                .cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1,
+                .root = r->host->root ? r->host->root : "",
+                .environment = r->order->environment,
+        };
+        int e = watch_new(&r->watch, &order);
+        if (e < 0)
+                log_warning("run %" PRId64 ": the machine cannot be observed: %s", r->order->run_id,
+                            strerrordesc_np(-e));
+}
+
+static int conclude_watch(struct runner *r) {
+        size_t n = 0;
+        if (!r->watch)
+                return 0;
+        watch_end(r->watch);
+        int e = watch_result(r->watch, &r->result.noise_json, r->flags.flags + r->flags.n_flags,
+                             RUN_FLAGS_MAX - r->flags.n_flags, &n);
+        r->flags.n_flags += n;
+        return e;
+}
+
 static void on_ready(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
         if (violated(r, l, &l->ready.ready.proof))
@@ -284,6 +313,7 @@ static void on_ready(void *userdata, struct agent_link *l) {
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (r->links[i]->state != AGENT_READY)
                         return;
+        observe(r);
         uint64_t start = util_now_ns() + START_IN_NS;
         for (unsigned i = 0; i < r->n_agents; i++) {
                 int e = agent_link_start(r->links[i], start);
@@ -292,6 +322,12 @@ static void on_ready(void *userdata, struct agent_link *l) {
                              strerrordesc_np(-e));
                         return;
                 }
+        }
+        const struct message_setup *s = &r->setups[END_FIRST];
+        int e = r->watch ? watch_start(r->watch, start + s->warmup_ns, s->duration_ns) : 0;
+        if (e < 0) {
+                fail(r, "the timer of the window's seconds cannot be set: %s", strerrordesc_np(-e));
+                return;
         }
         numastat_take(r->host->root ? r->host->root : "", &r->numa_before);
         r->state = RUNNER_MEASURING;
@@ -370,7 +406,9 @@ static void on_reported(void *userdata, struct agent_link *l) {
         struct numastat after;
         numastat_take(r->host->root ? r->host->root : "", &after);
         numastat_subtract(&r->result.numa, &after, &r->numa_before);
-        int e = result_to_json(&r->result, &r->result_json);
+        int e = conclude_watch(r);
+        if (e == 0)
+                e = result_to_json(&r->result, &r->result_json);
         if (e < 0) {
                 fail(r, "%s", e == -ENOMEM ? "out of memory" : "a report lacks figures that the result is made of");
                 return;
@@ -735,6 +773,7 @@ void runner_free(struct runner *r) {
         sd_event_source_disable_unref(r->timer);
         sd_event_source_disable_unref(r->settle);
         clean_up(r);
+        watch_free(r->watch);
         result_deinit(&r->result);
         free(r->result_json);
         free(r);

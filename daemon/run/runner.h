@@ -15,6 +15,7 @@
 #include <systemd/sd-event.h>
 
 struct cgroup_tree;
+struct environment;
 struct rundir_root;
 struct runner;
 
@@ -41,9 +42,10 @@ struct run_order {
         uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
         uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: as it comes */
         uint64_t timeout_ns;
+        struct environment *environment; /* before the run; its settings are observed meanwhile. NULL: they are not */
 };
 
-#define RUN_FLAGS_MAX 16u
+#define RUN_FLAGS_MAX 32u
 
 struct run_verdict {
         enum state state; /* done, failed, cancelled, interrupted */
@@ -51,7 +53,6 @@ struct run_verdict {
         char *agents_json, *result_json;
         const char *flags[RUN_FLAGS_MAX]; /* static */
         size_t n_flags;
-        uint64_t agents_cpu_ns;
 };
 
 void run_verdict_deinit(struct run_verdict *v);

@@ -231,16 +231,14 @@ static int environment_document(struct scheduler *s, const struct environment *a
         return e;
 }
 
-static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after,
-                      uint64_t cpu_ns, char **ret) {
+static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after, char **ret) {
         struct json_writer w;
         json_writer_init(&w);
         json_array_begin(&w);
         for (size_t i = 0; i < v->n_flags; i++)
                 json_put_string(&w, v->flags[i]);
         if (s->c.before && after)
-                environment_flags(s->c.before, after, &s->c.placement, v->agents_cpu_ns + (s->c.moved ? 0 : cpu_ns),
-                                  &w);
+                environment_flags(s->c.before, after, &s->c.placement, &w);
         json_array_end(&w);
         int e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
@@ -253,7 +251,7 @@ static void write_outcome(struct scheduler *s, const struct run_verdict *v) {
         uint64_t cpu_ns = own_cpu_ns() - s->c.cpu_ns;
         int e = environment_take(s->o.root, s->o.host->topology, &after);
         if (e >= 0)
-                e = flags_list(s, v, after, cpu_ns, &s->c.flags_json);
+                e = flags_list(s, v, after, &s->c.flags_json);
         if (e >= 0)
                 e = environment_document(s, after, cpu_ns, &s->c.environment_json);
         environment_free(after);
@@ -519,7 +517,8 @@ static void begin(struct scheduler *s) {
                                       .point = &c->point,
                                       .placement = &c->placement,
                                       .chunk_bytes = c->chunk_bytes,
-                                      .timeout_ns = s->o.run_timeout_ns};
+                                      .timeout_ns = s->o.run_timeout_ns,
+                                      .environment = c->before};
         memcpy(c->order.queue_settings, c->queue_settings, sizeof(c->order.queue_settings));
         int e = runner_new(&c->runner, s->o.host, &c->order, &runner_ops, s);
         if (e < 0) {

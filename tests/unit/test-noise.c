@@ -40,7 +40,6 @@ static void machine_init(struct machine *m) {
 struct case_of_two {
         struct machine before, after;
         struct run_placement placement; /* unpinned: both CPUs are measured */
-        uint64_t own_ns;
 };
 
 static void init(struct case_of_two *c) {
@@ -56,7 +55,7 @@ static void init(struct case_of_two *c) {
                 _cleanup_free_ char *_text = NULL;                                                                     \
                 json_writer_init(&_w);                                                                                 \
                 json_array_begin(&_w);                                                                                 \
-                environment_flags(&(c)->before.e, &(c)->after.e, &(c)->placement, (c)->own_ns, &_w);                   \
+                environment_flags(&(c)->before.e, &(c)->after.e, &(c)->placement, &_w);                                \
                 json_array_end(&_w);                                                                                   \
                 int _r = json_writer_steal(&_w, &_text, NULL);                                                         \
                 json_writer_deinit(&_w);                                                                               \
@@ -134,17 +133,17 @@ static void mitigations_that_differ(void) {
         CHECK_FLAGS(&c, "[\"environment-changed:mitigations\"]");
 }
 
-/* Frequency and throttling are compared only where both snapshots have them. */
+/* Interrupts and throttling are compared only where both snapshots have them. */
 static void what_one_snapshot_lacks_is_not_compared(void) {
         struct case_of_two c;
         init(&c);
-        c.after.cpus[0].has_frequency = c.after.cpus[0].has_throttles = true;
-        c.after.cpus[0].frequency_khz = c.after.cpus[0].throttles = 5;
+        c.after.cpus[0].has_throttles = true;
+        c.after.cpus[0].throttles = 5;
         c.after.cpus[0].device_interrupts = 900000;
         c.before.cpus[0].has_interrupts = false;
         CHECK_FLAGS(&c, "[]");
-        c.before.cpus[0].has_frequency = c.before.cpus[0].has_throttles = c.before.cpus[0].has_interrupts = true;
-        CHECK_FLAGS(&c, "[\"noisy:interrupts\",\"noisy:frequency\",\"noisy:throttled\"]");
+        c.before.cpus[0].has_throttles = c.before.cpus[0].has_interrupts = true;
+        CHECK_FLAGS(&c, "[\"noisy:interrupts\",\"noisy:throttled\"]");
 }
 
 /* Either end's CPUs are measured ones, and no others. */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_CPU_TIME_H
+#define IPCLAB_DAEMON_CPU_TIME_H
+
+/*
+ * How long each CPU has run tasks, from the most exact source that this kernel has, and what /proc/stat has beside it.
+ * The files stay open, so that a reading every second costs two system calls for each. Called by run/watch.c.
+ *
+ *      cpuacct    cpuacct.usage_percpu of the root cgroup (v1): ns, charged as a task's own CPU time is
+ *      schedstat  /proc/schedstat, run time of each CPU: ns, credited when a task leaves the CPU. A task that does not
+ *                 leave for long is credited late, never wrongly.
+ *      idle       the time that passed less idle, iowait and steal of /proc/stat: the kernel measures idle time where
+ *                 it enters and leaves it (NO_HZ), and shows it in steps of 10 ms
+ *
+ * All are of the same kind as a task's own CPU time: none is a sample by tick, as user and system of /proc/stat are.
+ * The last two contain the time of interrupts. Where a task's own CPU time does not (IRQ_TIME_ACCOUNTING), interrupts
+ * and softirqs, which /proc/stat then has exactly, are taken off.
+ *
+ * Source: Documentation/admin-guide/cgroup-v1/cpuacct.rst, Documentation/scheduler/sched-stats.rst, man 5 proc_stat,
+ * kernel/sched/cputime.c.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cpu_time_source { CPU_TIME_CPUACCT, CPU_TIME_SCHEDSTAT, CPU_TIME_IDLE, CPU_TIME_SOURCES };
+
+const char *cpu_time_source_name(enum cpu_time_source source); /* "cpuacct", "schedstat", "idle" */
+
+/* Of one CPU, since some moment before; only differences mean something. */
+struct cpu_times {
+        int64_t run_ns;                                /* tasks, of whomever */
+        int64_t idle_ns, irq_ns, softirq_ns, steal_ns; /* in steps of 10 ms; idle with iowait */
+        bool known;                                    /* false: the CPU was not listed, as one that is offline */
+};
+
+struct cpu_time {
+        enum cpu_time_source source;
+        bool irq_apart; /* tasks' times do not contain interrupts */
+        int source_fd, stat_fd;
+        int *possible; /* CPUs in the order of cpuacct.usage_percpu */
+        size_t n_possible;
+        char *buffer;
+        size_t size;
+};
+
+/* The first source that can be opened and read. 0; -ENOMEM; -errno when not even /proc/stat can be read. root: "", or
+ * the folder of a captured tree. */
+int cpu_time_open(const char *root, struct cpu_time *ret);
+void cpu_time_close(struct cpu_time *c);
+/* ret[i] is of CPU ids[i]; ids ascending. now_ns: CLOCK_MONOTONIC, just before. 0; -errno; -EBADMSG. */
+int cpu_time_read(struct cpu_time *c, uint64_t now_ns, const int *ids, size_t n, struct cpu_times *ret);
+
+#endif

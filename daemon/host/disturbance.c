@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Judges the seconds of a run's window. Foreign time of a CPU is what it ran less what the run's agents ran on it, both
+ * of the same exact kind (cpu-time.h).
+ */
+
+#include "daemon/host/disturbance.h"
+
+#include "schema/util.h"
+
+#include <string.h>
+
+/* A twentieth of a CPU in any second is what a figure shows; kernel threads and timers of a quiet machine take less
+ * than a hundredth. The share of the run's own rounding is below one hundredth, too: a tick of 4 ms at each reading. */
+#define CPU_SHARE 0.05
+/* A thread alone on its CPU makes way for kernel threads some 20 times a second. Each switch costs some microseconds
+ * and the caches, and is seen in a tail of one in a hundred from 100 a second on. */
+#define INVOLUNTARY_PER_SECOND 100.0
+/* Frequency: one bin of a turbo is 100 MHz, 3 % of a usual clock; more is a change that a figure shows. */
+#define FREQUENCY_SHARE 0.05
+/* Foreign work anywhere on the machine, in CPUs: half a CPU that streams memory already takes bandwidth away from a
+ * socket. Not the load average, which still remembers the run before. */
+#define LOAD_CPUS 0.5
+/* What two readings at not quite one instant may miss of each other, and no more is carried into the next second. What
+ * is credited late is another matter. */
+#define CARRY_NS ((int64_t) (20 * NSEC_PER_MSEC))
+/* Each second is listed up to here, and those after it that are above CPU_SHARE. */
+#define LISTED_SECONDS 600u
+
+static const char *const flags[DISTURBANCE_KINDS] = {
+        [DISTURBANCE_FOREIGN_CPU] = "noisy:foreign-cpu",
+        [DISTURBANCE_SOFTIRQ] = "noisy:softirq",
+        [DISTURBANCE_SMT_SIBLING] = "noisy:smt-sibling",
+        [DISTURBANCE_DAEMON] = "noisy:daemon",
+        [DISTURBANCE_PREEMPTION] = "noisy:preemption",
+        [DISTURBANCE_RUN_QUEUE_DELAY] = "noisy:run-queue-delay",
+        [DISTURBANCE_QUOTA] = "noisy:quota",
+        [DISTURBANCE_FREQUENCY] = "noisy:frequency",
+        [DISTURBANCE_RETRANSMITS] = "noisy:retransmits",
+        [DISTURBANCE_LOAD] = "noisy:load",
+};
+
+const char *disturbance_flag(enum disturbance_kind kind) {
+        return (size_t) kind < DISTURBANCE_KINDS ? flags[kind] : NULL;
+}
+
+int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
+        *d = (struct disturbance){.run = *run, .throttled = -1, .retransmits = -1};
+        d->carry_ns = calloc(run->n_cpus + 1, sizeof(int64_t));
+        d->slowest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
+        d->fastest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
+        if (!d->carry_ns || !d->slowest_khz || !d->fastest_khz) {
+                disturbance_deinit(d);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < run->n_cpus; i++)
+                d->slowest_khz[i] = d->fastest_khz[i] = -1;
+        return 0;
+}
+
+void disturbance_deinit(struct disturbance *d) {
+        free(d->seconds);
+        free(d->carry_ns);
+        free(d->slowest_khz);
+        free(d->fastest_khz);
+        *d = (struct disturbance){0};
+}
+
+/* Counters of a CPU that went and came back begin at 0 again. */
+static int64_t grown(int64_t before, int64_t after) {
+        return after > before ? after - before : 0;
+}
+
+/* A run's own time that the source has not credited yet makes the difference negative: it is carried into the next
+ * second, where the credit comes. */
+static int64_t foreign(struct disturbance *d, int64_t *carry, int64_t ran, int64_t own) {
+        int64_t ns = ran - own + *carry;
+        *carry = ns < 0 ? ns : 0;
+        if (d->run.source != CPU_TIME_SCHEDSTAT && *carry < -CARRY_NS)
+                *carry = -CARRY_NS;
+        return ns > 0 ? ns : 0;
+}
+
+static double most(double a, double b) {
+        return a > b ? a : b;
+}
+
+static void judge_cpus(struct disturbance *d, const struct disturbance_reading *b, const struct disturbance_reading *a,
+                       struct disturbance_second *s) {
+        double interval = (double) s->interval_ns;
+        int64_t ran_all = 0, ran_measured = 0, softirq = 0, steal = 0, n = 0;
+        s->cpu = -1;
+        for (size_t i = 0; i < d->run.n_cpus; i++) {
+                const struct disturbance_cpu *cpu = &d->run.cpus[i];
+                const struct cpu_times *x = &b->cpus[i], *y = &a->cpus[i];
+                if (!x->known || !y->known)
+                        continue;
+                int64_t ran = grown(x->run_ns, y->run_ns);
+                ran_all += ran;
+                if (cpu->sibling)
+                        s->sibling = most(s->sibling, (double) ran / interval);
+                if (!cpu->measured)
+                        continue;
+                double irq = (double) grown(x->softirq_ns, y->softirq_ns) / interval;
+                s->worst_softirq = most(s->worst_softirq, irq);
+                n++;
+                ran_measured += ran;
+                softirq += grown(x->softirq_ns, y->softirq_ns);
+                steal += grown(x->steal_ns, y->steal_ns);
+                if (d->run.roams)
+                        continue;
+                double share = (double) foreign(d, &d->carry_ns[i], ran, a->own_ns[i] - b->own_ns[i]) / interval;
+                if (s->cpu >= 0 && share <= s->foreign)
+                        continue;
+                s->cpu = cpu->id;
+                s->foreign = share;
+                s->softirq = irq;
+                s->steal = (double) grown(x->steal_ns, y->steal_ns) / interval;
+        }
+        int64_t own = a->own_total_ns - b->own_total_ns;
+        d->foreign_total_ns += ran_all - own;
+        if (!d->run.roams || n == 0)
+                return;
+        interval *= (double) n;
+        s->foreign = (double) foreign(d, &d->carry_ns[d->run.n_cpus], ran_measured, own) / interval;
+        s->softirq = (double) softirq / interval;
+        s->steal = (double) steal / interval;
+}
+
+/* A switch or a delay of a thread that shares its CPU with another of the run, or that the kernel may put beside one,
+ * is not others' doing. */
+static bool threads_are_alone(const struct disturbance_run *r) {
+        return !r->shares_cpus && !r->roams;
+}
+
+static void judge_threads(const struct disturbance *d, const struct disturbance_reading *b,
+                          const struct disturbance_reading *a, struct disturbance_second *s) {
+        s->involuntary_per_second = s->delay = -1;
+        for (size_t i = 0; i < d->run.n_threads && threads_are_alone(&d->run); i++) {
+                if (b->involuntary[i] >= 0 && a->involuntary[i] >= 0)
+                        s->involuntary_per_second =
+                                most(s->involuntary_per_second, (double) grown(b->involuntary[i], a->involuntary[i]) *
+                                                                        1e9 / (double) s->interval_ns);
+                if (b->delay_ns[i] >= 0 && a->delay_ns[i] >= 0)
+                        s->delay = most(s->delay,
+                                        (double) grown(b->delay_ns[i], a->delay_ns[i]) / (double) s->interval_ns);
+        }
+}
+
+static void add_frequencies(struct disturbance *d, const struct disturbance_reading *at) {
+        for (size_t i = 0; i < d->run.n_cpus; i++) {
+                int64_t khz = at->frequency_khz[i];
+                if (khz <= 0 || !d->run.cpus[i].measured)
+                        continue;
+                if (d->slowest_khz[i] < 0 || khz < d->slowest_khz[i])
+                        d->slowest_khz[i] = khz;
+                if (khz > d->fastest_khz[i])
+                        d->fastest_khz[i] = khz;
+        }
+}
+
+static void add_count(int64_t *sum, int64_t before, int64_t after) {
+        if (before >= 0 && after >= 0)
+                *sum = (*sum < 0 ? 0 : *sum) + grown(before, after);
+}
+
+int disturbance_add(struct disturbance *d, const struct disturbance_reading *before,
+                    const struct disturbance_reading *after) {
+        if (d->n == d->size) {
+                size_t size = d->size ? 2 * d->size : 16;
+                struct disturbance_second *seconds = realloc(d->seconds, size * sizeof(*seconds));
+                if (!seconds)
+                        return -ENOMEM;
+                d->seconds = seconds;
+                d->size = size;
+        }
+        if (after->at_ns <= before->at_ns)
+                return 0;
+        struct disturbance_second *s = &d->seconds[d->n++];
+        *s = (struct disturbance_second){.begin_ns = before->at_ns, .interval_ns = after->at_ns - before->at_ns};
+        judge_cpus(d, before, after, s);
+        judge_threads(d, before, after, s);
+        if (d->run.daemon_measured)
+                s->daemon = (double) grown(before->daemon_ns, after->daemon_ns) / (double) s->interval_ns;
+        if (d->n == 1)
+                add_frequencies(d, before);
+        add_frequencies(d, after);
+        add_count(&d->throttled, before->throttled, after->throttled);
+        add_count(&d->retransmits, before->retransmits, after->retransmits);
+        d->interval_total_ns += (int64_t) s->interval_ns;
+        return 0;
+}
+
+static bool second_has(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_kind kind) {
+        switch (kind) {
+        case DISTURBANCE_FOREIGN_CPU:
+                return s->foreign >= CPU_SHARE;
+        case DISTURBANCE_SOFTIRQ:
+                return !d->run.network && s->worst_softirq >= CPU_SHARE;
+        case DISTURBANCE_SMT_SIBLING:
+                return s->sibling >= CPU_SHARE;
+        case DISTURBANCE_DAEMON:
+                return s->daemon >= CPU_SHARE;
+        case DISTURBANCE_PREEMPTION:
+                return s->involuntary_per_second >= INVOLUNTARY_PER_SECOND;
+        case DISTURBANCE_RUN_QUEUE_DELAY:
+                return s->delay >= CPU_SHARE;
+        default:
+                return false;
+        }
+}
+
+static bool frequency_changed(const struct disturbance *d) {
+        for (size_t i = 0; i < d->run.n_cpus; i++)
+                if (d->slowest_khz[i] > 0 &&
+                    (double) (d->fastest_khz[i] - d->slowest_khz[i]) > FREQUENCY_SHARE * (double) d->fastest_khz[i])
+                        return true;
+        return false;
+}
+
+static double load(const struct disturbance *d) {
+        return d->foreign_total_ns > 0 && d->interval_total_ns > 0
+                       ? (double) d->foreign_total_ns / (double) d->interval_total_ns
+                       : 0;
+}
+
+bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
+        if (kind == DISTURBANCE_QUOTA)
+                return d->throttled > 0;
+        if (kind == DISTURBANCE_RETRANSMITS)
+                return d->run.network && d->retransmits > 0;
+        if (kind == DISTURBANCE_FREQUENCY)
+                return frequency_changed(d);
+        if (kind == DISTURBANCE_LOAD)
+                return load(d) > LOAD_CPUS;
+        for (size_t i = 0; i < d->n; i++)
+                if (second_has(d, &d->seconds[i], kind))
+                        return true;
+        return false;
+}
+
+static void member_or_null(struct json_writer *w, const char *key, double v) {
+        if (v < 0)
+                json_member_null(w, key);
+        else
+                json_member_double(w, key, v);
+}
+
+static void count_or_null(struct json_writer *w, const char *key, int64_t v) {
+        if (v < 0)
+                json_member_null(w, key);
+        else
+                json_member_i64(w, key, v);
+}
+
+static void put_second(const struct disturbance *d, const struct disturbance_second *s, size_t second,
+                       struct json_writer *w) {
+        json_object_begin(w);
+        json_member_u64(w, "second", second);
+        json_member_u64(w, "begin_ns", s->begin_ns);
+        json_member_u64(w, "interval_ns", s->interval_ns);
+        count_or_null(w, "cpu", s->cpu);
+        json_member_double(w, "foreign_share", s->foreign);
+        json_member_double(w, "softirq_share", s->softirq);
+        json_member_double(w, "steal_share", s->steal);
+        json_member_double(w, "sibling_share", s->sibling);
+        json_member_double(w, "daemon_share", s->daemon);
+        member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
+        member_or_null(w, "run_queue_delay_share", s->delay);
+        json_put_key(w, "flags");
+        json_array_begin(w);
+        for (int kind = 0; kind < DISTURBANCE_KINDS; kind++)
+                if (second_has(d, s, (enum disturbance_kind) kind))
+                        json_put_string(w, flags[kind]);
+        json_array_end(w);
+        json_object_end(w);
+}
+
+static void put_worst(const struct disturbance *d, struct json_writer *w) {
+        size_t worst = 0;
+        json_put_key(w, "worst");
+        if (d->n == 0) {
+                json_put_null(w);
+                json_member_string(w, "worst_reason", "the window was over before a second reading");
+                return;
+        }
+        for (size_t i = 1; i < d->n; i++)
+                if (d->seconds[i].foreign > d->seconds[worst].foreign)
+                        worst = i;
+        json_object_begin(w);
+        count_or_null(w, "cpu", d->seconds[worst].cpu);
+        json_member_u64(w, "second", worst);
+        json_member_double(w, "foreign_share", d->seconds[worst].foreign);
+        json_object_end(w);
+}
+
+static void put_frequencies(const struct disturbance *d, struct json_writer *w) {
+        int64_t slowest = -1, fastest = -1;
+        for (size_t i = 0; i < d->run.n_cpus; i++) {
+                if (d->slowest_khz[i] >= 0 && (slowest < 0 || d->slowest_khz[i] < slowest))
+                        slowest = d->slowest_khz[i];
+                if (d->fastest_khz[i] > fastest)
+                        fastest = d->fastest_khz[i];
+        }
+        count_or_null(w, "slowest_khz", slowest);
+        count_or_null(w, "fastest_khz", fastest);
+        if (slowest < 0)
+                json_member_string(w, "frequency_reason", "the measured CPUs have no cpufreq/scaling_cur_freq");
+}
+
+static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {
+        if (!threads_are_alone(&d->run))
+                json_member_string(
+                        w, "threads_reason",
+                        "the run's own threads share CPUs, or may: their switches and delays are not others'");
+        else if (d->run.n_threads == 0)
+                json_member_string(w, "threads_reason", "the agents' threads could not be observed one by one");
+}
+
+void disturbance_put(const struct disturbance *d, struct json_writer *w) {
+        json_member_string(w, "source", cpu_time_source_name(d->run.source));
+        put_worst(d, w);
+        json_member_double(w, "load_cpus", load(d));
+        count_or_null(w, "quota_throttled_periods", d->throttled);
+        if (d->throttled < 0)
+                json_member_string(w, "quota_throttled_periods_reason", "no cgroup of the run has a CPU controller");
+        count_or_null(w, "retransmitted_segments", d->retransmits);
+        if (d->retransmits < 0)
+                json_member_string(w, "retransmitted_segments_reason",
+                                   "the agents' /proc/PID/net/snmp has no such count");
+        put_frequencies(d, w);
+        put_threads_reason(d, w);
+        json_member_u64(w, "seconds_total", d->n);
+        json_put_key(w, "seconds");
+        json_array_begin(w);
+        for (size_t i = 0; i < d->n; i++)
+                if (i < LISTED_SECONDS || d->seconds[i].foreign >= CPU_SHARE)
+                        put_second(d, &d->seconds[i], i, w);
+        json_array_end(w);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_DISTURBANCE_H
+#define IPCLAB_DAEMON_DISTURBANCE_H
+
+/*
+ * What else used a run's CPUs in each second of its window, and what that is called: pure arithmetic on readings that
+ * run/watch.c takes. Flags are labels on the result and never a reason to drop it; each threshold stands in the .c
+ * with its reason.
+ *
+ *      noisy:foreign-cpu       others ran on a measured CPU
+ *      noisy:softirq           softirqs on a measured CPU, of a run that does not use the network
+ *      noisy:smt-sibling       the other hardware thread of a measured CPU's core was at work
+ *      noisy:daemon            ipclabd itself, which had no other CPU to be on
+ *      noisy:preemption        involuntary switches of a thread that has its CPU to itself
+ *      noisy:run-queue-delay   such a thread waited for its CPU
+ *      noisy:quota             a CPU limit of a cgroup stopped it
+ *      noisy:frequency         a measured CPU's clock changed within the window
+ *      noisy:retransmits       TCP on loopback sent again
+ *      noisy:load              foreign work anywhere on the machine
+ */
+
+#include "daemon/host/cpu-time.h"
+
+#include "schema/json/json.h"
+
+enum disturbance_kind {
+        DISTURBANCE_FOREIGN_CPU,
+        DISTURBANCE_SOFTIRQ,
+        DISTURBANCE_SMT_SIBLING,
+        DISTURBANCE_DAEMON,
+        DISTURBANCE_PREEMPTION,
+        DISTURBANCE_RUN_QUEUE_DELAY,
+        DISTURBANCE_QUOTA,
+        DISTURBANCE_FREQUENCY,
+        DISTURBANCE_RETRANSMITS,
+        DISTURBANCE_LOAD,
+        DISTURBANCE_KINDS
+};
+
+/* A CPU of the machine as the run sees it. */
+struct disturbance_cpu {
+        int id;
+        bool measured;
+        bool sibling; /* not measured, and of the same core as one that is */
+};
+
+/* What the caller knows of the run before its window begins. */
+struct disturbance_run {
+        enum cpu_time_source source;
+        const struct disturbance_cpu *cpus; /* all that are online, ascending; must outlive the object */
+        size_t n_cpus;
+        size_t n_threads;     /* that are observed one by one; 0: none */
+        bool roams;           /* threads may move among the measured CPUs, which are then judged together */
+        bool shares_cpus;     /* the run's own threads displace each other: switches and delays are its own */
+        bool network;         /* softirqs are the run's own */
+        bool daemon_measured; /* the daemon may run on a measured CPU */
+};
+
+/* Counts since some moment before, all taken at about one time. A count that is not to be had is -1, at every reading.
+ */
+struct disturbance_reading {
+        uint64_t at_ns;                  /* CLOCK_MONOTONIC */
+        struct cpu_times *cpus;          /* n_cpus */
+        int64_t *own_ns;                 /* n_cpus: the agents' CPU time on each; not where they roam */
+        int64_t *frequency_khz;          /* n_cpus */
+        int64_t *involuntary, *delay_ns; /* n_threads */
+        int64_t own_total_ns, daemon_ns;
+        int64_t throttled;   /* periods in which a quota stopped the run's cgroup, or one above it */
+        int64_t retransmits; /* of the run's network namespace */
+};
+
+/* In shares of one CPU's time. */
+struct disturbance_second {
+        uint64_t begin_ns, interval_ns;
+        int cpu;                        /* the measured one with the most foreign time; -1: all of them together */
+        double foreign, softirq, steal; /* of that CPU */
+        double worst_softirq, sibling, daemon;
+        double involuntary_per_second, delay; /* of the thread with the most; -1: not observed */
+};
+
+struct disturbance {
+        struct disturbance_run run;
+        struct disturbance_second *seconds;
+        size_t n, size;
+        int64_t *carry_ns;                  /* n_cpus, and one for all together */
+        int64_t *slowest_khz, *fastest_khz; /* n_cpus; -1: not known */
+        int64_t foreign_total_ns, interval_total_ns;
+        int64_t throttled, retransmits; /* in the window; -1: not known */
+};
+
+/* 0; -ENOMEM. */
+int disturbance_init(struct disturbance *d, const struct disturbance_run *run);
+void disturbance_deinit(struct disturbance *d);
+/* The second between two readings, of about a second; any other length will do. 0; -ENOMEM. */
+int disturbance_add(struct disturbance *d, const struct disturbance_reading *before,
+                    const struct disturbance_reading *after);
+bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind);
+const char *disturbance_flag(enum disturbance_kind kind); /* "noisy:…", static */
+/* The members of a result's "noise", in an object under construction. */
+void disturbance_put(const struct disturbance *d, struct json_writer *w);
+
+#endif

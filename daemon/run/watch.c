@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Owns the timer, the open files and two readings that take turns. Everything that is there is opened before the window
+ * begins; from then on a reading is a pread() for each file and a clock_gettime() for each process. Settings alone are
+ * opened anew, some 40 small files. Together that is less than a millisecond of CPU time in each second.
+ *
+ *      the machine      CPU times (host/cpu-time.h), frequency of the measured CPUs
+ *      the agents       CPU time of each process by its clock, which has the threads that have ended, too; of each
+ *                       thread its CPU time, its wait for a CPU and its involuntary switches
+ *      settings         of the whole machine, which may be changed and put back (host/environment.h)
+ *      around them      periods throttled by a quota of the run's cgroup and those above it, segments sent again
+ *
+ * Source: man 3 clock_getcpuclockid, man 5 proc_pid_status, Documentation/scheduler/sched-stats.rst
+ * (/proc/PID/task/TID/schedstat), Documentation/admin-guide/cgroup-v2.rst (cpu.stat).
+ */
+
+#include "daemon/run/watch.h"
+
+#include "daemon/log.h"
+#include "daemon/run/affinity.h"
+#include "schema/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#define THREADS_MAX 128u  /* of all agents together: two files each */
+#define PROCESSES_MAX 64u /* agents, and what a workload has forked */
+#define GROUPS_MAX 16u    /* the run's cgroup and those above it */
+/* The reading at the window's end is taken a little before it, while every thread is alive. */
+#define BEFORE_END_NS (5 * NSEC_PER_MSEC)
+/* The rest of a window is a second of its own from here on; less is too short for counts in steps of 10 ms. */
+#define REST_NS (NSEC_PER_SEC / 2)
+
+struct watched_process {
+        pid_t pid;
+        enum end end;
+        clockid_t clock;
+        int64_t cpu_ns; /* at the last reading */
+};
+
+struct watched_thread {
+        size_t process;
+        ptrdiff_t cpu; /* index of the only one that it may be on; -1: it may be on several */
+        int schedstat_fd, status_fd;
+        int64_t cpu_ns;
+};
+
+struct watch {
+        struct watch_order order;
+        struct cpu_time time;
+        struct disturbance disturbance;
+        struct disturbance_cpu *cpus;
+        int *ids;
+        size_t n_cpus;
+        int *frequency_fds; /* n_cpus; -1 */
+        struct watched_process processes[PROCESSES_MAX];
+        size_t n_processes;
+        struct watched_thread threads[THREADS_MAX];
+        size_t n_threads;
+        int group_fds[GROUPS_MAX];
+        size_t n_groups;
+        int snmp_fd;
+        struct disturbance_reading readings[2];
+        unsigned latest; /* of the two */
+        bool has_reading;
+        uint64_t begin_ns;
+        uint64_t end_ns;  /* 0: not planned */
+        int64_t begin_ms; /* wall clock */
+        int error;
+        sd_event_source *timer;
+};
+
+/* --- what is opened --- */
+
+static int open_file(int dir, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int open_file(int dir, const char *format, ...) {
+        char path[256];
+        va_list ap;
+        va_start(ap, format);
+        int n = vsnprintf(path, sizeof(path), format, ap);
+        va_end(ap);
+        return n < 0 || n >= (int) sizeof(path) ? -1 : openat(dir, path, O_RDONLY | O_CLOEXEC);
+}
+
+/* -1 when it cannot be read. NUL-terminated. */
+static ssize_t read_file(int fd, char *text, size_t size) {
+        ssize_t n = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
+        text[n > 0 ? n : 0] = '\0';
+        return n;
+}
+
+/* The number behind a key at the beginning of a line; -1 when there is none. */
+static int64_t number_after(const char *text, const char *key) {
+        size_t n = strlen(key);
+        for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+                if (strncmp(line, key, n) == 0)
+                        return (int64_t) strtoull(line + n, NULL, 10);
+        return -1;
+}
+
+static bool is_measured(const struct run_placement *p, int id) {
+        bool pinned = false;
+        for (unsigned e = 0; e < END_COUNT; e++)
+                for (size_t i = 0; i < p->ends[e].n_cpus; i++) {
+                        pinned = true;
+                        if (p->ends[e].cpus[i] == id)
+                                return true;
+                }
+        return !pinned; /* unpinned agents may be anywhere, so everywhere counts */
+}
+
+static bool has_measured_sibling(const struct run_placement *p, const struct topology_cpu *cpu) {
+        for (size_t i = 0; i < cpu->n_siblings; i++)
+                if (is_measured(p, cpu->siblings[i]))
+                        return true;
+        return false;
+}
+
+static int list_cpus(struct watch *w) {
+        const struct topology *t = w->order.topology;
+        w->cpus = calloc(t->n_cpus, sizeof(*w->cpus));
+        w->ids = calloc(t->n_cpus, sizeof(*w->ids));
+        w->frequency_fds = calloc(t->n_cpus, sizeof(*w->frequency_fds));
+        if (!w->cpus || !w->ids || !w->frequency_fds)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->n_cpus; i++) {
+                const struct topology_cpu *cpu = &t->cpus[i];
+                if (!cpu->online)
+                        continue;
+                bool measured = is_measured(w->order.placement, cpu->id);
+                w->ids[w->n_cpus] = cpu->id;
+                w->frequency_fds[w->n_cpus] =
+                        measured
+                                ? open_file(AT_FDCWD, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu->id)
+                                : -1;
+                w->cpus[w->n_cpus++] = (struct disturbance_cpu){
+                        .id = cpu->id,
+                        .measured = measured,
+                        .sibling = !measured && has_measured_sibling(w->order.placement, cpu),
+                };
+        }
+        return 0;
+}
+
+static ptrdiff_t only_cpu(const struct watch *w, pid_t tid) {
+        struct affinity a;
+        size_t n = 0, word = 0;
+        if (affinity_get(tid, &a) < 0)
+                return -1;
+        for (size_t i = 0; i < ELEMENTS(a.bits); i++)
+                if (a.bits[i]) {
+                        n += (size_t) __builtin_popcountl(a.bits[i]);
+                        word = i;
+                }
+        for (size_t i = 0; n == 1 && i < w->n_cpus; i++)
+                if (w->cpus[i].id == (int) (word * 8 * sizeof(a.bits[0])) + __builtin_ctzl(a.bits[word]))
+                        return (ptrdiff_t) i;
+        return -1;
+}
+
+static void add_process(struct watch *w, pid_t pid, enum end end) {
+        struct watched_process p = {.pid = pid, .end = end};
+        if (w->n_processes < PROCESSES_MAX && clock_getcpuclockid(pid, &p.clock) == 0)
+                w->processes[w->n_processes++] = p;
+}
+
+/* What a workload has forked is the run's own. */
+static void add_children(struct watch *w, pid_t pid, pid_t tid, enum end end) {
+        char text[4096];
+        _cleanup_close_ int fd = open_file(AT_FDCWD, "/proc/%d/task/%d/children", pid, tid);
+        if (read_file(fd, text, sizeof(text)) <= 0)
+                return;
+        for (char *at = text, *stop; *at; at = stop) {
+                long child = strtol(at, &stop, 10);
+                if (stop == at)
+                        break;
+                if (child > 0)
+                        add_process(w, (pid_t) child, end);
+        }
+}
+
+static void close_threads(struct watch *w) {
+        for (size_t i = 0; i < w->n_threads; i++) {
+                util_close(w->threads[i].schedstat_fd);
+                util_close(w->threads[i].status_fd);
+        }
+        w->n_threads = 0;
+}
+
+/* False when there are more threads than are observed one by one. */
+static bool add_threads(struct watch *w, size_t process) {
+        char path[64];
+        const struct watched_process *p = &w->processes[process];
+        (void) snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
+        DIR *tasks = opendir(path);
+        struct dirent *d;
+        bool fits = true;
+        while (fits && tasks && (d = readdir(tasks))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+                pid_t tid = (pid_t) strtol(d->d_name, NULL, 10);
+                if (tid <= 0)
+                        continue;
+                fits = w->n_threads < THREADS_MAX;
+                if (!fits)
+                        break;
+                add_children(w, p->pid, tid, p->end);
+                struct watched_thread t = {.process = process,
+                                           .cpu = only_cpu(w, tid),
+                                           .schedstat_fd = open_file(dirfd(tasks), "%d/schedstat", tid),
+                                           .status_fd = open_file(dirfd(tasks), "%d/status", tid)};
+                w->threads[w->n_threads++] = t;
+                fits = t.schedstat_fd >= 0 && t.status_fd >= 0;
+        }
+        if (tasks)
+                closedir(tasks);
+        return fits;
+}
+
+static void find_threads(struct watch *w) {
+        for (unsigned e = 0; e < END_COUNT; e++)
+                if (w->order.pids[e] > 0)
+                        add_process(w, w->order.pids[e], (enum end) e);
+        for (size_t i = 0; i < w->n_processes; i++) /* grows by what they have forked */
+                if (!add_threads(w, i)) {
+                        close_threads(w);
+                        return;
+                }
+}
+
+/* cpu.stat of the run's cgroup and of each above it; one without a CPU controller has no such count. */
+static void open_groups(struct watch *w) {
+        char up[4 * GROUPS_MAX + 1] = "", text[1024];
+        for (size_t i = 0; w->order.cgroup_fd >= 0 && i < GROUPS_MAX; i++, strcat(up, "../")) {
+                int fd = open_file(w->order.cgroup_fd, "%scpu.stat", up);
+                if (read_file(fd, text, sizeof(text)) <= 0 || number_after(text, "nr_throttled ") < 0) {
+                        bool above = fd < 0;
+                        util_close(fd);
+                        if (above)
+                                return;
+                        continue;
+                }
+                w->group_fds[w->n_groups++] = fd;
+        }
+}
+
+/* --- readings --- */
+
+static int64_t process_ns(struct watched_process *p) {
+        struct timespec t;
+        if (clock_gettime(p->clock, &t) == 0)
+                p->cpu_ns = (int64_t) t.tv_sec * (int64_t) NSEC_PER_SEC + t.tv_nsec;
+        return p->cpu_ns; /* of one that has ended, as it was */
+}
+
+/* "CPU-TIME DELAY TIMESLICES" */
+static void read_thread(struct watched_thread *t, struct disturbance_reading *to, size_t i) {
+        char text[4096], *end = NULL;
+        to->involuntary[i] = to->delay_ns[i] = -1;
+        if (read_file(t->schedstat_fd, text, sizeof(text)) > 0) {
+                t->cpu_ns = (int64_t) strtoull(text, &end, 10);
+                to->delay_ns[i] = (int64_t) strtoull(end, NULL, 10);
+        }
+        if (read_file(t->status_fd, text, sizeof(text)) > 0)
+                to->involuntary[i] = number_after(text, "nonvoluntary_ctxt_switches:");
+}
+
+/* An end on one CPU has used that one. Of several, each thread's time is its CPU's; what is left, that of threads that
+ * are not pinned or have come since, is spread over all of them. */
+static void share_out(struct watch *w, size_t process, int64_t total, struct disturbance_reading *to) {
+        const struct agent_placement *end = &w->order.placement->ends[w->processes[process].end];
+        for (size_t i = 0; i < w->n_threads; i++)
+                if (w->threads[i].process == process && w->threads[i].cpu >= 0 && end->n_cpus > 1) {
+                        to->own_ns[w->threads[i].cpu] += w->threads[i].cpu_ns;
+                        total -= w->threads[i].cpu_ns;
+                }
+        for (size_t i = 0; i < w->n_cpus; i++)
+                for (size_t k = 0; k < end->n_cpus; k++)
+                        if (end->cpus[k] == w->cpus[i].id)
+                                to->own_ns[i] += total / (int64_t) end->n_cpus;
+}
+
+static int64_t sum_of(const int *fds, size_t n, const char *key) {
+        char text[1024];
+        int64_t sum = n ? 0 : -1;
+        for (size_t i = 0; i < n; i++)
+                if (read_file(fds[i], text, sizeof(text)) > 0) {
+                        int64_t v = number_after(text, key);
+                        sum += v > 0 ? v : 0;
+                }
+        return sum;
+}
+
+/* The second "Tcp:" line has the numbers of the first one's names. */
+static int64_t retransmits(int fd) {
+        char text[8192];
+        if (read_file(fd, text, sizeof(text)) <= 0)
+                return -1;
+        char *names = strstr(text, "\nTcp: "), *values = names ? strstr(names + 1, "\nTcp: ") : NULL;
+        if (!values)
+                return -1;
+        *values = '\0';
+        char *name_end = NULL, *value_end = NULL;
+        char *name = strtok_r(names + 1, " ", &name_end), *value = strtok_r(values + 1, " ", &value_end);
+        for (; name && value; name = strtok_r(NULL, " ", &name_end), value = strtok_r(NULL, " ", &value_end))
+                if (strcmp(name, "RetransSegs") == 0)
+                        return (int64_t) strtoull(value, NULL, 10);
+        return -1;
+}
+
+static int take(struct watch *w, struct disturbance_reading *to) {
+        struct timespec daemon;
+        char text[64];
+        to->own_total_ns = 0;
+        memset(to->own_ns, 0, w->n_cpus * sizeof(*to->own_ns));
+        for (size_t i = 0; i < w->n_cpus; i++)
+                to->frequency_khz[i] =
+                        read_file(w->frequency_fds[i], text, sizeof(text)) > 0 ? strtol(text, NULL, 10) : -1;
+        to->throttled = sum_of(w->group_fds, w->n_groups, "nr_throttled ");
+        to->retransmits = retransmits(w->snmp_fd);
+        for (size_t i = 0; i < w->n_threads; i++)
+                read_thread(&w->threads[i], to, i);
+        /* The clocks bring the account of a task that is running up to date, in the sources below, too. */
+        to->at_ns = util_now_ns();
+        for (size_t i = 0; i < w->n_processes; i++) {
+                int64_t ns = process_ns(&w->processes[i]);
+                to->own_total_ns += ns;
+                share_out(w, i, ns, to);
+        }
+        to->daemon_ns = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &daemon) == 0
+                                ? (int64_t) daemon.tv_sec * (int64_t) NSEC_PER_SEC + daemon.tv_nsec
+                                : 0;
+        return cpu_time_read(&w->time, util_now_ns(), w->ids, w->n_cpus, to->cpus);
+}
+
+static int step(struct watch *w) {
+        struct disturbance_reading *to = &w->readings[!w->latest];
+        int r = take(w, to);
+        if (r == 0 && w->order.environment)
+                r = environment_observe(w->order.root, w->order.environment);
+        if (r == 0 && w->has_reading)
+                r = disturbance_add(&w->disturbance, &w->readings[w->latest], to);
+        if (r == 0) {
+                w->latest = !w->latest;
+                w->has_reading = true;
+        }
+        return r;
+}
+
+static uint64_t next_reading(const struct watch *w) {
+        uint64_t at = w->begin_ns + ((util_now_ns() - w->begin_ns) / NSEC_PER_SEC + 1) * NSEC_PER_SEC;
+        return w->end_ns && at + REST_NS > w->end_ns ? w->end_ns : at;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct watch *w = userdata;
+        (void) usec;
+        w->error = step(w);
+        if (w->error < 0) {
+                log_warning("the machine beside a run cannot be observed: %s", strerrordesc_np(-w->error));
+                return 0;
+        }
+        if (w->end_ns && util_now_ns() >= w->end_ns)
+                return 0;
+        int r = sd_event_source_set_time(source, next_reading(w) / NSEC_PER_USEC);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        w->error = r < 0 ? r : 0;
+        return 0;
+}
+
+void watch_end(struct watch *w) {
+        int armed = SD_EVENT_OFF;
+        (void) sd_event_source_get_enabled(w->timer, &armed);
+        (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
+        if (armed == SD_EVENT_OFF || !w->has_reading || w->error < 0)
+                return;
+        if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= REST_NS)
+                w->error = step(w);
+}
+
+/* --- the object --- */
+
+/* The daemon's threads have one affinity (housekeeping.c). */
+static bool daemon_is_measured(const struct watch *w) {
+        struct affinity own, one;
+        if (affinity_get(0, &own) < 0)
+                return true;
+        for (size_t i = 0; i < w->n_cpus; i++) {
+                int32_t id = w->cpus[i].id;
+                if (!w->cpus[i].measured || affinity_from_list(&id, 1, &one) < 0)
+                        continue;
+                for (size_t k = 0; k < ELEMENTS(own.bits); k++)
+                        if (own.bits[k] & one.bits[k])
+                                return true;
+        }
+        return false;
+}
+
+static bool roams(const struct watch *w) {
+        for (unsigned e = 0; e < END_COUNT; e++) {
+                const struct agent_placement *p = &w->order.placement->ends[e];
+                if (w->order.pids[e] > 0 && (p->n_cpus == 0 || p->roam || (p->n_cpus > 1 && w->n_threads == 0)))
+                        return true;
+        }
+        return false;
+}
+
+static int make_readings(struct watch *w) {
+        for (size_t i = 0; i < ELEMENTS(w->readings); i++) {
+                struct disturbance_reading *r = &w->readings[i];
+                r->cpus = calloc(w->n_cpus, sizeof(*r->cpus));
+                r->own_ns = calloc(w->n_cpus, sizeof(*r->own_ns));
+                r->frequency_khz = calloc(w->n_cpus, sizeof(*r->frequency_khz));
+                r->involuntary = calloc(w->n_threads + 1, sizeof(*r->involuntary));
+                r->delay_ns = calloc(w->n_threads + 1, sizeof(*r->delay_ns));
+                if (!r->cpus || !r->own_ns || !r->frequency_khz || !r->involuntary || !r->delay_ns)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int prepare(struct watch *w) {
+        const struct point *point = w->order.point;
+        int r = list_cpus(w);
+        if (r == 0)
+                r = cpu_time_open("", &w->time);
+        if (r < 0)
+                return r;
+        find_threads(w);
+        open_groups(w);
+        w->snmp_fd = open_file(AT_FDCWD, "/proc/%d/net/snmp", w->order.pids[END_FIRST]);
+        const struct disturbance_run run = {
+                .source = w->time.source,
+                .cpus = w->cpus,
+                .n_cpus = w->n_cpus,
+                .n_threads = w->n_threads,
+                .roams = roams(w),
+                .shares_cpus = w->order.placement->shares_cpus || point->workload == WORKLOAD_CONTEXT_SWITCH,
+                .network = workload_has_transport(point->workload) &&
+                           transport_terms[point->transport].carrier == CARRIER_TCP,
+                .daemon_measured = daemon_is_measured(w),
+        };
+        r = disturbance_init(&w->disturbance, &run);
+        return r == 0 ? make_readings(w) : r;
+}
+
+int watch_new(struct watch **ret, const struct watch_order *order) {
+        struct watch *w = calloc(1, sizeof(*w));
+        if (!w)
+                return -ENOMEM;
+        w->order = *order;
+        w->time.source_fd = w->time.stat_fd = w->snmp_fd = -1;
+        int r = prepare(w);
+        if (r == 0)
+                r = sd_event_add_time(order->event, &w->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, w);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
+        if (r < 0) {
+                watch_free(w);
+                return r;
+        }
+        *ret = w;
+        return 0;
+}
+
+int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns) {
+        w->begin_ns = begin_ns;
+        if (duration_ns)
+                w->end_ns = begin_ns + duration_ns - (duration_ns > 4 * BEFORE_END_NS ? BEFORE_END_NS : 0);
+        w->begin_ms = util_now_ms() + ((int64_t) begin_ns - (int64_t) util_now_ns()) / (int64_t) NSEC_PER_MSEC;
+        int r = sd_event_source_set_time(w->timer, begin_ns / NSEC_PER_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+}
+
+int watch_result(const struct watch *w, char **ret_json, const char **flags, size_t max, size_t *ret_n) {
+        struct json_writer j;
+        char *json = NULL;
+        json_writer_init(&j);
+        json_object_begin(&j);
+        json_member_u64(&j, "begin_ns", w->begin_ns);
+        json_member_i64(&j, "begin_unix_ms", w->begin_ms);
+        disturbance_put(&w->disturbance, &j);
+        if (w->error < 0)
+                json_member_string(&j, "error", strerrordesc_np(-w->error));
+        json_object_end(&j);
+        int r = json_writer_steal(&j, &json, NULL);
+        json_writer_deinit(&j);
+        if (r < 0)
+                return r;
+        size_t n = 0;
+        for (int kind = 0; kind < DISTURBANCE_KINDS && n < max; kind++)
+                if (disturbance_has(&w->disturbance, (enum disturbance_kind) kind))
+                        flags[n++] = disturbance_flag((enum disturbance_kind) kind);
+        *ret_json = json;
+        *ret_n = n;
+        return 0;
+}
+
+void watch_free(struct watch *w) {
+        if (!w)
+                return;
+        sd_event_source_disable_unref(w->timer);
+        close_threads(w);
+        cpu_time_close(&w->time);
+        disturbance_deinit(&w->disturbance);
+        for (size_t i = 0; i < w->n_groups; i++)
+                util_close(w->group_fds[i]);
+        for (size_t i = 0; i < w->n_cpus; i++)
+                util_close(w->frequency_fds[i]);
+        util_close(w->snmp_fd);
+        for (size_t i = 0; i < ELEMENTS(w->readings); i++) {
+                free(w->readings[i].cpus);
+                free(w->readings[i].own_ns);
+                free(w->readings[i].frequency_khz);
+                free(w->readings[i].involuntary);
+                free(w->readings[i].delay_ns);
+        }
+        free(w->cpus);
+        free(w->ids);
+        free(w->frequency_fds);
+        free(w);
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The real disturbance beside a real run: what it used of a measured CPU, by its own exact account, is in what the run
+says of that second. The machine may be busy with other things, too: they add, and never take away."""
+
+import itertools
+import os
+import time
+from pathlib import Path
+
+import pytest
+from client import PATIENCE_SECONDS
+from disturb import KINDS, Disturber
+
+POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
+CPUS = sorted(os.sched_getaffinity(0))[:2]
+WORKLOADS = ["stream", "pingpong"]
+TRANSPORTS = ["tcp", "pipe"]
+
+pytestmark = pytest.mark.skipif(len(CPUS) < 2, reason="both ends need a CPU of their own: this machine has one")
+
+
+def spec_of(workload, transport, **more):
+    names = {"stream": ("sender", "receiver"), "pingpong": ("initiator", "responder")}[workload]
+    if transport == "tcp":
+        names = ("server", "client")
+    placement = {name: {"cpu": cpu} for name, cpu in zip(names, CPUS, strict=True)}
+    return {"workload": workload, "transport": transport, "message_size": 4096, "placement": placement,
+            "duration_seconds": 2, "warmup_seconds": 0} | more
+
+
+def run_of(unix, spec):
+    """On a machine so busy that no message passes for seconds a run fails, and has no figures: up to three tries."""
+    for _ in range(3):
+        experiment = unix.wait_final(unix.post(spec)["id"])
+        if experiment["state"] == "done":
+            break
+    assert experiment["state"] == "done", experiment
+    return unix.items(f"/experiments/{experiment['id']}/runs")[0]
+
+
+@pytest.mark.parametrize("kind, workload, transport", list(itertools.product(KINDS, WORKLOADS, TRANSPORTS)))
+def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport):
+    disturber = Disturber(kind, CPUS[1], tmp_path / "records")
+    try:
+        run = run_of(unix, spec_of(workload, transport))
+    finally:
+        disturber.end()
+    noise = run["result"]["noise"]
+    assert [s["second"] for s in noise["seconds"]] == list(range(noise["seconds_total"]))
+    assert 1 <= noise["seconds_total"] <= 2  # one where the daemon came by late
+    used = [disturber.share(s["begin_ns"], s["interval_ns"]) for s in noise["seconds"]]
+    seen = [s["foreign_share"] for s in noise["seconds"]]
+    assert max(used) > 0.01, "the disturber itself got nothing"
+    for second, (u, s) in enumerate(zip(used, seen, strict=True)):
+        assert s > u - POINTS_OFF, (second, used, seen)
+        assert s < 1 + POINTS_OFF
+    assert noise["worst"]["foreign_share"] == max(seen)
+    assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
+
+
+SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel
+
+
+@pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
+def test_a_setting_that_is_put_back_has_changed(unix):
+    before = SWAPPINESS.read_text()
+    identity = unix.post(spec_of("stream", "pipe", duration_seconds=5))["id"]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not unix.items(f"/experiments/{identity}/samples"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    SWAPPINESS.write_text(str(int(before) ^ 1))
+    try:
+        time.sleep(2.2)  # two looks, or one that comes late
+    finally:
+        SWAPPINESS.write_text(before)
+    assert unix.wait_final(identity)["state"] == "done"
+    (run,) = unix.items(f"/experiments/{identity}/runs")
+    assert run["environment"]["before"]["swappiness"] == run["environment"]["after"]["swappiness"] == int(before)
+    assert "environment-changed:swappiness" in run["flags"]

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Seconds of a window, from readings that are made here: which CPU was the worst, when, and what it is called. */
+
+#include "daemon/host/disturbance.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+
+#include <string.h>
+
+#define MS INT64_C(1000000)
+#define CPUS 4u
+#define SECONDS 5u
+
+/* A run on CPUs 1 and 3 of four, for some seconds in which its agents use 900 ms of each second of both. */
+struct window {
+        struct disturbance_cpu cpus[CPUS];
+        struct disturbance_run run;
+        struct cpu_times times[SECONDS + 1][CPUS];
+        int64_t own[SECONDS + 1][CPUS], khz[SECONDS + 1][CPUS], involuntary[SECONDS + 1][2], delay[SECONDS + 1][2];
+        struct disturbance_reading readings[SECONDS + 1];
+        struct disturbance d;
+};
+
+static void window_init(struct window *w) {
+        *w = (struct window){.cpus = {{.id = 0}, {.id = 1, .measured = true}, {.id = 2}, {.id = 3, .measured = true}}};
+        w->run = (struct disturbance_run){.source = CPU_TIME_CPUACCT, .cpus = w->cpus, .n_cpus = CPUS, .n_threads = 2};
+        for (size_t s = 0; s <= SECONDS; s++) {
+                for (size_t i = 0; i < CPUS; i++) {
+                        int64_t used = w->cpus[i].measured ? 900 * MS * (int64_t) s : 0;
+                        w->times[s][i] = (struct cpu_times){.known = true, .run_ns = 77 * MS + used};
+                        w->own[s][i] = used;
+                        w->khz[s][i] = -1;
+                }
+                w->readings[s] = (struct disturbance_reading){
+                        .at_ns = (100 + s) * NSEC_PER_SEC,
+                        .cpus = w->times[s],
+                        .own_ns = w->own[s],
+                        .frequency_khz = w->khz[s],
+                        .involuntary = w->involuntary[s],
+                        .delay_ns = w->delay[s],
+                        .own_total_ns = 1800 * MS * (int64_t) s,
+                        .throttled = -1,
+                        .retransmits = -1,
+                };
+        }
+}
+
+/* From a second on; negative: until then less. */
+static void run_more(struct window *w, size_t cpu, size_t second, int64_t ns) {
+        for (size_t s = second + 1; s <= SECONDS; s++)
+                w->times[s][cpu].run_ns += ns;
+}
+
+static int judge(struct window *w) {
+        int r = disturbance_init(&w->d, &w->run);
+        for (size_t s = 0; s < SECONDS && r == 0; s++)
+                r = disturbance_add(&w->d, &w->readings[s], &w->readings[s + 1]);
+        return r;
+}
+
+/* "foreign-cpu load" */
+static const char *flags_of(const struct window *w) {
+        static char text[256];
+        text[0] = '\0';
+        for (int k = 0; k < DISTURBANCE_KINDS; k++)
+                if (disturbance_has(&w->d, (enum disturbance_kind) k)) {
+                        strcat(text, text[0] ? " " : "");
+                        strcat(text, disturbance_flag((enum disturbance_kind) k) + strlen("noisy:"));
+                }
+        return text;
+}
+
+#define CHECK_FLAGS(w, want)                                                                                           \
+        do {                                                                                                           \
+                CHECK_INT(judge(w), 0);                                                                                \
+                CHECK_STRING(flags_of(w), want);                                                                       \
+                disturbance_deinit(&(w)->d);                                                                           \
+        } while (0)
+
+static void a_quiet_window_has_no_flags(void) {
+        struct window w;
+        window_init(&w);
+        CHECK_FLAGS(&w, "");
+}
+
+/* 5 % of one CPU in one second of five, which is 1 % of all of them, or a thousandth of four CPUs. */
+static void one_second_of_one_cpu_is_enough(void) {
+        struct window w;
+        window_init(&w);
+        run_more(&w, 3, 2, 49 * MS);
+        CHECK_FLAGS(&w, "");
+        window_init(&w);
+        run_more(&w, 3, 2, 50 * MS);
+        CHECK_INT(judge(&w), 0);
+        CHECK_STRING(flags_of(&w), "foreign-cpu");
+        CHECK_UINT(w.d.n, 5);
+        for (size_t s = 0; s < w.d.n; s++)
+                CHECK_INT((int) (w.d.seconds[s].foreign * 1000 + 0.5), s == 2 ? 50 : 0);
+        CHECK_INT(w.d.seconds[2].cpu, 3);
+        disturbance_deinit(&w.d);
+}
+
+static void other_cpus_are_not_measured(void) {
+        struct window w;
+        window_init(&w);
+        run_more(&w, 0, 1, 900 * MS);
+        CHECK_FLAGS(&w, "");
+        window_init(&w);
+        run_more(&w, 0, 1, 2501 * MS); /* of 5 s: more than half a CPU, anywhere */
+        CHECK_FLAGS(&w, "load");
+        window_init(&w);
+        w.cpus[2].sibling = true;
+        run_more(&w, 2, 1, 50 * MS);
+        CHECK_FLAGS(&w, "smt-sibling");
+}
+
+/* What is credited a second late was not there in the second before; what is missing for good hides no more than two
+ * ticks of others. */
+static void own_time_may_be_credited_late(void) {
+        struct window w;
+        window_init(&w);
+        w.run.source = CPU_TIME_SCHEDSTAT;
+        w.times[2][1].run_ns -= 400 * MS; /* in the next second 400 ms more */
+        CHECK_FLAGS(&w, "");
+        window_init(&w);
+        w.times[2][1].run_ns -= 400 * MS;
+        CHECK_FLAGS(&w, "foreign-cpu");
+        window_init(&w);
+        w.times[2][1].run_ns -= 15 * MS;
+        CHECK_FLAGS(&w, "");
+}
+
+static void agents_that_roam_are_judged_together(void) {
+        struct window w;
+        window_init(&w);
+        w.run.roams = true;
+        memset(w.own, 0, sizeof(w.own)); /* on which CPU is not known */
+        run_more(&w, 1, 1, 99 * MS);
+        CHECK_FLAGS(&w, "");
+        window_init(&w);
+        w.run.roams = true;
+        memset(w.own, 0, sizeof(w.own));
+        run_more(&w, 1, 1, 101 * MS);
+        CHECK_INT(judge(&w), 0);
+        CHECK_STRING(flags_of(&w), "foreign-cpu");
+        CHECK_INT(w.d.seconds[1].cpu, -1);
+        disturbance_deinit(&w.d);
+}
+
+static void softirqs_are_foreign_without_a_network(void) {
+        for (int network = 0; network < 2; network++) {
+                struct window w;
+                window_init(&w);
+                w.run.network = network;
+                for (size_t s = 2; s <= SECONDS; s++)
+                        w.times[s][1].softirq_ns += 60 * MS;
+                CHECK_FLAGS(&w, network ? "" : "softirq");
+        }
+}
+
+static void switches_and_delays_of_a_thread(void) {
+        struct window w;
+        for (int shared = 0; shared < 3; shared++) {
+                window_init(&w);
+                w.run.shares_cpus = shared == 1;
+                w.run.roams = shared == 2;
+                for (size_t s = 4; s <= SECONDS; s++)
+                        w.involuntary[s][1] = 100;
+                CHECK_FLAGS(&w, shared ? "" : "preemption");
+                window_init(&w);
+                w.run.shares_cpus = shared == 1;
+                w.run.roams = shared == 2;
+                for (size_t s = 4; s <= SECONDS; s++)
+                        w.delay[s][0] = 50 * MS;
+                CHECK_FLAGS(&w, shared ? "" : "run-queue-delay");
+        }
+        window_init(&w);
+        for (size_t s = 0; s <= SECONDS; s++)
+                w.involuntary[s][1] = 99 * (int64_t) s; /* in each second */
+        CHECK_FLAGS(&w, "");
+        window_init(&w);
+        for (size_t s = 0; s <= SECONDS; s++) /* not to be had from some moment on */
+                w.involuntary[s][1] = s < 3 ? 0 : -1;
+        CHECK_FLAGS(&w, "");
+}
+
+static void the_daemon_on_a_measured_cpu(void) {
+        for (int measured = 0; measured < 2; measured++) {
+                struct window w;
+                window_init(&w);
+                w.run.daemon_measured = measured;
+                for (size_t s = 3; s <= SECONDS; s++)
+                        w.readings[s].daemon_ns = 50 * MS;
+                CHECK_FLAGS(&w, measured ? "daemon" : "");
+        }
+}
+
+/* Up and down again within the window: both ends are alike. */
+static void frequency_within_the_window(void) {
+        for (int64_t khz = 2850000; khz >= 2849000; khz -= 1000) {
+                struct window w;
+                window_init(&w);
+                for (size_t s = 0; s <= SECONDS; s++)
+                        w.khz[s][1] = s == 2 ? khz : 3000000;
+                CHECK_FLAGS(&w, khz == 2850000 ? "" : "frequency");
+        }
+        struct window w;
+        window_init(&w);
+        for (size_t s = 0; s <= SECONDS; s++)
+                w.khz[s][0] = s == 2 ? 800000 : 3000000; /* not measured */
+        CHECK_FLAGS(&w, "");
+}
+
+static void counts_of_the_window(void) {
+        struct window w;
+        window_init(&w);
+        for (size_t s = 0; s <= SECONDS; s++)
+                w.readings[s].throttled = w.readings[s].retransmits = 12; /* before the window */
+        CHECK_FLAGS(&w, "");
+        window_init(&w);
+        for (size_t s = 0; s <= SECONDS; s++)
+                w.readings[s].throttled = s < 3 ? 12 : 13;
+        CHECK_FLAGS(&w, "quota");
+        for (int network = 0; network < 2; network++) {
+                window_init(&w);
+                w.run.network = network;
+                for (size_t s = 0; s <= SECONDS; s++)
+                        w.readings[s].retransmits = s < 3 ? 12 : 13;
+                CHECK_FLAGS(&w, network ? "retransmits" : "");
+        }
+}
+
+/* A CPU that went offline, or came back with counters from 0. */
+static void cpus_that_come_and_go(void) {
+        struct window w;
+        window_init(&w);
+        w.times[2][3].known = false;
+        CHECK_FLAGS(&w, "");
+        window_init(&w);
+        for (size_t s = 3; s <= SECONDS; s++)
+                w.times[s][3].run_ns = 900 * MS * (int64_t) (s - 3);
+        CHECK_FLAGS(&w, "");
+}
+
+static void json_of(const struct disturbance *d, char **ret) {
+        struct json_writer j;
+        json_writer_init(&j);
+        json_object_begin(&j);
+        disturbance_put(d, &j);
+        json_object_end(&j);
+        CHECK_INT(json_writer_steal(&j, ret, NULL), 0);
+        json_writer_deinit(&j);
+}
+
+static void the_result_has_each_second(void) {
+        struct window w;
+        _cleanup_free_ char *text = NULL;
+        struct json *root = NULL;
+        int64_t number = 0;
+        window_init(&w);
+        run_more(&w, 1, 3, 300 * MS);
+        CHECK_INT(judge(&w), 0);
+        json_of(&w.d, &text);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        const struct json *worst = json_get(root, "worst");
+        CHECK_INT(json_as_i64(json_get(worst, "cpu"), &number), 0);
+        CHECK_INT(number, 1);
+        CHECK_INT(json_as_i64(json_get(worst, "second"), &number), 0);
+        CHECK_INT(number, 3);
+        CHECK_UINT(json_length(json_get(root, "seconds")), 5);
+        CHECK(strstr(text, "\"foreign_share\":0.3,"));
+        CHECK(strstr(text, "\"quota_throttled_periods\":null,\"quota_throttled_periods_reason\":"));
+        json_free(root);
+        disturbance_deinit(&w.d);
+}
+
+static void a_window_without_a_second_says_so(void) {
+        struct window w;
+        _cleanup_free_ char *text = NULL;
+        window_init(&w);
+        CHECK_INT(disturbance_init(&w.d, &w.run), 0);
+        CHECK_INT(disturbance_add(&w.d, &w.readings[1], &w.readings[1]), 0);
+        json_of(&w.d, &text);
+        CHECK(strstr(text, "\"worst\":null,\"worst_reason\":"));
+        CHECK_STRING(flags_of(&w), "");
+        disturbance_deinit(&w.d);
+}
+
+int main(void) {
+        RUN(a_quiet_window_has_no_flags);
+        RUN(one_second_of_one_cpu_is_enough);
+        RUN(other_cpus_are_not_measured);
+        RUN(own_time_may_be_credited_late);
+        RUN(agents_that_roam_are_judged_together);
+        RUN(softirqs_are_foreign_without_a_network);
+        RUN(switches_and_delays_of_a_thread);
+        RUN(the_daemon_on_a_measured_cpu);
+        RUN(frequency_within_the_window);
+        RUN(counts_of_the_window);
+        RUN(cpus_that_come_and_go);
+        RUN(the_result_has_each_second);
+        RUN(a_window_without_a_second_says_so);
+        return check_end();
+}

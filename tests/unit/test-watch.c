@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The watch on this machine, beside a process that stands for an agent, and below cgroups that the test writes: this
+ * machine's may have no CPU controller. */
+
+#include "daemon/run/watch.h"
+#include "schema/spec/spec.h"
+#include "tests/unit/check.h"
+#include "tests/unit/host-tree.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define PATIENCE_NS (60 * NSEC_PER_SEC)
+
+/* Spins, or sleeps, on one CPU until it is killed. */
+static pid_t start_process(int cpu, bool spins) {
+        pid_t parent = getpid(), pid = fork();
+        if (pid != 0)
+                return pid;
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || sched_setaffinity(0, sizeof(set), &set) < 0)
+                _exit(1);
+        for (volatile unsigned n = 0;; n++)
+                if (!spins)
+                        pause();
+}
+
+static void end_process(pid_t pid) {
+        CHECK_INT(kill(pid, SIGKILL), 0);
+        CHECK_INT(waitpid(pid, NULL, 0), pid);
+}
+
+static int first_cpu(void) {
+        cpu_set_t set;
+        if (sched_getaffinity(0, sizeof(set), &set) < 0)
+                return -1;
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+                if (CPU_ISSET(cpu, &set))
+                        return cpu;
+        return -1;
+}
+
+struct bench {
+        sd_event *event;
+        struct topology *topology;
+        struct run_placement placement;
+        int32_t cpu;
+        struct point point;
+        char tree[64];
+        int cgroup_fd;
+        pid_t pid;
+        struct watch *watch;
+};
+
+static void bench_init(struct bench *b, bool spins) {
+        *b = (struct bench){.cpu = first_cpu(), .point = {.transport = TRANSPORT_PIPE}};
+        b->placement.ends[END_FIRST] = (struct agent_placement){.cpus = &b->cpu, .n_cpus = 1};
+        CHECK_INT(host_tree_unpack("busy-lab", b->tree), 0);
+        CHECK_INT(host_tree_write(b->tree, "/group/cpu.stat", "usage_usec 1\nnr_periods 9\nnr_throttled 4\n"), 0);
+        CHECK_INT(host_tree_write(b->tree, "/group/run/cpu.stat", "usage_usec 1\n"), 0); /* without a controller */
+        char path[128];
+        (void) snprintf(path, sizeof(path), "%s/group/run", b->tree);
+        b->cgroup_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK(b->cgroup_fd >= 0);
+        CHECK_INT(topology_read("", &b->topology), 0);
+        CHECK(sd_event_new(&b->event) >= 0);
+        b->pid = start_process(b->cpu, spins);
+        CHECK(b->pid > 0);
+        const struct watch_order order = {.event = b->event,
+                                          .topology = b->topology,
+                                          .placement = &b->placement,
+                                          .point = &b->point,
+                                          .pids = {b->pid, 0},
+                                          .cgroup_fd = b->cgroup_fd};
+        CHECK_INT(watch_new(&b->watch, &order), 0);
+}
+
+/* The loop turns until so much time is over. */
+static void pass(const struct bench *b, uint64_t ns) {
+        uint64_t until = util_now_ns() + ns;
+        while (util_now_ns() < until)
+                CHECK(sd_event_run(b->event, (until - util_now_ns()) / NSEC_PER_USEC + 1) >= 0);
+}
+
+/* The "noise" of it, and whether a flag is there; NULL on failure. */
+static struct json *conclude(const struct bench *b, const char *flag, bool *ret_flagged) {
+        _cleanup_free_ char *text = NULL;
+        const char *flags[DISTURBANCE_KINDS];
+        struct json *root = NULL;
+        size_t n = 0;
+        watch_end(b->watch);
+        if (watch_result(b->watch, &text, flags, ELEMENTS(flags), &n) < 0 ||
+            json_parse(text, strlen(text), &root, NULL) < 0)
+                return NULL;
+        *ret_flagged = false;
+        for (size_t i = 0; i < n; i++)
+                *ret_flagged |= strcmp(flags[i], flag) == 0;
+        return root;
+}
+
+static void bench_end(struct bench *b) {
+        watch_free(b->watch);
+        end_process(b->pid);
+        close(b->cgroup_fd);
+        host_tree_remove(b->tree);
+        topology_free(b->topology);
+        sd_event_unref(b->event);
+}
+
+static double share_in(const struct json *second, const char *key) {
+        double share = -1;
+        return json_as_double(json_get(second, key), &share) < 0 ? -1 : share;
+}
+
+/* The agent's own time is not foreign; that of another process on its CPU is. They share it, so nobody gets it all. */
+static void what_is_not_the_agents_is_foreign(void) {
+        struct bench b;
+        bool flagged;
+        bench_init(&b, true);
+        pid_t other = start_process(b.cpu, true);
+        CHECK_INT(watch_start(b.watch, util_now_ns(), 2 * NSEC_PER_SEC), 0);
+        pass(&b, 2100 * NSEC_PER_MSEC);
+        end_process(other);
+        struct json *noise = conclude(&b, "noisy:foreign-cpu", &flagged);
+        CHECK(noise);
+        CHECK(flagged);
+        const struct json *seconds = json_get(noise, "seconds");
+        CHECK(json_length(seconds) >= 1);
+        for (const struct json *s = json_first(seconds); s; s = json_next(s)) {
+                double foreign = share_in(s, "foreign_share");
+                CHECK(foreign > 0.05);
+                CHECK(foreign < 1.03);
+        }
+        json_free(noise);
+        bench_end(&b);
+}
+
+/* A group above the run's: its count before the window is not the window's. */
+static void a_quota_above_the_run_is_seen(void) {
+        for (int throttled = 4; throttled < 6; throttled++) {
+                struct bench b;
+                bool flagged;
+                int64_t periods = -1;
+                bench_init(&b, false);
+                CHECK_INT(watch_start(b.watch, util_now_ns(), 0), 0);
+                pass(&b, 100 * NSEC_PER_MSEC);
+                char text[64];
+                (void) snprintf(text, sizeof(text), "nr_periods 9\nnr_throttled %d\n", throttled);
+                CHECK_INT(host_tree_write(b.tree, "/group/cpu.stat", text), 0);
+                struct json *noise = conclude(&b, "noisy:quota", &flagged);
+                CHECK(noise);
+                CHECK_INT(json_as_i64(json_get(noise, "quota_throttled_periods"), &periods), 0);
+                CHECK_INT(periods, throttled - 4);
+                CHECK(flagged == (throttled > 4));
+                CHECK_UINT(json_length(json_get(noise, "seconds")), 1); /* the rest is all there is */
+                json_free(noise);
+                bench_end(&b);
+        }
+}
+
+static void an_agent_that_ends_is_no_error(void) {
+        struct bench b;
+        bool flagged;
+        bench_init(&b, false);
+        CHECK_INT(watch_start(b.watch, util_now_ns(), 0), 0);
+        pass(&b, 50 * NSEC_PER_MSEC);
+        end_process(b.pid);
+        struct json *noise = conclude(&b, "", &flagged);
+        CHECK(noise);
+        CHECK_UINT(json_length(json_get(noise, "seconds")), 1);
+        CHECK(!json_get(noise, "error"));
+        json_free(noise);
+        b.pid = start_process(b.cpu, false);
+        bench_end(&b);
+}
+
+static void a_window_that_never_began(void) {
+        struct bench b;
+        bool flagged;
+        bench_init(&b, false);
+        CHECK_INT(watch_start(b.watch, util_now_ns() + PATIENCE_NS, NSEC_PER_SEC), 0);
+        struct json *noise = conclude(&b, "", &flagged);
+        CHECK(noise);
+        CHECK_INT(json_type(json_get(noise, "worst")), JSON_NULL);
+        CHECK_UINT(json_length(json_get(noise, "seconds")), 0);
+        json_free(noise);
+        bench_end(&b);
+}
+
+int main(void) {
+        RUN(what_is_not_the_agents_is_foreign);
+        RUN(a_quota_above_the_run_is_seen);
+        RUN(an_agent_that_ends_is_no_error);
+        RUN(a_window_that_never_began);
+        return check_end();
+}
