@@ -2,10 +2,9 @@
 
 /*
  * The start for the next transport's author: a complete small transport, over a socket pair per thread, that is built
- * and tested but is in no table. Copy it to transport-NAME.c, and write what yours is and why it is done so where this
- * paragraph stands. It is known once it has its name in schema/, its line in transport.h, transport.c and meson.build
- * here, its limits in the daemon's capacity, and its place in the lists of the tests: "Adding a transport" in README.md
- * names each of these tables.
+ * and tested but has no row. Copy it into its family's folder, and write what yours is and why it is done so where this
+ * paragraph stands. docs/adding-a-transport.md has the other steps: its row in schema/transport/table.h, its line in
+ * meson.build, its loop in the bench.
  *
  * What is yours to decide is only how a message gets across. When to start and stop, what to count and what to verify
  * is decided in phases.c, sampler.c and loops.h.
