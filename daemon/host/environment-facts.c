@@ -320,8 +320,10 @@ static int take_preemption(struct hostfs *h, struct environment *e) {
                 }
         }
         int r = hostfs_line(h, line, sizeof(line), "/proc/sys/kernel/version");
-        if (r < 0)
-                return add_read(h, e, "preemption", r, NULL);
+        if (r < 0) {
+                add_unread(h, e, "preemption", r);
+                return 0;
+        }
         if (strstr(line, "PREEMPT_RT"))
                 return add_text(e, "preemption", "rt");
         if (strstr(line, "PREEMPT_DYNAMIC")) {
@@ -410,8 +412,10 @@ static int take_cpu_limit(struct hostfs *h, struct environment *e) {
         _cleanup_free_ char *text = NULL;
         char group[256], limits[256] = "";
         int r = hostfs_text(h, &text, "/proc/self/cgroup");
-        if (r < 0)
-                return add_read(h, e, "cgroup_cpu_limit", r, NULL);
+        if (r < 0) {
+                add_unread(h, e, "cgroup_cpu_limit", r);
+                return 0;
+        }
         for (size_t i = 0; i < ELEMENTS(places); i++)
                 if (find_group(text, places[i].v2, group, sizeof(group)) &&
                     read_limits(h, places[i].mount, group, places[i].v2, limits, sizeof(limits)) == 0)
