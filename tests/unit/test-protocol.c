@@ -355,7 +355,7 @@ static const struct damage damages[] = {
         {MESSAGE_SETUP, 128, {.number = 1}, 4, "setup.options: pipe_size is 4096 "},
         {MESSAGE_SETUP, 144, {.number = 4097}, 4, "a power of two, not 4097"},
         {MESSAGE_SETUP, 176, {.number = TOGGLE_OFF + 1}, 4, "setup.options.nodelay is"},
-        {MESSAGE_SETUP, 192, {.bytes = "/"}, 1, "setup.options: congestion is of a-z"},
+        {MESSAGE_SETUP, 196, {.bytes = "/"}, 1, "setup.options: congestion is of a-z"},
 };
 
 static void damaged_packets(void) {
