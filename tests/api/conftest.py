@@ -15,25 +15,27 @@ from client import PATIENCE_SECONDS, Client
 
 SOURCE = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", SOURCE / "build"))
+# One without sanitizers, whose memory is its own.
+PLAIN_BUILD = Path(os.environ.get("IPCLAB_PLAIN_BUILD_ROOT", BUILD))
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.3, "warmup_seconds": 0}
 
 
 class Daemon:
     """The real ipclabd, in directories and on a port of its own."""
 
-    def __init__(self, *options, web_dir=None, preexec=None):
+    def __init__(self, *options, web_dir=None, preexec=None, build=BUILD):
         self.base = Path(tempfile.mkdtemp(prefix="ipclab-api-"))
         self.base.chmod(0o755)  # agents of another user pass through
         self.log = self.base / "log"
         command = [
-            BUILD / "daemon/ipclabd",
+            build / "daemon/ipclabd",
             f"--state-dir={self.base / 'state'}",
             f"--runtime-dir={self.base / 'run'}",
             f"--socket={self.base / 'socket'}",
             "--listen=127.0.0.1:0",
             f"--token-file={self.base / 'token'}",
-            f"--agent={BUILD / 'agent/ipclab-agent'}",
-            f"--web-dir={web_dir or BUILD / 'web'}",
+            f"--agent={build / 'agent/ipclab-agent'}",
+            f"--web-dir={web_dir or build / 'web'}",
             "--log-level=debug",
             *options,
         ]
@@ -100,6 +102,14 @@ def daemon():
 def own_daemon():
     """One for a single test, which may stop or choke it."""
     d = Daemon()
+    yield d
+    d.remove()
+
+
+@pytest.fixture
+def plain_daemon():
+    """One for a single test that is about its memory, or about agents that a leak sanitizer would open to itself."""
+    d = Daemon(build=PLAIN_BUILD)
     yield d
     d.remove()
 

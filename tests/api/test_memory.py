@@ -13,7 +13,7 @@ from conftest import SHORT
 
 RSS_MAX = 64 << 20
 READERS = 24
-SPECS = 40
+SPECS = 16
 BODY = 1 << 20
 
 
@@ -58,12 +58,12 @@ def long_spec():
 
 
 @pytest.fixture
-def blocked(own_daemon):
+def blocked(plain_daemon):
     """Whose queue stands still: nothing but the readers takes its time."""
-    own_daemon.unix.wait_state(own_daemon.unix.post(SHORT | {"duration_seconds": 600})["id"], ("running",))
-    for client in (own_daemon.unix, own_daemon.stranger):  # to hold megabytes against the schema takes minutes
+    plain_daemon.unix.wait_state(plain_daemon.unix.post(SHORT | {"duration_seconds": 600})["id"], ("running",))
+    for client in (plain_daemon.unix, plain_daemon.stranger):  # to hold megabytes against the schema takes minutes
         client.openapi = {}
-    return own_daemon
+    return plain_daemon
 
 
 def slow_reader(daemon, target):

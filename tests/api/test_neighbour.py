@@ -207,14 +207,14 @@ def test_agents_without_privilege_reach_each_other(own_daemon, workload, copy_mo
     assert own_daemon.unix.wait_final(experiment["id"])["state"] == "done", own_daemon.log_tail()
 
 
-def test_agents_are_closed_from_birth(own_daemon):
+def test_agents_are_closed_from_birth(plain_daemon):
     """Whoever looks again and again, while agents are started, does not find one that is still open."""
-    stop = own_daemon.base / "stop"
+    stop = plain_daemon.base / "stop"
 
     def watch():
         opened = 0
         while not stop.exists():
-            for pid in agents_of(own_daemon):
+            for pid in agents_of(plain_daemon):
                 with contextlib.suppress(OSError):
                     os.listdir(f"/proc/{pid}/fd")
                     opened += 1
@@ -230,14 +230,14 @@ def test_agents_are_closed_from_birth(own_daemon):
     os.close(write)
     spec = {"transport": "pipe", "message_size": 64, "messages": 1000, "warmup_seconds": 0, "repetitions": 10}
     try:
-        experiment = own_daemon.unix.post(spec)
-        state = own_daemon.unix.wait_final(experiment["id"])["state"]
+        experiment = plain_daemon.unix.post(spec)
+        state = plain_daemon.unix.wait_final(experiment["id"])["state"]
     finally:
         stop.touch()
     with open(read, "rb") as result:
         text = result.read()
     os.waitpid(child, 0)
-    assert state == "done", own_daemon.log_tail()
+    assert state == "done", plain_daemon.log_tail()
     assert text == b"0"
 
 
