@@ -33,8 +33,8 @@ static bool stderr_is_journal(void) {
         unsigned long long device = 0, inode = 0;
         char end = 0;
         struct stat st;
-        if (sscanf(stream, "%llu:%llu%c", &device, &inode, &end) !=
-            2) /* NOLINT(cert-err34-c): another format is no match */
+        /* NOLINTNEXTLINE(cert-err34-c): another format is no match */
+        if (sscanf(stream, "%llu:%llu%c", &device, &inode, &end) != 2)
                 return false;
         return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
