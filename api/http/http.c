@@ -29,9 +29,11 @@
 #define BODY_NS (20 * NSEC_PER_SEC)
 #define IDLE_NS (30 * NSEC_PER_SEC)
 #define BUSY_NS (30 * NSEC_PER_SEC)
-#define INACTIVE_SECONDS 60u  /* libmicrohttpd's own timeout, above those of connections.c */
-#define STALLED_SECONDS 10u   /* the same for a client that takes nothing of its answer */
-#define SPARE_CONNECTIONS 32u /* above ours, so that room is made before the library stops accepting */
+#define INACTIVE_SECONDS 60u /* libmicrohttpd's own timeout, above those of connections.c */
+#define STALLED_SECONDS 10u  /* the same for a client that takes nothing of its answer */
+/* The library closes a connection above its limit without an answer, so this is never reached: it counts those that
+ * connections.c has ended until its thread comes to them, at most as many as the relay can replace meanwhile. */
+#define LIBRARY_CONNECTIONS_MAX (2 * RELAY_CLIENTS_MAX)
 
 struct http {
         struct http_handler handler;
@@ -479,11 +481,11 @@ static char *print_refusal(struct http *h, const struct refusal *r, size_t *ret_
         return text;
 }
 
-static int start_daemon(struct http *h, const struct http_options *o) {
+static int start_daemon(struct http *h) {
         errno = 0;
         h->daemon = MHD_start_daemon(
                 MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
-                NULL, NULL, on_request, h, MHD_OPTION_CONNECTION_LIMIT, o->connections + SPARE_CONNECTIONS,
+                NULL, NULL, on_request, h, MHD_OPTION_CONNECTION_LIMIT, LIBRARY_CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_TIMEOUT, INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                 (size_t) CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
                 MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
@@ -583,7 +585,7 @@ int http_start(struct http **ret, const struct http_options *o) {
         if (k >= 0)
                 k = workers_new(&h->exporters, o->exporters);
         if (k >= 0)
-                k = start_daemon(h, o);
+                k = start_daemon(h);
         if (k >= 0)
                 k = start_relay(h, o);
         if (k < 0) {
