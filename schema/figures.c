@@ -6,57 +6,87 @@
 
 #include <stdio.h>
 
+static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch", NULL};
+static const char *const one_way_kinds[] = {"one_way", NULL};
+
 const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
         [FIGURES_RATE] = {NULL, NULL, false},
-        [FIGURES_LATENCY] = {"latency_ns", "latency_ns", false},
-        [FIGURES_ONE_WAY] = {"latency_one_way_ns", "latency_one_way_ns", false},
+        [FIGURES_LATENCY] = {"latency_ns", "latency_ns", false, "Latency",
+                             "Each run's percentiles over its whole window, and of them the statistic over the runs; "
+                             "percentiles are never averaged. kind: what the times are of.",
+                             latency_kinds},
+        [FIGURES_ONE_WAY] = {"latency_one_way_ns", "latency_one_way_ns", false, "One-way latency",
+                             "Of a pingpong in a closed loop: half of latency_ns, each run's halved. Null elsewhere, "
+                             "and in an open loop (RunResult).",
+                             one_way_kinds},
         [FIGURES_COUNTERS] = {"counters", NULL, true},
         [FIGURES_PER_UNIT] = {NULL, NULL, true},
 };
 
 #define RATE(member, of, ...)                                                                                          \
-        { .group = FIGURES_RATE, .name = member, .unit = of, __VA_ARGS__ }
+        { .group = FIGURES_RATE, .name = member, .unit = of, .usual = true, __VA_ARGS__ }
 #define LATENCY(member, ...)                                                                                           \
         { .group = FIGURES_LATENCY, .name = member, .unit = "ns", __VA_ARGS__ }
 #define ONE_WAY(member, ...)                                                                                           \
         { .group = FIGURES_ONE_WAY, .name = member, .unit = "ns", __VA_ARGS__ }
-#define COUNTER(member)                                                                                                \
-        { .group = FIGURES_COUNTERS, .name = member, .unit = "count" }
-#define PER_UNIT(member, of)                                                                                           \
-        { .group = FIGURES_PER_UNIT, .name = member, .unit = of }
+#define COUNTER(member, words)                                                                                         \
+        { .group = FIGURES_COUNTERS, .name = member, .unit = "count", .title = words }
+#define PER_UNIT(member, of, ...)                                                                                      \
+        { .group = FIGURES_PER_UNIT, .name = member, .unit = of, __VA_ARGS__ }
 
 const struct figure_term figure_terms[FIGURE_COUNT] = {
-        [FIGURE_THROUGHPUT] = RATE("throughput_bytes_per_second", "bytes/s", .scaled = "throughput_gbit_per_second",
-                                   .factor = 8, .divisor = 1e9),
-        [FIGURE_MESSAGES] = RATE("messages_per_second", "messages/s"),
-        [FIGURE_BOTH_WAYS] = RATE("both_ways_bytes_per_second", "bytes/s", .absent = "of pingpong only",
-                                  .scaled = "both_ways_gbit_per_second", .factor = 8, .divisor = 1e9),
-        [FIGURE_COST] = RATE("cost_ns", "ns", .absent = "of syscall and context-switch only"),
-        [FIGURE_HOP] = RATE("hop_ns", "ns", .absent = "of context-switch only"),
-        [FIGURE_LATENCY_MIN] = LATENCY("min"),
-        [FIGURE_LATENCY_P50] = LATENCY("p50"),
-        [FIGURE_LATENCY_P90] = LATENCY("p90"),
-        [FIGURE_LATENCY_P99] = LATENCY("p99"),
-        [FIGURE_LATENCY_P99_9] = LATENCY("p99_9"),
-        [FIGURE_LATENCY_MAX] = LATENCY("max"),
-        [FIGURE_LATENCY_MEAN] = LATENCY("mean", .scaled = "latency_us_mean", .factor = 1, .divisor = 1e3),
-        [FIGURE_ONE_WAY_MIN] = ONE_WAY("min"),
-        [FIGURE_ONE_WAY_P50] = ONE_WAY("p50"),
-        [FIGURE_ONE_WAY_P90] = ONE_WAY("p90"),
-        [FIGURE_ONE_WAY_P99] = ONE_WAY("p99"),
-        [FIGURE_ONE_WAY_P99_9] = ONE_WAY("p99_9"),
-        [FIGURE_ONE_WAY_MAX] = ONE_WAY("max"),
-        [FIGURE_ONE_WAY_MEAN] = ONE_WAY("mean", .scaled = "latency_one_way_us_mean", .factor = 1, .divisor = 1e3),
-        [FIGURE_CYCLES] = COUNTER("cycles"),
-        [FIGURE_INSTRUCTIONS] = COUNTER("instructions"),
-        [FIGURE_L1D_READ_MISSES] = COUNTER("l1d_read_misses"),
-        [FIGURE_LLC_MISSES] = COUNTER("llc_misses"),
-        [FIGURE_DTLB_MISSES] = COUNTER("dtlb_misses"),
-        [FIGURE_BRANCH_MISSES] = COUNTER("branch_misses"),
-        [FIGURE_CONTEXT_SWITCHES] = COUNTER("context_switches"),
-        [FIGURE_CPU_PER_MESSAGE] = PER_UNIT("cpu_ns_per_message", "ns"),
-        [FIGURE_CPU_PER_GIGABYTE] = PER_UNIT("cpu_ns_per_gigabyte", "ns"),
-        [FIGURE_CYCLES_PER_BYTE] = PER_UNIT("cycles_per_byte", "cycles"),
+        [FIGURE_THROUGHPUT] = RATE("throughput_bytes_per_second", "bytes/s", .title = "Throughput",
+                                   .scaled = "throughput_gbit_per_second", .factor = 8, .divisor = 1e9),
+        [FIGURE_MESSAGES] = RATE("messages_per_second", "messages/s", .title = "Messages",
+                                 .description = "Of a syscall its calls, of a context-switch the rounds through all "
+                                                "its processes."),
+        [FIGURE_BOTH_WAYS] =
+                RATE("both_ways_bytes_per_second", "bytes/s", .title = "Throughput both ways",
+                     .description = "Of a pingpong, each run's: 2 x message_size x round trips of all "
+                                    "threads / window.",
+                     .absent = "of pingpong only", .scaled = "both_ways_gbit_per_second", .factor = 8, .divisor = 1e9),
+        [FIGURE_COST] = RATE("cost_ns", "ns", .title = "Cost",
+                             .description = "Of a call, or of a context switch less the pipe's overhead; null for "
+                                            "workloads that move data.",
+                             .absent = "of syscall and context-switch only"),
+        [FIGURE_HOP] = RATE("hop_ns", "ns", .title = "Hop",
+                            .description = "Of a context switch, the pipe's overhead included; null for other "
+                                           "workloads.",
+                            .absent = "of context-switch only"),
+        [FIGURE_LATENCY_MIN] = LATENCY("min", .title = "Shortest latency"),
+        [FIGURE_LATENCY_P50] = LATENCY("p50", .title = "Median latency", .usual = true),
+        [FIGURE_LATENCY_P90] = LATENCY("p90", .title = "Latency, 90th percentile"),
+        [FIGURE_LATENCY_P99] = LATENCY("p99", .title = "Latency, 99th percentile", .usual = true),
+        [FIGURE_LATENCY_P99_9] = LATENCY("p99_9", .title = "Latency, 99.9th percentile", .usual = true),
+        [FIGURE_LATENCY_MAX] = LATENCY("max", .title = "Longest latency"),
+        [FIGURE_LATENCY_MEAN] =
+                LATENCY("mean", .title = "Mean latency", .scaled = "latency_us_mean", .factor = 1, .divisor = 1e3),
+        [FIGURE_ONE_WAY_MIN] = ONE_WAY("min", .title = "Shortest one-way latency"),
+        [FIGURE_ONE_WAY_P50] = ONE_WAY("p50", .title = "Median one-way latency", .usual = true),
+        [FIGURE_ONE_WAY_P90] = ONE_WAY("p90", .title = "One-way latency, 90th percentile"),
+        [FIGURE_ONE_WAY_P99] = ONE_WAY("p99", .title = "One-way latency, 99th percentile"),
+        [FIGURE_ONE_WAY_P99_9] = ONE_WAY("p99_9", .title = "One-way latency, 99.9th percentile"),
+        [FIGURE_ONE_WAY_MAX] = ONE_WAY("max", .title = "Longest one-way latency"),
+        [FIGURE_ONE_WAY_MEAN] = ONE_WAY("mean", .title = "Mean one-way latency", .scaled = "latency_one_way_us_mean",
+                                        .factor = 1, .divisor = 1e3),
+        [FIGURE_CYCLES] = COUNTER("cycles", "Cycles"),
+        [FIGURE_INSTRUCTIONS] = COUNTER("instructions", "Instructions"),
+        [FIGURE_L1D_READ_MISSES] = COUNTER("l1d_read_misses", "Read misses of the first data cache"),
+        [FIGURE_LLC_MISSES] = COUNTER("llc_misses", "Misses of the last cache"),
+        [FIGURE_DTLB_MISSES] = COUNTER("dtlb_misses", "Misses of the data TLB"),
+        [FIGURE_BRANCH_MISSES] = COUNTER("branch_misses", "Mispredicted branches"),
+        [FIGURE_CONTEXT_SWITCHES] = COUNTER("context_switches", "Context switches"),
+        [FIGURE_CPU_PER_MESSAGE] =
+                PER_UNIT("cpu_ns_per_message", "ns", .title = "CPU time per message",
+                         .description = "CPU time of the counted agent, io_uring's workers included, per message that "
+                                        "it sent or received (with direction both, of all these together), or per "
+                                        "round trip of a pingpong.",
+                         .usual = true),
+        [FIGURE_CPU_PER_GIGABYTE] =
+                PER_UNIT("cpu_ns_per_gigabyte", "ns", .title = "CPU time per 10^9 bytes",
+                         .description = "CPU time of the counted agent per 10^9 bytes that it sent or received; those "
+                                        "of a pingpong's round trip count there and back."),
+        [FIGURE_CYCLES_PER_BYTE] = PER_UNIT("cycles_per_byte", "cycles", .title = "Cycles per byte"),
 };
 
 void figure_name(enum figure f, char *ret, size_t size) {

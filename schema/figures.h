@@ -4,8 +4,9 @@
 
 /*
  * The table of figures: one row for each number of a run that the table of results has a statistic of. Where it lies in
- * a run's result, its place and name in a row of results (JSON and CSV), its unit, and why a workload may have none
- * come from the row; a new figure is a row here and whoever computes it for a run.
+ * a run's result, its place and name in a row of results (JSON and CSV), its unit, its title and why a workload may
+ * have none come from the row; so do its description in openapi.json, from which the dashboard and the command line
+ * read it, and the columns of the CSV. A new figure is a row here and whoever computes it for a run.
  */
 
 #include <stdbool.h>
@@ -58,13 +59,18 @@ extern const struct figure_group_term {
         const char *in_run; /* object of a run's result that has them; NULL: the result itself */
         const char *in_row; /* object of a row that has them, and prefix of their CSV columns; NULL: the row itself */
         bool by_role;       /* in that object's member for the agent that counted */
+        const char *title, *description;
+        const char *const *kinds; /* that the object of a row may have as its "kind", up to NULL; NULL: no object */
 } figure_groups[FIGURES_GROUPS];
 
 extern const struct figure_term {
         enum figure_group group;
         const char *name;
         const char *unit;
-        const char *absent; /* why some workloads have none; NULL: every run says so itself */
+        const char *title;       /* in a heading: a noun, without its unit */
+        const char *description; /* a sentence or more; NULL: the title has it all */
+        bool usual;              /* among the columns of a CSV that does not ask for all of them */
+        const char *absent;      /* why some workloads have none; NULL: every run says so itself */
         /* A second CSV column in the unit that people plot: value x factor / divisor, as 1e-3 is no double and would
          * leave its trace in the last digits. NULL: none. */
         const char *scaled;

@@ -10,17 +10,19 @@ import contextlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import tempfile
-import time
-import urllib.request
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
-PATIENCE_SECONDS = 120
+sys.path.insert(0, str(SOURCE / "tests"))
+from ipclabtest import PATIENCE_SECONDS  # noqa: E402
+from ipclabtest.client import Client  # noqa: E402
+from ipclabtest.daemon import Daemon  # noqa: E402
+
+CLI = "usr/share/ipclab/cli"
 PROGRAMS = {
+    "command": f"{CLI}/ipclab",
     "daemon": "usr/sbin/ipclabd",
     "agent": "usr/libexec/ipclab/ipclab-agent",
     "tune": "usr/libexec/ipclab/ipclab-tune",
@@ -35,9 +37,14 @@ FILES = {
     "usr/lib/tmpfiles.d/ipclab.conf",
     "usr/share/doc/ipclab/README.md",
     *(f"usr/share/doc/ipclab/docs/{path.name}" for path in (SOURCE / "docs").iterdir()),
+    *(f"{CLI}/ipclab_cli/{path.name}" for path in (SOURCE / "cli/ipclab_cli").glob("*.py")),
+    "usr/bin/ipclab",  # a link to the program
+    "usr/share/bash-completion/completions/ipclab",
+    "usr/share/man/man1/ipclab.1",
     "usr/share/man/man5/ipclabd.conf.5",
     "usr/share/man/man8/ipclab-agent.8",
     "usr/share/man/man8/ipclabd.8",
+    "usr/share/zsh/vendor-completions/_ipclab",
     *PROGRAMS.values(),
 }
 REFERENCE = re.compile(r"""(?:href|src|from|import)\s*=?\s*\(?["'](?:/assets/|\./)([\w.-]+)["']""")
@@ -51,7 +58,7 @@ def check_files(tree):
     assert not rest, f"installed, and in no list of {Path(__file__).name}: {sorted(rest)}"
     for name in found:
         mode = (tree / name).stat().st_mode & 0o777
-        assert mode == (0o755 if name in PROGRAMS.values() else 0o644), f"{name} has mode {mode:o}"
+        assert mode == (0o755 if name in {*PROGRAMS.values(), "usr/bin/ipclab"} else 0o644), f"{name} has mode {mode:o}"
     for path in (path for path in (tree / WEB).rglob("*.[hj][ts]*") if path.suffix != ".gz"):
         for name in REFERENCE.findall(path.read_text()):
             assert (tree / WEB / "assets" / name).is_file(), f"{path.name} refers to {name}, which is not installed"
@@ -78,62 +85,41 @@ def check_programs(tree):
 
 @contextlib.contextmanager
 def daemon(tree):
-    """The installed daemon; yields its address and the token."""
-    with tempfile.TemporaryDirectory(prefix="ipclab-installed-") as base:
-        os.chmod(base, 0o755)  # agents of another user pass through
-        config = Path(base, "config")
-        config.touch()  # the settings in /etc belong to another installation
-        paths = {"state-dir": "state", "runtime-dir": "run", "socket": "socket", "token-file": "token"}
-        command = [
-            tree / PROGRAMS["daemon"],
-            "--listen=127.0.0.1:0",
-            f"--config={config}",
-            f"--agent={tree / PROGRAMS['agent']}",
-            f"--web-dir={tree / WEB}",
-        ]
-        command += [f"--{option}={base}/{name}" for option, name in paths.items()]
-        if os.geteuid() == 0:
-            command.append("--agent-user=nobody")
-        log = Path(base, "log")
-        with log.open("wb") as out:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-        try:
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while not (ready := re.search(r"ready (\{.*\})", log.read_text())):
-                assert process.poll() is None and time.monotonic() < deadline, f"no daemon: {log.read_text()}"
-                time.sleep(0.02)
-            yield json.loads(ready[1])["url"].rstrip("/"), Path(base, "token").read_text().strip()
-            process.send_signal(signal.SIGTERM)
-            status = process.wait(PATIENCE_SECONDS)
-            assert status == 0, f"ipclabd ended with {status}: {log.read_text()}"
-        finally:
-            process.kill()
-            process.wait()
+    """The installed daemon, with an empty configuration: the settings in /etc belong to another installation."""
+    d = Daemon(program=tree / PROGRAMS["daemon"], agent=tree / PROGRAMS["agent"], web=tree / WEB)
+    config = d.base / "config"
+    config.touch()
+    d.command.append(f"--config={config}")
+    try:
+        d.start()
+        yield d
+        status = d.stop()
+        assert status == 0, f"ipclabd ended with {status}: {d.log_tail()}"
+    finally:
+        d.remove()
 
 
 def check_daemon(tree):
-    with daemon(tree) as (url, token):
-
-        def fetch(path, body=None):
-            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-            request = urllib.request.Request(url + path, body and json.dumps(body).encode(), headers)
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.read()
-
-        presets = {preset["name"] for preset in json.loads(fetch("/presets"))["items"]}
+    with daemon(tree) as d:
+        client = Client(port=d.port, token=d.token)
+        presets = {preset["name"] for preset in client.get("/presets")["items"]}
         expected = {path.stem for path in (SOURCE / "schema/presets").glob("*.json")}
         assert presets == expected, f"presets: {sorted(presets ^ expected)}"
         for path in (path for path in (tree / WEB).rglob("*.*") if path.suffix != ".gz"):
             name = path.relative_to(tree / WEB)
-            assert fetch("/" if str(name) == "index.html" else f"/{name}") == path.read_bytes(), f"{name} is not served"
-        spec = {"workload": ["stream", "pingpong"], "duration_seconds": 0.1, "warmup_seconds": 0}
-        experiment = json.loads(fetch("/experiments", spec | {"transport": "pipe", "message_size": 4096}))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while experiment["state"] in ("queued", "running"):
-            assert time.monotonic() < deadline, experiment
-            time.sleep(0.1)
-            experiment = json.loads(fetch(f"/experiments/{experiment['id']}"))
-        assert experiment["state"] == "done", experiment
+            answer = client.request("GET", "/" if str(name) == "index.html" else f"/{name}")
+            assert answer.body == path.read_bytes(), f"{name} is not served: {answer}"
+        check_command(tree, d)
+
+
+def check_command(tree, d):
+    """The installed command line, before the installed daemon."""
+    spec = {"workload": ["stream", "pingpong"], "duration_seconds": 0.1, "warmup_seconds": 0, "transport": "pipe",
+            "message_size": 4096}
+    command = [tree / PROGRAMS["command"], "--socket", d.socket, "run", json.dumps(spec), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert done.returncode == 0, done
+    assert json.loads(done.stdout)["state"] == "done", done.stdout
 
 
 def main(tree):

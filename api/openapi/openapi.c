@@ -6,6 +6,7 @@
 
 #include "api/handle/routes.h"
 #include "api/http/text.h"
+#include "schema/figures.h"
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"
@@ -233,6 +234,88 @@ static int put_made(struct json_writer *w, const char *name, int (*make)(char **
         return k;
 }
 
+static void put_titles(struct json_writer *w, const char *title, const char *unit, const char *words) {
+        json_member_string(w, "title", title);
+        if (unit)
+                json_member_string(w, "x-unit", unit);
+        if (words)
+                json_member_string(w, "description", words);
+}
+
+static void put_figure(struct json_writer *w, const struct figure_term *term) {
+        json_put_key(w, term->name);
+        json_object_begin(w);
+        put_titles(w, term->title, term->unit, term->description);
+        json_member_bool(w, "x-usual", term->usual);
+        json_member_raw(w, "anyOf", "[{\"$ref\": \"#/components/schemas/Statistic\"}, {\"type\": \"null\"}]");
+        json_object_end(w);
+}
+
+static void put_group(struct json_writer *w, enum figure_group group) {
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].group == group)
+                        put_figure(w, &figure_terms[f]);
+}
+
+/* The object that a row has for a group, or null. */
+static void put_group_object(struct json_writer *w, enum figure_group group) {
+        const struct figure_group_term *term = &figure_groups[group];
+        json_put_key(w, term->in_row);
+        json_object_begin(w);
+        put_titles(w, term->title, NULL, term->description);
+        json_member_raw(w, "type", "[\"object\", \"null\"]");
+        json_put_key(w, "properties");
+        json_object_begin(w);
+        json_put_key(w, "kind");
+        json_object_begin(w);
+        json_put_key(w, "enum");
+        json_array_begin(w);
+        for (const char *const *kind = term->kinds; *kind; kind++)
+                json_put_string(w, *kind);
+        json_array_end(w);
+        json_object_end(w);
+        put_group(w, group);
+        json_object_end(w);
+        json_put_key(w, "required");
+        json_array_begin(w);
+        json_put_string(w, "kind");
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].group == group)
+                        json_put_string(w, figure_terms[f].name);
+        json_array_end(w);
+        json_member_bool(w, "additionalProperties", false);
+        json_object_end(w);
+}
+
+/* The figures of a row of results, in the order of their table: each with its title and its unit. */
+static void put_figures(struct json_writer *w) {
+        json_put_key(w, "ResultFigures");
+        json_object_begin(w);
+        json_member_string(w, "description",
+                           "The figures of a point, each a statistic over its runs. x-unit: what its numbers count; "
+                           "x-usual: whether the CSV has it without columns=all.");
+        json_member_string(w, "type", "object");
+        json_put_key(w, "properties");
+        json_object_begin(w);
+        for (enum figure_group group = 0; group < FIGURES_GROUPS; group++)
+                if (figure_groups[group].in_row)
+                        put_group_object(w, group);
+                else
+                        put_group(w, group);
+        json_object_end(w);
+        json_put_key(w, "required");
+        json_array_begin(w);
+        for (enum figure_group group = 0; group < FIGURES_GROUPS; group++) {
+                if (figure_groups[group].in_row)
+                        json_put_string(w, figure_groups[group].in_row);
+                for (size_t f = 0; f < FIGURE_COUNT && !figure_groups[group].in_row; f++)
+                        if (figure_terms[f].group == group)
+                                json_put_string(w, figure_terms[f].name);
+        }
+        json_array_end(w);
+        json_object_end(w);
+}
+
 static int put_components(struct json_writer *w) {
         json_put_key(w, "components");
         json_object_begin(w);
@@ -245,6 +328,7 @@ static int put_components(struct json_writer *w) {
                 k = put_made(w, "ExperimentSpec", spec_schema);
         if (k < 0)
                 return k;
+        put_figures(w);
         json_object_end(w);
         json_member_raw(
                 w, "responses",

@@ -68,16 +68,14 @@ static const struct json *object_member(const struct json *object, const char *k
         return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
 }
 
-static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch"};
-
 static const char *known_latency_kind(const struct json *result) {
         const struct json *kind = object_member(object_member(result, "latency_ns"), "kind");
         const char *name;
         if (!kind || json_as_string(kind, &name) < 0)
                 return NULL;
-        for (size_t i = 0; i < ELEMENTS(latency_kinds); i++)
-                if (strcmp(name, latency_kinds[i]) == 0)
-                        return latency_kinds[i];
+        for (const char *const *i = figure_groups[FIGURES_LATENCY].kinds; *i; i++)
+                if (strcmp(name, *i) == 0)
+                        return *i;
         return NULL;
 }
 

@@ -1,128 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""An HTTP client that hides nothing: each request on a connection of its own, or raw bytes on a socket.
+"""The suites' client with what only these tests look at: every JSON answer is held against what openapi.json says of
+it, and refusals against their problem."""
 
-Every JSON answer is held against what openapi.json says of it.
-"""
-
-import http.client
-import json
 import re
-import socket
-import time
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import jsonschema
+from ipclabtest import PATIENCE_SECONDS
+from ipclabtest import client as shared
+from ipclabtest.client import Events, parse_raw, read_all
+
+__all__ = ["PATIENCE_SECONDS", "Client", "Events", "check_problem", "parse_raw", "read_all"]
 
 PROBLEM_TYPE = "urn:ipclab:problem:"
-# For what must come, on a machine that may stand still for a while. What comes sooner is not waited for.
-PATIENCE_SECONDS = 180
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 @dataclass
-class Answer:
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-    json: object = None
-
-    def __repr__(self):
-        return f"<{self.status} {self.headers.get('Content-Type')} {self.body[:500]!r}>"
-
-
-@dataclass
-class Client:
-    """Talks to one listener: over the unix socket when `path` is given, else over TCP."""
-
-    port: int | None = None
-    path: str | None = None
-    token: str | None = None
+class Client(shared.Client):
     openapi: dict = field(default_factory=dict)
-
-    def connect(self, timeout=60):
-        if self.path:
-            return UnixConnection(self.path, timeout)
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-
-    def raw_socket(self, timeout=60):
-        if self.path:
-            sock = socket.socket(socket.AF_UNIX)
-            sock.connect(self.path)  # waits while the queue is full, which one with a timeout does not
-            sock.settimeout(timeout)
-        else:
-            sock = socket.create_connection(("127.0.0.1", self.port), timeout)
-        return sock
-
-    @property
-    def host(self):
-        return "localhost" if self.path else f"127.0.0.1:{self.port}"
-
-    def request(self, method, target, body=None, headers=None, timeout=60):
-        headers = dict(headers or {})
-        if self.token:
-            headers.setdefault("Authorization", f"Bearer {self.token}")
-        if body is not None and not isinstance(body, bytes | str):
-            body = json.dumps(body)
-            headers.setdefault("Content-Type", "application/json")
-        connection = self.connect(timeout)
-        try:
-            connection.request(method, target, body, headers)
-            response = connection.getresponse()
-            answer = Answer(response.status, response.headers, response.read())
-        finally:
-            connection.close()
-        if re.fullmatch(r"application/(problem\+)?json", answer.headers.get("Content-Type", "")) and answer.body:
-            answer.json = json.loads(answer.body)
-            self.check_shape(method, target, answer)
-        return answer
-
-    def get(self, target, headers=None):
-        answer = self.request("GET", target, headers=headers)
-        assert answer.status == 200, answer
-        return answer.json
-
-    def items(self, target):
-        joint, cursor, found = "&" if "?" in target else "?", None, []
-        while True:
-            page = self.get(target + (f"{joint}cursor={cursor}" if cursor else ""))
-            found += page["items"]
-            cursor = page["next"]
-            if cursor is None:
-                return found
-
-    def post(self, spec, **headers):
-        answer = self.request("POST", "/experiments", spec, headers)
-        assert answer.status == 201, answer
-        return answer.json
 
     def refused(self, method, target, status, slug, body=None, headers=None):
         """Asks for what must be refused with exactly this problem, and returns the problem."""
         answer = self.request(method, target, body, headers)
         check_problem(answer, status, slug)
         return answer.json | {"headers": answer.headers}
-
-    def wait_final(self, identity, seconds=PATIENCE_SECONDS):
-        return self.wait_state(identity, ("done", "failed", "cancelled"), seconds)
-
-    def wait_state(self, identity, states, seconds=PATIENCE_SECONDS):
-        deadline = time.monotonic() + seconds
-        while True:
-            experiment = self.get(f"/experiments/{identity}")
-            if experiment["state"] in states:
-                return experiment
-            assert time.monotonic() < deadline, f"not {states} after {seconds} s: {experiment}"
-            time.sleep(0.02)
 
     def check_shape(self, method, target, answer):
         if not self.openapi:
@@ -138,32 +40,6 @@ class Client:
     def validate(self, schema, value):
         jsonschema.Draft202012Validator({**schema, "components": self.openapi["components"]}).validate(value)
 
-    def raw(self, data, timeout=60):
-        """What comes back for these bytes until the server closes."""
-        with self.raw_socket(timeout) as sock:
-            sock.sendall(data)
-            return read_all(sock)
-
-
-def read_all(sock):
-    received = b""
-    while True:
-        try:
-            piece = sock.recv(65536)
-        except ConnectionResetError:
-            return received
-        if not piece:
-            return received
-        received += piece
-
-
-def parse_raw(data):
-    """The first response of raw bytes: (status, headers, the rest)."""
-    head, _, rest = data.partition(b"\r\n\r\n")
-    lines = head.decode("latin-1").split("\r\n")
-    headers = dict(line.split(": ", 1) for line in lines[1:])
-    return int(lines[0].split(" ")[1]), headers, rest
-
 
 def check_problem(answer, status, slug):
     assert answer.status == status, answer
@@ -171,38 +47,3 @@ def check_problem(answer, status, slug):
     assert answer.json["status"] == status
     assert answer.json["type"] == PROBLEM_TYPE + slug, answer
     assert answer.json["detail"] and answer.json["title"]
-
-
-class Events:
-    """Reads a server-sent event stream."""
-
-    def __init__(self, client, target, last_id=None, timeout=PATIENCE_SECONDS):
-        headers = {"Accept": "text/event-stream"}
-        if last_id is not None:
-            headers["Last-Event-ID"] = str(last_id)
-        self.connection = client.connect(timeout)
-        self.connection.request("GET", target, headers=headers)
-        self.response = self.connection.getresponse()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.connection.close()
-
-    def __iter__(self):
-        """(id or None, event, data) until the stream ends."""
-        identity, event, data = None, "message", []
-        for line in self.response:
-            name, _, value = line.decode().rstrip("\n").partition(":")
-            value = value.removeprefix(" ")
-            if name == "id":
-                identity = int(value)
-            elif name == "event":
-                event = value
-            elif name == "data":
-                data.append(value)
-            elif not name and not value:
-                if data:
-                    yield identity, event, json.loads("\n".join(data))
-                identity, event, data = None, "message", []

@@ -1,88 +1,32 @@
 # SPDX-License-Identifier: MIT
-import contextlib
 import json
 import os
-import re
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
 from pathlib import Path
 
+import ipclabtest.daemon
 import pytest
-from client import PATIENCE_SECONDS, Client
+from client import Client
+from ipclabtest import BUILD, SOURCE
 
-SOURCE = Path(__file__).parents[2]
-BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", SOURCE / "build"))
+__all__ = ["BUILD", "SHORT", "SOURCE", "Daemon"]
+
 # One without sanitizers, whose memory is its own.
 PLAIN_BUILD = Path(os.environ.get("IPCLAB_PLAIN_BUILD_ROOT", BUILD))
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.3, "warmup_seconds": 0}
 
 
-class Daemon:
-    """The real ipclabd, in directories and on a port of its own."""
+class Daemon(ipclabtest.daemon.Daemon):
+    """A running one, with a client for each way in."""
 
     def __init__(self, *options, web_dir=None, preexec=None, build=BUILD):
-        self.base = Path(tempfile.mkdtemp(prefix="ipclab-api-"))
-        self.base.chmod(0o755)  # agents of another user pass through
-        self.log = self.base / "log"
-        command = [
-            build / "daemon/ipclabd",
-            f"--state-dir={self.base / 'state'}",
-            f"--runtime-dir={self.base / 'run'}",
-            f"--socket={self.base / 'socket'}",
-            "--listen=127.0.0.1:0",
-            f"--token-file={self.base / 'token'}",
-            f"--agent={build / 'agent/ipclab-agent'}",
-            f"--web-dir={web_dir or build / 'web'}",
-            "--log-level=debug",
-            *options,
-        ]
-        if os.geteuid() == 0:
-            command.append("--agent-user=nobody")
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=preexec
-            )
-        ready = self.wait_ready()
-        self.port = int(re.search(r":(\d+)/", ready["url"])[1])
-        self.token = (self.base / "token").read_text().strip()
-        self.unix = Client(path=ready["socket"])
+        super().__init__("--log-level=debug", *options, build=build, web=web_dir, preexec=preexec)
+        self.start()
+        self.unix = self.client(Client)
         self.tcp = Client(port=self.port, token=self.token)
         self.stranger = Client(port=self.port)
         openapi = json.loads(self.unix.request("GET", "/openapi.json").body)
         for client in (self.unix, self.tcp, self.stranger):
             client.openapi = openapi
-
-    def wait_ready(self, seconds=PATIENCE_SECONDS):
-        deadline = time.monotonic() + seconds
-        while True:
-            found = re.search(r"ready (\{.*\})", self.log.read_text(errors="replace"))
-            if found:
-                return json.loads(found[1])
-            assert self.process.poll() is None, f"ipclabd ended:\n{self.log_tail()}"
-            assert time.monotonic() < deadline, f"ipclabd is not ready:\n{self.log_tail()}"
-            time.sleep(0.02)
-
-    def log_tail(self):
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
-
-    def stop(self, seconds=PATIENCE_SECONDS):
-        """Its exit status."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise AssertionError(f"ipclabd did not stop:\n{self.log_tail()}") from None
-
-    def remove(self):
-        with contextlib.suppress(AssertionError):
-            self.stop()
-        shutil.rmtree(self.base, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +36,7 @@ def daemon():
     yield d
     try:
         assert d.stop() == 0, d.log_tail()
-        text = d.log.read_text(errors="replace")
+        text = d.log_text()
         assert "Sanitizer" not in text and "runtime error" not in text, text
     finally:
         d.remove()

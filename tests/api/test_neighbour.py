@@ -258,8 +258,7 @@ def bury(directory, depth, files):
 
 def test_what_a_killed_daemon_left_does_not_stop_the_next(own_daemon):
     """An agent gone wrong fills its directory, and the daemon is killed before it can remove that."""
-    own_daemon.process.kill()
-    own_daemon.process.wait()
+    own_daemon.kill()
     runs = own_daemon.base / "run" / "runs"
     user = pwd.getpwnam("nobody")
     for name in ("run-1", "run-2"):
@@ -267,10 +266,7 @@ def test_what_a_killed_daemon_left_does_not_stop_the_next(own_daemon):
         runs.chmod(0o755)  # for the preparation: the daemon makes it 0700 again
         os.chown(runs / name, user.pw_uid, user.pw_gid)
         bury(runs / name, depth=60, files=1000)
-    second = subprocess.Popen(own_daemon.process.args, stdin=subprocess.DEVNULL,
-                              stdout=own_daemon.log.open("wb"), stderr=subprocess.STDOUT)
-    own_daemon.process = second
-    own_daemon.wait_ready()
+    own_daemon.start()
     assert runs.stat().st_mode & 0o777 == 0o700
     experiment = own_daemon.unix.post(SHORT)
     assert own_daemon.unix.wait_final(experiment["id"])["state"] == "done", own_daemon.log_tail()
@@ -291,10 +287,8 @@ def test_what_cannot_be_removed_is_named(tmp_path):
         daemon.stop()
         stuck = daemon.base / "run" / "runs" / "run-1" / "stuck"
         stuck.mkdir(parents=True)
-        command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', stuck, *daemon.process.args]
-        daemon.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=daemon.log.open("wb"),
-                                          stderr=subprocess.STDOUT)
-        daemon.wait_ready()
+        mount = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', stuck]
+        daemon.start(command=[*mount, *daemon.command])
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not (leftover := daemon.unix.get("/health")["leftover"]):
             assert time.monotonic() < deadline, daemon.log_tail()

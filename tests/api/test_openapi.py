@@ -92,6 +92,28 @@ def test_every_axis_is_described(openapi):
         assert point["properties"][axis] == definition
 
 
+def figures(schema):
+    """(name, description) of the figures of a row of results, those of its objects by both names."""
+    for name, figure in schema["properties"].items():
+        if "x-unit" in figure:
+            yield name, figure
+        for member, inner in figure.get("properties", {}).items():
+            if member != "kind":
+                yield f"{name}_{member}", inner
+
+
+def test_every_figure_is_described(openapi):
+    """Each row of the table is a figure of a row of results, in the table's order, with a title and a unit."""
+    table = (SOURCE / "schema/figures.c").read_text()
+    rows = re.findall(r'(RATE|LATENCY|ONE_WAY|COUNTER|PER_UNIT)\("(\w+)"', table)
+    assert len(rows) >= 29
+    prefixes = {"LATENCY": "latency_ns_", "ONE_WAY": "latency_one_way_ns_"}
+    described = list(figures(openapi["components"]["schemas"]["ResultFigures"]))
+    assert [name for name, _ in described] == [prefixes.get(group, "") + name for group, name in rows]
+    for name, figure in described:
+        assert figure["title"] and figure["x-unit"] and isinstance(figure["x-usual"], bool), name
+
+
 def names(value):
     """Members, and beside a null its reason, which goes without saying; a hardware's count by mode too."""
     return {re.sub("_(user|kernel|reason)$", "", name) for name in value}

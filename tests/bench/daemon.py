@@ -6,14 +6,14 @@ Looked at from outside (/proc), beside what the daemon says of itself in /health
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "crash"))
-from harness import Daemon, UnixConnection  # noqa: E402
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "crash")]
+from harness import Daemon  # noqa: E402
+from ipclabtest.client import Events  # noqa: E402
 
 
 def cpu_seconds(pid):
@@ -28,17 +28,10 @@ def resident_bytes(pid):
 
 def first_sample(daemon, identity):
     """(when it arrived, the sample) of the first sample in an experiment's event stream."""
-    connection = UnixConnection(daemon.socket, 30)
-    connection.request("GET", f"/experiments/{identity}/events", headers={"Accept": "text/event-stream"})
-    event = ""
-    for line in connection.getresponse():
-        field, _, value = line.decode().strip().partition(": ")
-        if field == "event":
-            event = value
-        elif field == "data" and event == "sample":
-            arrived = time.monotonic()
-            connection.close()
-            return arrived, json.loads(value)
+    with Events(daemon.client(), f"/experiments/{identity}/events", timeout=30) as events:
+        for _, event, data in events:
+            if event == "sample":
+                return time.monotonic(), data
     raise RuntimeError("the event stream ended without a sample")
 
 

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "crash"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "api"))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "crash"), str(TESTS / "api")]
 from disturb import KINDS, Disturber  # noqa: E402
 from harness import Daemon  # noqa: E402
 

@@ -17,7 +17,7 @@ def daemon():
         d.start()
         yield d
         if d.process.poll() is None:
-            assert d.terminate() == 0, d.log_tail()
+            assert d.stop() == 0, d.log_tail()
         wait_for(lambda: not d.left_processes(), ORPHAN_SECONDS, f"the end of {d.left_processes()}")
         assert d.left_in_runtime() == []
         assert d.left_cgroups() == []

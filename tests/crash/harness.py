@@ -8,21 +8,15 @@ The test process is made a subreaper, so that every orphan of a killed daemon be
 import contextlib
 import ctypes
 import http.client
-import json
 import os
 import pwd
-import shutil
 import signal
-import socket
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", Path(__file__).parents[2] / "build"))
-FINAL = ("done", "failed", "cancelled")
-# For what must come, on a machine that may stand still for a while. What comes sooner is not waited for.
-PATIENCE_SECONDS = 120
+import ipclabtest.daemon
+from ipclabtest import FINAL, PATIENCE_SECONDS
+
 ORPHAN_SECONDS = 20  # for agents to go whose daemon has gone: without its hanging up they would be there for a minute
 PR_SET_CHILD_SUBREAPER = 36
 PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
@@ -86,96 +80,26 @@ def descendants(pid):
     return found
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
-class Daemon:
+class Daemon(ipclabtest.daemon.Daemon):
     def __init__(self):
-        self.base = Path(tempfile.mkdtemp(prefix="ipclab-crash-"))
-        self.base.chmod(0o755)
-        self.socket = str(self.base / "socket")
-        self.runtime = self.base / "run"
-        self.state = self.base / "state"
-        self.process = None
-        self.log = (self.base / "log").open("ab")
-
-    # its life
-
-    def start(self):
-        command = [
-            BUILD / "daemon/ipclabd",
-            f"--state-dir={self.state}",
-            f"--runtime-dir={self.runtime}",
-            f"--socket={self.socket}",
-            "--listen=none",
-            f"--token-file={self.base / 'token'}",
-            f"--agent={BUILD / 'agent/ipclab-agent'}",
-            "--log-level=debug",
-        ]
-        if os.geteuid() == 0:
-            command.append("--agent-user=nobody")
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        wait_for(self.answers, PATIENCE_SECONDS, "the daemon to answer")
-
-    def answers(self):
-        if self.process.poll() is not None:
-            raise AssertionError(f"ipclabd ended with {self.process.returncode}:\n{self.log_tail()}")
-        try:
-            return self.request("GET", "/health")[0] == 200
-        except OSError:
-            return False
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def terminate(self, seconds=PATIENCE_SECONDS):
-        self.process.terminate()
-        return self.process.wait(seconds)
+        super().__init__("--log-level=debug", listen="none")
 
     def remove(self):
-        if self.process and self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        super().remove()
         for pid in self.left_processes():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-        self.log.close()
-        shutil.rmtree(self.base)
-
-    def log_tail(self):
-        return "\n".join((self.base / "log").read_text(errors="replace").splitlines()[-30:])
 
     # its API
 
     def request(self, method, target, body=None, headers=None, timeout=60):
         """(status, parsed body or None); OSError when there is no (whole) answer."""
-        connection = UnixConnection(self.socket, timeout)
         try:
-            headers = dict(headers or {})
-            if body is not None:
-                headers["Content-Type"] = "application/json"
-                body = json.dumps(body)
-            connection.request(method, target, body, headers)
-            response = connection.getresponse()
-            text = response.read()
-            return response.status, json.loads(text) if text else None
+            answer = self.client().request(method, target, body, headers, timeout)
         except (http.client.HTTPException, ValueError) as error:
             raise OSError(f"broken answer: {error!r}") from error
-        finally:
-            connection.close()
+        return answer.status, answer.json
 
     def get(self, target):
         status, body = self.request("GET", target)
@@ -183,13 +107,7 @@ class Daemon:
         return body
 
     def items(self, target):
-        joint, cursor, found = "&" if "?" in target else "?", None, []
-        while True:
-            page = self.get(target + (f"{joint}cursor={cursor}" if cursor is not None else ""))
-            found += page["items"]
-            cursor = page["next"]
-            if cursor is None:
-                return found
+        return self.client().items(target)
 
     def post(self, spec, key=None):
         status, body = self.request("POST", "/experiments", spec, {"Idempotency-Key": key} if key else None)

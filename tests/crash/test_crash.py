@@ -175,7 +175,7 @@ def test_kill_at_random_moments(daemon):
     assert states.count("done") > 0
     assert states.count("failed") > 0, "no agent was hit"
     check_next(daemon)
-    assert daemon.terminate() == 0
+    assert daemon.stop() == 0
     check_database(daemon)
 
 
@@ -259,7 +259,7 @@ def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
     identity = daemon.post(SHORT | {"duration_seconds": 8, "repetitions": 1})["id"]
     for _ in range(ATTEMPTS_MAX + 1):  # more often than a crash would be forgiven
         daemon.wait_running(identity)
-        assert daemon.terminate() == 0
+        assert daemon.stop() == 0
         assert daemon.left_processes() == {}
         assert daemon.left_in_runtime() == []
         daemon.start()

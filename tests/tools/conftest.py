@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The commands in tools/ as tests see them: Python ones as modules, the others as programs."""
+"""The commands in tools/ and the command line as tests see them: Python ones as modules, the others as programs."""
 
-import os
 import sys
-from pathlib import Path
 
-SOURCE = Path(__file__).parents[2]
-BUILD = Path(os.environ.get("IPCLAB_BUILD_ROOT", SOURCE / "build"))
+import pytest
+from ipclabtest import SOURCE
+from ipclabtest.daemon import Daemon
 
 sys.path.insert(0, str(SOURCE / "tools"))
+
+
+@pytest.fixture(scope="session")
+def daemon():
+    d = Daemon()
+    try:
+        d.start()
+        yield d
+    finally:
+        d.remove()

@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, SOURCE
+from ipclabtest import BUILD, SOURCE
 
 PORT = 8620
 
@@ -21,7 +21,8 @@ class Checkout:
     def __init__(self):
         self.base = Path(tempfile.mkdtemp(prefix="ipclab-tools-"))
         self.base.chmod(0o755)  # agents of another user pass through
-        shutil.copytree(SOURCE / "tools", self.base / "tools")
+        for room in ("tools", "cli"):
+            shutil.copytree(SOURCE / room, self.base / room)
         (self.base / "build").symlink_to(BUILD)
         lock = self.base / "web/node_modules/.ipclab-lock"  # as if they had been installed: the pages are built
         lock.parent.mkdir(parents=True)

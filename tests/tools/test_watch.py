@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""tools/follow.py before a daemon that is made up: what it shows of an experiment, and how it ends."""
+"""What the command line shows of an experiment, before a daemon that is made up: progress, tables, and the end."""
 
 import http.server
 import json
 import shutil
 import socketserver
 import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
 
-import follow
 import pytest
-from conftest import SOURCE
+from ipclab_cli import progress, table
+from ipclab_cli.figures import figures_of
+from ipclab_cli.http import Client, parse_events
+from ipclab_cli.progress import Lines, Progress, follow
+from ipclabtest import SOURCE
+
+PROGRAM = SOURCE / "cli/ipclab"
 
 POINT = {"workload": "stream", "transport": "pipe", "message_size": 4096}
 RUN = {"id": 7, "state": "running", "point": POINT, "error": None}
 
 
 def experiment(state="running", done=1, failed=0, eta=None, error=None, **more):
-    progress = {"runs_total": 4, "runs_done": done, "runs_failed": failed}
-    return {"id": 3, "state": state, "progress": progress, "eta_seconds": eta, "error": error, **more}
+    counts = {"runs_total": 4, "runs_done": done, "runs_failed": failed}
+    return {"id": 3, "state": state, "progress": counts, "eta_seconds": eta, "error": error, "skipped": [], **more}
 
 
 def sample(agent="receiver", thread=0, **more):
@@ -64,7 +68,7 @@ class Clock:
 
 
 def test_line_of_a_stream():
-    progress = follow.Progress(experiment())
+    progress = Progress(experiment())
     progress.take("run", RUN)
     assert progress.line() == "[1/4] stream pipe 4 KiB: starting"
     progress.take("sample", sample("sender", bytes=1))
@@ -75,7 +79,7 @@ def test_line_of_a_stream():
 
 
 def test_line_of_a_pingpong():
-    progress = follow.Progress(experiment())
+    progress = Progress(experiment())
     progress.take("run", {**RUN, "point": {**POINT, "workload": "pingpong"}})
     progress.take("sample", sample("initiator", latency_ns={"p50": 12345}))
     progress.take("sample", sample("responder"))
@@ -96,7 +100,7 @@ TCP = {**POINT, "transport": "tcp"}
 )
 def test_line_has_what_came_in(point, told):
     """Down the client receives, up the server, with both they both do; the server begins round trips."""
-    progress = follow.Progress(experiment())
+    progress = Progress(experiment())
     progress.take("run", {**RUN, "point": point})
     latency = {"p50": 9000} if point["workload"] == "pingpong" else None
     progress.take("sample", sample("client"))
@@ -105,7 +109,7 @@ def test_line_has_what_came_in(point, told):
 
 
 def test_line_waits_for_who_receives():
-    progress = follow.Progress(experiment())
+    progress = Progress(experiment())
     progress.take("run", {**RUN, "point": {**TCP, "direction": "up"}})
     progress.take("sample", sample("client"))
     assert progress.line() == "[1/4] stream tcp 4 KiB: starting"
@@ -113,7 +117,7 @@ def test_line_waits_for_who_receives():
 
 def test_line_of_calls():
     """There is one agent, and its calls take less than the hundredth of a microsecond that others are told to."""
-    progress = follow.Progress(experiment())
+    progress = Progress(experiment())
     progress.take("run", {**RUN, "point": {"workload": "syscall", "call": "getpid"}})
     progress.take("sample", sample("initiator", bytes=0, latency_ns={"p50": 25}))
     assert progress.line() == "[1/4] syscall: 2,000 calls/s, p50 0.025 µs"
@@ -123,13 +127,13 @@ def test_line_of_calls():
 
 
 def test_line_in_the_queue():
-    progress = follow.Progress(experiment("queued", done=0, queue_position=2))
+    progress = Progress(experiment("queued", done=0, queue_position=2))
     assert progress.line() == "[0/4] queued at position 2"
 
 
 def test_time_left_runs_on_between_two_messages():
     clock = Clock()
-    progress = follow.Progress(experiment(eta=10), clock)
+    progress = Progress(experiment(eta=10), clock)
     progress.take("run", RUN)
     assert progress.line().endswith("· about 10 s left")
     clock.now += 4
@@ -141,36 +145,47 @@ def test_time_left_runs_on_between_two_messages():
     assert progress.line().endswith("· about 8 s left")
 
 
-def test_a_failed_run_is_told(capsys):
-    progress = follow.Progress(experiment())
-    progress.take("run", {**RUN, "state": "failed", "error": "no room"})
-    assert capsys.readouterr().out == "run 7 (stream pipe 4 KiB) failed: no room\n"
+def test_a_failed_run_is_told():
+    line = Progress(experiment()).take("run", {**RUN, "state": "failed", "error": "no room"})
+    assert line == "run 7 (stream pipe 4 KiB) failed: no room"
 
 
-def shown(rows, capsys):
-    follow.show_table(rows)
-    return capsys.readouterr().out.splitlines()
+@pytest.fixture(scope="session")
+def openapi(daemon):
+    """The real one: names, order and units of the figures are the daemon's."""
+    return daemon.client().get("/openapi.json")
 
 
-def test_table(capsys):
+@pytest.fixture
+def shown(capsys, openapi):
+    """shown(rows): the lines of their tables."""
+
+    def shown(rows):
+        table.show_results(rows, figures_of(openapi))
+        return capsys.readouterr().out.splitlines()
+
+    return shown
+
+
+def test_table(shown):
     """A table per workload. What all of its points have is in its title."""
-    assert shown([row(64, "pingpong"), row(4096), row(1024, throughput=None)], capsys) == [
+    assert shown([row(64, "pingpong"), row(4096), row(1024, throughput=None)]) == [
         "stream, pipe",
         " size     MB/s  messages/s",
         "1 KiB        –           –",
         "4 KiB  2,500.0     610,352",
         "",
         "pingpong, pipe, 64 B",
-        "         both ways              round trip          one way",
-        "   MB/s       MB/s  messages/s      p50 µs  p99 µs   p50 µs",
-        "2,500.0    5,000.0  39,062,500        1.50    2.50    0.750",
+        "                     both ways  round trip          one way",
+        "   MB/s  messages/s       MB/s      p50 µs  p99 µs   p50 µs",
+        "2,500.0  39,062,500    5,000.0        1.50    2.50    0.750",
     ]
 
 
-def test_table_has_the_fields_that_vary_and_the_flags(capsys):
+def test_table_has_the_fields_that_vary_and_the_flags(shown):
     rows = [row(threads=1, engine="syscall", runs=2, flags=["noisy:steal", "slow"]),
             row(threads=2, engine="syscall", runs=3, flags=["noisy:steal"])]
-    assert shown(rows, capsys) == [
+    assert shown(rows) == [
         "stream, pipe, 4 KiB",
         "threads     MB/s  messages/s  runs  flags",
         "1        2,500.0     610,352     2  slow",
@@ -180,7 +195,7 @@ def test_table_has_the_fields_that_vary_and_the_flags(capsys):
     ]
 
 
-def test_table_of_costs(capsys):
+def test_table_of_costs(shown):
     """A switch is not the hop that its percentiles are of, and a call of 25 ns is not one of 0.03 µs."""
     rows = [
         cost_row("switch", 1200.5, 1700, 2900, workload="context-switch", processes=2, working_set=0),
@@ -188,7 +203,7 @@ def test_table_of_costs(capsys):
         cost_row("call", 25.4, 25, 31, workload="syscall", call="clock-gettime-vdso"),
         cost_row("call", 1080, 1100, 1900, workload="syscall", call="getpid"),
     ]
-    assert shown(rows, capsys) == [
+    assert shown(rows) == [
         "context-switch",
         "                                  per switch  per hop",
         "processes  working_set  rounds/s    cost, ns   p50 µs  p99 µs",
@@ -206,25 +221,25 @@ def test_table_of_costs(capsys):
     ]
 
 
-def test_table_has_fields_that_the_first_point_has_not(capsys):
+def test_table_has_fields_that_the_first_point_has_not(shown):
     lines = shown([row(transport="pipe"), row(transport="tcp", copy_mode="two-copy"),
-                   row(transport="tcp", copy_mode="zero-copy")], capsys)
+                   row(transport="tcp", copy_mode="zero-copy")])
     assert [line.split()[:2] for line in lines] == [
         ["stream,", "4"], ["transport", "copy_mode"], ["pipe", "2,500.0"], ["tcp", "two-copy"], ["tcp", "zero-copy"]]
 
 
-def test_table_of_an_open_loop_has_no_half_of_a_round_trip(capsys):
+def test_table_of_an_open_loop_has_no_half_of_a_round_trip(shown):
     trip = {**row(workload="pingpong"), "latency_one_way_ns": None}
-    lines = shown([trip], capsys)
+    lines = shown([trip])
     assert lines[1:3] == [
-        "         both ways              round trip",
-        "   MB/s       MB/s  messages/s      p50 µs  p99 µs",
+        "                     both ways  round trip",
+        "   MB/s  messages/s       MB/s      p50 µs  p99 µs",
     ]
 
 
-def test_table_names_the_latency_of_a_stream(capsys):
+def test_table_names_the_latency_of_a_stream(shown):
     stream = {**row(transport="tcp"), "latency_ns": percentiles("one_way", 250_000, 1_250_000)}
-    assert shown([stream], capsys) == [
+    assert shown([stream]) == [
         "stream, tcp, 4 KiB",
         "                     one way",
         "   MB/s  messages/s   p50 µs   p99 µs",
@@ -232,10 +247,10 @@ def test_table_names_the_latency_of_a_stream(capsys):
     ]
 
 
-def test_table_leaves_out_a_field_that_is_the_same_wherever_it_is(capsys):
+def test_table_leaves_out_a_field_that_is_the_same_wherever_it_is(shown):
     """Which transports have a copy mode, an engine or a wait is known without a table."""
     fifo = row(transport="fifo", engine="syscall", copy_mode="two-copy")
-    lines = shown([fifo, row(transport="shm-sysv", wait="block"), row(transport="file", engine="syscall")], capsys)
+    lines = shown([fifo, row(transport="shm-sysv", wait="block"), row(transport="file", engine="syscall")])
     assert lines[:2] == ["stream, 4 KiB", "transport     MB/s  messages/s"]
 
 
@@ -260,8 +275,8 @@ CALLS = ("getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall",
     ],
     ids=["quick", "ipc-4mib", "syscall-and-switch", "tcp-copy-modes"],
 )
-def test_tables_of_presets_fit_a_terminal(capsys, rows):
-    lines = shown(rows, capsys)
+def test_tables_of_presets_fit_a_terminal(shown, rows):
+    lines = shown(rows)
     assert len(lines) > len(rows)
     assert max(map(len, lines)) <= 80, "\n".join(lines)
 
@@ -286,27 +301,28 @@ def test_a_queue_that_moves_is_told_without_an_event(monkeypatch, capsys):
             else:
                 self.wfile.write(json.dumps(states.pop(0) if len(states) > 1 else states[0]).encode())
 
-    monkeypatch.setattr(follow, "QUIET_SECONDS", 0)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0)
     with tempfile.TemporaryDirectory(prefix="ipclab-tools-") as base:
         with socketserver.ThreadingUnixStreamServer(f"{base}/socket", Handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             try:
-                assert follow.follow(follow.Client(f"{base}/socket"), 3)["state"] == "done"
+                assert follow(Client(f"{base}/socket"), 3, Lines())["state"] == "done"
             finally:
                 server.shutdown()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [f"[0/4] queued at position {n} · about {40 * n} s left" for n in (2, 1)]
+    told = ((2, "1 min 20 s"), (1, "40 s"))
+    assert lines[:2] == [f"[0/4] queued at position {n} · about {left} left" for n, left in told]
 
 
 def test_comments_are_signs_of_life_and_end_no_event():
     lines = [b"id: 4\n", b": still here\n", b"event: run\n", b"data: {}\n", b"\n", b": still here\n", b"\n"]
-    told = list(follow.parse_events(lines, "3"))
+    told = list(parse_events(lines, "3"))
     assert told == [("3", None, None), ("4", "run", {}), ("4", None, None)]
 
 
 @pytest.fixture
-def ask():
-    """ask(first, events, last): runs follow.py before a daemon that answers so."""
+def ask(openapi):
+    """ask(first, events, last): runs `ipclab watch` before a daemon that answers so."""
     base = Path(tempfile.mkdtemp(prefix="ipclab-tools-"))
 
     def ask(first, events, last):
@@ -329,14 +345,15 @@ def ask():
                         self.wfile.write(text.encode())
                     return
                 items = {"items": [row()] if last["progress"]["runs_done"] else [], "next": None}
-                answer = items if self.path.endswith("/results") else state["experiment"]
+                other = openapi if self.path == "/openapi.json" else state["experiment"]
+                answer = items if self.path.endswith("/results") else other
                 self.wfile.write(json.dumps(answer).encode())
 
         with socketserver.ThreadingUnixStreamServer(str(base / "socket"), Handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             try:
                 return subprocess.run(
-                    [sys.executable, SOURCE / "tools/follow.py", "--socket", base / "socket", "3"],
+                    [PROGRAM, "--socket", base / "socket", "watch", "3"],
                     stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
                 )
             finally:
@@ -371,7 +388,7 @@ def test_anything_else_is_a_failure(ask, last, words):
 
 
 def test_nobody_there():
-    done = subprocess.run([sys.executable, SOURCE / "tools/follow.py", "--socket", "/nonexistent/socket", "3"],
+    done = subprocess.run([PROGRAM, "--socket", "/nonexistent/socket", "watch", "3"],
                           capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert done.stderr.startswith("follow.py: ")
+    assert done.returncode == 5
+    assert done.stderr.startswith("ipclab: no answer from /nonexistent/socket: ")

@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: MIT
+"""A function for each subcommand. It takes the client and the parsed arguments, prints, and returns the exit status;
+what goes wrong leaves it as an exception, which main turns into a sentence and a status."""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from ipclab_cli.figures import figures_of
+from ipclab_cli.http import with_query
+from ipclab_cli.progress import FINAL, display_for, follow
+from ipclab_cli.table import show_list, show_results, show_skipped
+from ipclab_cli.words import seconds_text
+from ipclab_cli.words import size_text as bytes_of
+
+DONE, ENDED_OTHERWISE = 0, 1
+MEDIA = {"json": "application/json", "csv": "text/csv", "ndjson": "application/x-ndjson", "markdown": "text/markdown"}
+# What export can write, with the forms that the API has it in. The first form is the default.
+EXPORTS = {
+    "results": ("csv", "json"),
+    "runs": ("csv", "json"),
+    "samples": ("csv", "ndjson"),
+    "findings": ("json", "markdown"),
+}
+
+
+class Usage(Exception):
+    """Arguments that do not go together, or a file that is no spec."""
+
+
+def show_json(document):
+    json.dump(document, sys.stdout, ensure_ascii=False, indent=2)
+    print()
+
+
+def resolve(client, word):
+    """An experiment's id; `last` is the newest experiment."""
+    if word != "last":
+        return int(word)
+    newest = client.get("/experiments", limit=1)["items"]
+    if not newest:
+        raise Usage("there is no experiment yet, so none is the last")
+    return newest[0]["id"]
+
+
+# ---- submitting and following ----
+
+
+def spec_of(word, stdin):
+    """The posted body: of a file, of standard input (-), of JSON as it stands, or of a preset's name."""
+    if word == "-":
+        text, source = stdin.read(), "standard input"
+    elif word.lstrip().startswith("{"):
+        text, source = word, "the argument"
+    elif os.path.sep in word or word.endswith(".json") or Path(word).is_file():
+        try:
+            text, source = Path(word).read_text(), word
+        except OSError as error:
+            raise Usage(f"{word} cannot be read: {error.strerror}") from error
+    else:
+        return {"preset": word}
+    try:
+        spec = json.loads(text)
+    except ValueError as error:
+        raise Usage(f"{source} is not JSON: {error}") from error
+    if not isinstance(spec, dict):
+        raise Usage(f"{source} is no spec: it must be a JSON object")
+    return spec
+
+
+def field_of(text):
+    """FIELD=VALUE: the value as JSON, or as it stands where it is none (transport=pipe)."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise Usage(f"{text} is not of the form FIELD=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def verdict_of(experiment):
+    progress = experiment["progress"]
+    whole = experiment["state"] == "done" and progress["runs_done"] == progress["runs_total"]
+    return DONE if whole else ENDED_OTHERWISE
+
+
+def watch_until_end(client, identity, arguments):
+    experiment = follow(client, identity, display_for(arguments.plain, arguments.json))
+    if arguments.json:
+        show_json(experiment)
+        return verdict_of(experiment)
+    show_results(list(client.items(f"/experiments/{identity}/results")), figures_of(client.get("/openapi.json")))
+    show_skipped(experiment["skipped"])
+    verdict = verdict_of(experiment)
+    if verdict != DONE:
+        progress = experiment["progress"]
+        reason = f": {experiment['error']}" if experiment.get("error") else ""
+        print(
+            f"\nExperiment {identity} is {experiment['state']}, {progress['runs_done']} of "
+            f"{progress['runs_total']} runs done{reason}"
+        )
+    return verdict
+
+
+def run(client, arguments):
+    spec = spec_of(arguments.spec, sys.stdin) | dict(map(field_of, arguments.set or []))
+    headers = {"Idempotency-Key": arguments.key} if arguments.key else {}
+    target = "/experiments"
+    if arguments.dry_run:
+        show_json(client.json("POST", "/experiments?dry_run=true", json.dumps(spec), headers))
+        return DONE
+    experiment = client.json("POST", target, json.dumps(spec), headers)
+    if arguments.detach:
+        show_json(experiment) if arguments.json else print(experiment["id"])
+        return DONE
+    identity = experiment["id"]
+    what = experiment["name"] or (f"preset {spec['preset']}" if "preset" in spec else "unnamed")
+    words = f"Experiment {identity}: {what}, {experiment['progress']['runs_total']} runs"
+    print(words, file=sys.stderr if arguments.json else sys.stdout, flush=True)
+    try:
+        return watch_until_end(client, identity, arguments)
+    except KeyboardInterrupt:
+        print(f"\nThe experiment goes on; `ipclab cancel {identity}` stops it.", file=sys.stderr)
+        raise
+
+
+def watch(client, arguments):
+    return watch_until_end(client, resolve(client, arguments.experiment), arguments)
+
+
+def cancel(client, arguments):
+    documents = [client.json("POST", f"/experiments/{resolve(client, word)}/cancel") for word in arguments.experiments]
+    if arguments.json:
+        show_json({"items": documents, "next": None})
+    else:
+        for experiment in documents:
+            state = "being stopped" if experiment["state"] == "running" else experiment["state"]
+            print(f"Experiment {experiment['id']} is {state}")
+    return DONE
+
+
+# ---- reading ----
+
+
+def progress_text(experiment):
+    progress = experiment["progress"]
+    failed = f", {progress['runs_failed']} failed" if progress["runs_failed"] else ""
+    return f"{progress['runs_done']}/{progress['runs_total']}{failed}"
+
+
+def list_experiments(client, arguments):
+    page = client.get("/experiments", state=arguments.state, limit=arguments.limit)
+    if arguments.json:
+        show_json(page)
+        return DONE
+    rows = [
+        [str(e["id"]), e["state"], progress_text(e), e["created_at"][:16].replace("T", " "), e["name"] or "–"]
+        for e in page["items"]
+    ]
+    show_list(["id", "state", "runs", "created (UTC)", "name"], rows, right=("id",))
+    if page["next"]:
+        print(f"… and older ones: ipclab list --limit {2 * (arguments.limit or 50)}")
+    return DONE
+
+
+def presets(client, arguments):
+    document = client.get("/presets")
+    if arguments.json:
+        show_json(document)
+    else:
+        show_list(["name", "what it is"], [[one["name"], one["description"]] for one in document["items"]])
+    return DONE
+
+
+def show(client, arguments):
+    experiment = client.get(f"/experiments/{resolve(client, arguments.experiment)}")
+    if arguments.json:
+        show_json(experiment)
+        return DONE
+    left = experiment["eta_seconds"]
+    facts = {
+        "experiment": experiment["id"],
+        "name": experiment["name"],
+        "state": experiment["state"],
+        "error": experiment["error"],
+        "runs": progress_text(experiment),
+        "time left": None if left is None or experiment["state"] in FINAL else f"about {seconds_text(left)}",
+        "place in the queue": experiment["queue_position"],
+        "created": experiment["created_at"],
+        "started": experiment["started_at"],
+        "finished": experiment["finished_at"],
+        "seed": experiment["seed"],
+        "version": experiment["version"],
+        "spec": json.dumps(experiment["spec"], ensure_ascii=False),
+    }
+    for name, value in facts.items():
+        if value is not None:
+            print(f"{name:20}{value}")
+    show_skipped(experiment["skipped"])
+    return DONE
+
+
+def results(client, arguments):
+    identity = resolve(client, arguments.experiment)
+    if arguments.json:
+        show_json(client.get(f"/experiments/{identity}/results"))
+        return DONE
+    rows = list(client.items(f"/experiments/{identity}/results"))
+    show_results(rows, figures_of(client.get("/openapi.json")), arguments.all)
+    show_skipped(client.get(f"/experiments/{identity}")["skipped"])
+    return DONE
+
+
+def show_sentences(items):
+    for item in items:
+        print(f"- {item['sentence']}")
+
+
+def findings(client, arguments):
+    identity = resolve(client, arguments.experiment)
+    document = client.optional("GET", f"/experiments/{identity}/findings", "/experiments/{id}/findings")
+    if arguments.json:
+        show_json(document)
+    elif document["items"]:
+        show_sentences(document["items"])
+    else:
+        print(f"Experiment {identity} carries no finding.")
+    return DONE
+
+
+def leaves(value, path=()):
+    """(path, text) of everything in a document that is not a container."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from leaves(member, (*path, name))
+    elif isinstance(value, list) and any(isinstance(member, dict | list) for member in value):
+        for number, member in enumerate(value):
+            yield from leaves(member, (*path, str(number)))
+    else:
+        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def verdicts(value, path=()):
+    """(path, object) of the objects in a row that have a verdict."""
+    if isinstance(value, dict):
+        if "verdict" in value:
+            yield path, value
+        else:
+            for name, member in value.items():
+                yield from verdicts(member, (*path, name))
+
+
+def show_comparison(document):
+    environment = document.get("environment")
+    print("What differs between the environments:" if environment else "The environments do not differ.")
+    for path, text in leaves(environment or {}):
+        print(f"  {' '.join(path)}: {text}")
+    rows = []
+    for row in document["items"]:
+        for path, one in verdicts(row):
+            low, high = one.get("interval") or one.get("ci95") or (None, None)
+            ratio = one.get("ratio")
+            rows.append(
+                [
+                    ", ".join(
+                        f"{name} {value if isinstance(value, str) else json.dumps(value)}"
+                        for name, value in row["point"].items()
+                    ),
+                    " ".join(path),
+                    "–" if ratio is None else f"{ratio:.3f}",
+                    "–" if low is None else f"{low:.3f} … {high:.3f}",
+                    one["verdict"],
+                ]
+            )
+    print()
+    show_list(["point", "figure", "ratio", "interval", "verdict"], rows, right=("ratio", "interval"))
+
+
+def compare(client, arguments):
+    parameters = {"delta": arguments.delta, "force": "true" if arguments.force else None}
+    if arguments.axis:
+        parameters |= {
+            "experiment": resolve(client, arguments.experiment) if arguments.experiment else None,
+            "axis": arguments.axis,
+        }
+        if not arguments.experiment:
+            raise Usage("--axis compares two of its values within one experiment: name it by --experiment")
+        parameters |= {"baseline": arguments.baseline, "candidate": arguments.candidate}
+    else:
+        if arguments.experiment:
+            raise Usage("--experiment goes with --axis")
+        baseline = arguments.baseline
+        parameters |= {
+            "baseline": resolve(client, baseline) if baseline == "last" else baseline,
+            "candidate": resolve(client, arguments.candidate),
+        }
+    document = client.optional("GET", "/compare", "/compare", **parameters)
+    if arguments.json:
+        show_json(document)
+    else:
+        show_comparison(document)
+    return DONE
+
+
+def advice(client, arguments):
+    fields = dict(map(field_of, arguments.fields))
+    if arguments.measure:
+        client.require("POST", "/advice")
+        document = client.json("POST", "/advice", json.dumps(fields))
+    else:
+        parameters = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
+        document = client.optional("GET", "/advice", "/advice", **parameters)
+    if arguments.json:
+        show_json(document)
+    elif arguments.measure:
+        print(f"Experiment {document['id']} will settle it: ipclab watch {document['id']}")
+    else:
+        if document.get("sentence"):
+            print(document["sentence"])
+        show_sentences(item for item in document["items"] if item.get("sentence"))
+    return DONE
+
+
+def host(client, arguments):
+    documents = {name: client.get(f"/{name}") for name in ("health", "environment", "topology", "transports")}
+    if arguments.json:
+        show_json(documents)
+        return DONE
+    health, environment, topology = documents["health"], documents["environment"], documents["topology"]
+    facts = {
+        "daemon": f"ipclabd {health['version']}, {health['status']}"
+        + (f": {health['problem']}" if health["problem"] else ""),
+        "running": health["running_experiment"] and f"experiment {health['running_experiment']}",
+        "queued": f"{health['experiments_queued']} experiments",
+        "host": environment["hostname"],
+        "kernel": environment["kernel_release"],
+        "CPU": environment["cpu_model"],
+        "CPUs": len(topology["cpus"]),
+        "nodes": len(topology["nodes"]),
+        "virtualization": environment["virtualization"],
+        "database": bytes_of(health["database_bytes"]),
+    }
+    for name, value in facts.items():
+        if value:
+            print(f"{name:20}{value}")
+    items = documents["transports"]["items"]
+    print(f"{'transports':20}{', '.join(one['name'] for one in items if one['available'])}")
+    for one in items:
+        if not one["available"]:
+            print(f"{'not available':20}{one['name']}: {one['reason']}")
+    return DONE
+
+
+# ---- files ----
+
+
+@contextlib.contextmanager
+def output_file(path):
+    """Standard output for None; else a file that has its name only once it is whole."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    target = Path(path)
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        try:
+            yield file
+            os.fchmod(file.fileno(), 0o666 & ~umask())
+            os.replace(file.name, target)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def umask():
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
+def save(client, target, media, path):
+    with output_file(path) as file:
+        for piece in client.pieces(target, media):
+            file.write(piece)
+        file.flush()
+    return DONE
+
+
+def export(client, arguments):
+    forms = EXPORTS[arguments.what]
+    form = "json" if arguments.json else arguments.format or forms[0]
+    if form not in forms:
+        raise Usage(f"{arguments.what} can be had as {' or '.join(forms)}, not as {form}")
+    if arguments.all and (arguments.what, form) != ("results", "csv"):
+        raise Usage("--all is of the results' CSV, which has the usual columns without it")
+    identity = resolve(client, arguments.experiment)
+    if arguments.what == "findings":
+        client.require("GET", "/experiments/{id}/findings")
+    if form == "json":
+        return save_list(client, f"/experiments/{identity}/{arguments.what}", arguments.output)
+    target = with_query(f"/experiments/{identity}/{arguments.what}", {"columns": "all" if arguments.all else None})
+    return save(client, target, MEDIA[form], arguments.output)
+
+
+def save_list(client, target, path):
+    """A JSON list with all of its pages as one."""
+    with output_file(path) as file:
+        document = client.get(target)
+        while document["next"] is not None:
+            page = client.get(target, cursor=document["next"])
+            document["items"] += page["items"]
+            document["next"] = page["next"]
+        file.write(json.dumps(document, ensure_ascii=False, indent=2).encode() + b"\n")
+    return DONE
+
+
+def report(client, arguments):
+    identity = resolve(client, arguments.experiment)
+    client.require("GET", "/experiments/{id}/report")
+    return save(client, f"/experiments/{identity}/report", "text/html", arguments.output)

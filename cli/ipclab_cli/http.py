@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""HTTP to ipclabd, over its unix socket or TCP: requests, lists page by page, and event streams."""
+
+import http.client
+import json
+import socket
+from urllib.parse import urlencode, urlsplit
+
+REQUEST_SECONDS = 60
+# The daemon sends a comment every 15 seconds where there are no events.
+STREAM_SECONDS = 60
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket, where the host name has no meaning."""
+
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def parse_events(lines, last_id=None):
+    """(id, event, data) of server-sent events; (id of the last event, None, None) for a comment, which the server
+    sends as a heartbeat. An id is text."""
+    identity, event, data = last_id, "message", []
+    for line in lines:
+        text = line.decode().rstrip("\r\n")
+        field, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        if field == "id":
+            identity = value
+        elif field == "event":
+            event = value
+        elif field == "data":
+            data.append(value)
+        elif not text:
+            last_id = identity
+            if data:
+                yield last_id, event, json.loads("\n".join(data))
+            event, data = "message", []
+        elif not field:
+            yield last_id, None, None
+
+
+class Refusal(Exception):
+    """The daemon answered with an error; `problem` is its document (RFC 9457), {} where it sent none."""
+
+    def __init__(self, method, target, status, problem):
+        self.status, self.problem = status, problem
+        words = problem.get("detail") or problem.get("title") or f"{method} {target}"
+        where = f" (at {problem['pointer']})" if problem.get("pointer") else ""
+        super().__init__(f"{words}{where} [{status}]")
+
+
+class Unreachable(Exception):
+    """There is no daemon at that address, or no whole answer from it."""
+
+
+class NotServed(Exception):
+    """The daemon is of a version that has no such route."""
+
+
+class Client:
+    """One daemon. `address` is the path of its socket, or its URL; a URL needs the token for whatever writes."""
+
+    def __init__(self, address, token=None):
+        self.address, self.token = str(address), token
+        self.url = urlsplit(self.address) if "://" in self.address else None
+        if self.url and (self.url.scheme not in ("http", "https") or not self.url.hostname):
+            raise ValueError(f"{self.address} is no address: a URL begins with http:// or https:// and has a host")
+
+    def connect(self, timeout):
+        if not self.url:
+            return UnixConnection(self.address, timeout)
+        kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
+        return kind(self.url.hostname, self.url.port, timeout=timeout)
+
+    def open(self, method, target, body=None, headers=None, timeout=REQUEST_SECONDS):
+        """(connection, response): the caller reads the response, and closes the connection."""
+        headers = dict(headers or {})
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        prefix = self.url.path.rstrip("/") if self.url else ""
+        connection = self.connect(timeout)
+        try:
+            connection.request(method, prefix + target, body, headers)
+            return connection, connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Unreachable(f"no answer from {self.address}: {error or type(error).__name__}") from error
+
+    def request(self, method, target, body=None, headers=None):
+        """The answer's body, as bytes. Refusal for every status but 2xx, Unreachable without a whole answer."""
+        connection, response = self.open(method, target, body, headers)
+        try:
+            text = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(f"the answer from {self.address} broke off: {error}") from error
+        finally:
+            connection.close()
+        if not 200 <= response.status < 300:
+            raise Refusal(method, target, response.status, as_problem(text))
+        return text
+
+    def json(self, method, target, body=None, headers=None):
+        text = self.request(method, target, body, {"Accept": "application/json", **(headers or {})})
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise Unreachable(f"{method} {target}: the answer from {self.address} is not JSON: {error}") from error
+
+    def get(self, target, **parameters):
+        return self.json("GET", with_query(target, parameters))
+
+    def optional(self, method, target, pattern, **parameters):
+        """As json(), of a route that a daemon of an earlier version does not have: NotServed then."""
+        self.require(method, pattern)
+        return self.json(method, with_query(target, parameters))
+
+    def require(self, method, pattern):
+        """NotServed unless the daemon's description has this route."""
+        description = self.get("/openapi.json")
+        if method.lower() not in description["paths"].get(pattern, {}):
+            version = description["info"]["version"]
+            raise NotServed(f"the ipclabd at {self.address} is version {version}, which has no {method} {pattern}")
+
+    def items(self, target, **parameters):
+        """All items of a list, page by page."""
+        while True:
+            page = self.get(target, **parameters)
+            yield from page["items"]
+            if page["next"] is None:
+                return
+            parameters["cursor"] = page["next"]
+
+    def pieces(self, target, media, **parameters):
+        """The body in portions, for what is too long to be held."""
+        target = with_query(target, parameters)
+        connection, response = self.open("GET", target, headers={"Accept": media})
+        try:
+            if response.status != 200:
+                raise Refusal("GET", target, response.status, as_problem(response.read()))
+            while piece := response.read(65536):
+                yield piece
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(f"the answer from {self.address} broke off: {error}") from error
+        finally:
+            connection.close()
+
+    def events(self, target, last_id=None):
+        """The events of a stream; ends with the stream, or when it is silent for a minute."""
+        headers = {"Accept": "text/event-stream"}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        connection, response = self.open("GET", target, headers=headers, timeout=STREAM_SECONDS)
+        try:
+            if response.status != 200:
+                raise Refusal("GET", target, response.status, as_problem(response.read()))
+            yield from parse_events(response, last_id)
+        except (OSError, http.client.HTTPException):
+            return  # the caller reads the state, and reconnects after the last id
+        finally:
+            connection.close()
+
+
+def with_query(target, parameters):
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"{target}?{urlencode(given)}" if given else target
+
+
+def as_problem(text):
+    try:
+        problem = json.loads(text)
+    except ValueError:
+        return {}
+    return problem if isinstance(problem, dict) else {}

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: MIT
+"""The parser, made of one table of commands; the exit status; what a shell completes, from the same parser."""
+
+import argparse
+import os
+import sys
+
+from ipclab_cli import commands
+from ipclab_cli.http import Client, NotServed, Refusal, Unreachable
+
+SOCKET = "/run/ipclab/ipclabd.sock"
+# What ends in which status; ipclab(1) has the same table, and a test holds them together.
+EXIT_DONE, EXIT_NOT_WHOLE, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING, EXIT_UNREACHABLE, EXIT_FAILING = range(7)
+EXIT_INTERRUPTED = 130
+STATUSES = {
+    EXIT_DONE: "done; of run and watch: the experiment is done, with all of its runs",
+    EXIT_NOT_WHOLE: "of run and watch: the experiment failed or was cancelled, or a run of it failed",
+    EXIT_USAGE: "the command line is wrong, or a file cannot be read or written",
+    EXIT_REFUSED: "the daemon refused: a bad spec, a limit, a missing token, a conflict (4xx)",
+    EXIT_MISSING: "there is no such experiment, or the daemon is of a version without this (404)",
+    EXIT_UNREACHABLE: "no daemon at that address, or its answer broke off",
+    EXIT_FAILING: "the daemon cannot do it now, or failed at it (5xx)",
+    EXIT_INTERRUPTED: "interrupted; an experiment goes on",
+}
+
+
+def argument(*names, kind=None, **options):
+    """`kind` is what a shell completes it with: experiment, preset or file."""
+    return names, options, kind
+
+
+def identity(word):
+    if word != "last" and not (word.isascii() and word.isdecimal() and int(word) > 0):
+        raise argparse.ArgumentTypeError(f"{word} is no experiment: it must be an id, or last")
+    return word
+
+
+EXPERIMENT = argument(
+    "experiment", type=identity, metavar="ID", kind="experiment", help="the experiment's id; last: the newest"
+)
+OUTPUT = argument("-o", "--output", metavar="FILE", kind="file", help="write to FILE once it is whole")
+STATES = ("queued", "running", "done", "failed", "cancelled")
+COMMANDS = {
+    "run": (
+        "submit an experiment and follow it to its results",
+        commands.run,
+        [
+            argument(
+                "spec",
+                metavar="SPEC|PRESET",
+                kind="preset",
+                help="a JSON file, - for standard input, JSON as it stands, or a preset's name",
+            ),
+            argument(
+                "--set", action="append", metavar="FIELD=VALUE", help="replace a field of the spec; may be repeated"
+            ),
+            argument(
+                "--key", metavar="KEY", help="Idempotency-Key: the same spec sent again with it is one experiment"
+            ),
+            argument("--dry-run", action="store_true", help="what the experiment would be; nothing is stored"),
+            argument("--detach", action="store_true", help="print the id and leave it to the queue"),
+        ],
+    ),
+    "list": (
+        "list experiments, newest first",
+        commands.list_experiments,
+        [
+            argument("--state", choices=STATES, help="only experiments in this state"),
+            argument("--limit", type=int, metavar="N", help="at most N of them (50)"),
+        ],
+    ),
+    "presets": ("list the named specs that ship with ipclab", commands.presets, []),
+    "show": ("show an experiment: spec, state, progress, time left", commands.show, [EXPERIMENT]),
+    "watch": ("follow an experiment to its results", commands.watch, [EXPERIMENT]),
+    "results": (
+        "show the table of results",
+        commands.results,
+        [
+            EXPERIMENT,
+            argument("--all", action="store_true", help="every figure, however wide"),
+        ],
+    ),
+    "findings": ("show what follows from an experiment, in sentences", commands.findings, [EXPERIMENT]),
+    "compare": (
+        "compare two experiments, or two values of an axis",
+        commands.compare,
+        [
+            argument(
+                "baseline",
+                metavar="BASELINE",
+                kind="experiment",
+                help="an experiment, or a baseline's name; with --axis a value of it",
+            ),
+            argument(
+                "candidate", metavar="CANDIDATE", kind="experiment", help="an experiment; with --axis a value of it"
+            ),
+            argument("--axis", metavar="FIELD", help="compare two values of this field within --experiment"),
+            argument("--experiment", type=identity, metavar="ID", kind="experiment", help="where --axis is looked for"),
+            argument("--delta", type=float, metavar="SHARE", help="what counts as equivalent (0.03)"),
+            argument("--force", action="store_true", help="across environments that differ, too"),
+        ],
+    ),
+    "advice": (
+        "rank the mechanisms by what this host has measured",
+        commands.advice,
+        [
+            argument(
+                "fields",
+                nargs="*",
+                metavar="FIELD=VALUE",
+                help="message_size=4096, workload=pingpong, want=latency_p99 and the like",
+            ),
+            argument("--measure", action="store_true", help="queue the runs that would settle what is open"),
+        ],
+    ),
+    "export": (
+        "write results, runs, samples or findings to a file",
+        commands.export,
+        [
+            EXPERIMENT,
+            argument("what", nargs="?", choices=tuple(commands.EXPORTS), default="results", help="results by default"),
+            argument("--format", choices=("csv", "json", "ndjson", "markdown"), help="csv where there is one"),
+            argument("--all", action="store_true", help="every column of the results' CSV"),
+            OUTPUT,
+        ],
+    ),
+    "report": ("write the report: one HTML file that needs no network", commands.report, [EXPERIMENT, OUTPUT]),
+    "cancel": (
+        "stop experiments",
+        commands.cancel,
+        [
+            argument(
+                "experiments",
+                nargs="+",
+                type=identity,
+                metavar="ID",
+                kind="experiment",
+                help="their ids; last: the newest",
+            ),
+        ],
+    ),
+    "host": ("show the daemon, its host, and the transports that it has", commands.host, []),
+}
+
+
+def common_options(default):
+    """Those of every command, before or after its name."""
+    parser = argparse.ArgumentParser(add_help=False, argument_default=default)
+    where = parser.add_argument_group("the daemon")
+    where.add_argument("--socket", metavar="PATH", help=f"its unix socket (IPCLAB_SOCKET; {SOCKET})")
+    where.add_argument("--url", metavar="URL", help="its address over TCP instead (IPCLAB_URL)")
+    where.add_argument("--token-file", metavar="FILE", help="the token that writing over TCP needs (IPCLAB_TOKEN_FILE)")
+    shape = parser.add_argument_group("output")
+    shape.add_argument("--json", action="store_true", help="the API's document on standard output, and nothing else")
+    shape.add_argument("--plain", action="store_true", help="text on a terminal too, without bars")
+    return parser
+
+
+def make_parser():
+    epilog = "exit status:\n" + "\n".join(f"  {status:<4}{words}" for status, words in STATUSES.items())
+    parser = argparse.ArgumentParser(
+        prog="ipclab",
+        description="The command line of ipclabd: what it costs to move data between processes here.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common_options(None)],
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    common = common_options(argparse.SUPPRESS)
+    for name, (words, function, arguments) in COMMANDS.items():
+        sub = subparsers.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.", parents=[common])
+        sub.set_defaults(function=function)
+        for names, options, kind in arguments:
+            sub.add_argument(*names, **options).kind = kind
+    return parser
+
+
+def client_of(arguments):
+    environment = os.environ
+    if arguments.socket and arguments.url:
+        raise commands.Usage("--socket and --url are two addresses; give one of them")
+    address = arguments.socket or arguments.url or environment.get("IPCLAB_SOCKET") or environment.get("IPCLAB_URL")
+    file = arguments.token_file or environment.get("IPCLAB_TOKEN_FILE")
+    token = environment.get("IPCLAB_TOKEN")
+    if file:
+        try:
+            with open(file) as text:
+                token = text.read().strip()
+        except OSError as error:
+            raise commands.Usage(f"the token file {file} cannot be read: {error.strerror}") from error
+    try:
+        return Client(address or SOCKET, token)
+    except ValueError as error:
+        raise commands.Usage(str(error)) from error
+
+
+# ---- completion ----
+
+
+def completion(words):
+    """What the last of the words after `ipclab` can become. Errors complete nothing: a shell has no place for them."""
+    parser = make_parser()
+    *before, current = words or [""]
+    name = next((word for word in before if word in COMMANDS), None)
+    own = subparser(parser, name) if name else parser
+    options = {option: action for action in own._actions for option in action.option_strings}
+    previous = options.get(before[-1]) if before else None
+    if previous is not None and previous.nargs != 0:
+        return candidates(previous, before, current)
+    if current.startswith("-"):
+        return [option for option in options if option.startswith(current)]
+    if name is None:
+        return [one for one in COMMANDS if one.startswith(current)]
+    positionals = [action for action in own._actions if not action.option_strings]
+    given = sum(not word.startswith("-") for word in before[before.index(name) + 1 :])
+    if not positionals or (given >= len(positionals) and positionals[-1].nargs not in ("*", "+")):
+        return []
+    return candidates(positionals[min(given, len(positionals) - 1)], before, current)
+
+
+def subparser(parser, name):
+    (action,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    return action.choices[name]
+
+
+def candidates(action, before, current):
+    if action.choices:
+        found = list(action.choices)
+    elif getattr(action, "kind", None) in ("experiment", "preset"):
+        found = served(action.kind, before)
+    else:
+        return []  # the shell completes files by itself
+    return [str(one) for one in found if str(one).startswith(current)]
+
+
+def served(kind, before):
+    """Names that the daemon knows, where one responds."""
+    options = argparse.ArgumentParser(add_help=False, parents=[common_options(None)], exit_on_error=False)
+    try:
+        client = client_of(options.parse_known_args(before)[0])
+        if kind == "preset":
+            return [one["name"] for one in client.get("/presets")["items"]]
+        return ["last", *(one["id"] for one in client.get("/experiments", limit=20)["items"])]
+    except (commands.Usage, argparse.ArgumentError, Refusal, NotServed, Unreachable):
+        return []
+
+
+# ---- main ----
+
+
+def fail(status, error):
+    print(f"ipclab: {error}", file=sys.stderr)
+    return status
+
+
+def main():
+    if sys.argv[1:2] == ["--complete"]:
+        print("\n".join(completion(sys.argv[2:])))
+        return EXIT_DONE
+    arguments = make_parser().parse_args()
+    try:
+        status = arguments.function(client_of(arguments), arguments)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # of `ipclab list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+    except commands.Usage as error:
+        return fail(EXIT_USAGE, error)
+    except NotServed as error:
+        return fail(EXIT_MISSING, error)
+    except Refusal as error:
+        if error.status == 404:
+            return fail(EXIT_MISSING, error)
+        return fail(EXIT_FAILING if error.status >= 500 else EXIT_REFUSED, error)
+    except Unreachable as error:
+        return fail(EXIT_UNREACHABLE, error)
+    except OSError as error:
+        return fail(EXIT_USAGE, error)

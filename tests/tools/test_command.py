@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: MIT
+"""ipclab before a real daemon, as a person and a script use it: output, files, completion, status."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from ipclab_cli import commands, main
+from ipclab_cli.figures import figures_of
+from ipclabtest import FINAL, PATIENCE_SECONDS, SOURCE
+
+PROGRAM = SOURCE / "cli/ipclab"
+SHORT = {"transport": "pipe", "message_size": [64, 4096], "duration_seconds": 0.2, "warmup_seconds": 0}
+
+
+@pytest.fixture(scope="module")
+def ipclab(daemon):
+    """ipclab(argument, …): runs it on the daemon's socket."""
+
+    def ipclab(*arguments, **options):
+        environment = os.environ | {"IPCLAB_SOCKET": daemon.socket} | options.pop("environment", {})
+        command = [PROGRAM, *map(str, arguments)]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=PATIENCE_SECONDS, **options
+        )
+
+    return ipclab
+
+
+@pytest.fixture(scope="module")
+def done(ipclab):
+    """The document of an experiment that was run by the program."""
+    run = ipclab("run", json.dumps(SHORT | {"name": "two sizes"}), "--json")
+    assert run.returncode == 0, run
+    experiment = json.loads(run.stdout)
+    assert experiment["state"] == "done" and experiment["progress"]["runs_done"] == 2
+    return experiment
+
+
+def printed(done):
+    assert done.returncode == 0 and done.stderr == "", done
+    return done.stdout
+
+
+def test_run_shows_progress_and_results(ipclab):
+    lines = printed(ipclab("run", json.dumps(SHORT), "--set", "duration_seconds=0.1")).splitlines()
+    assert re.fullmatch(r"Experiment \d+: unnamed, 2 runs", lines[0])
+    assert any(line.startswith("[0/2] ") for line in lines)
+    assert "stream, pipe" in lines
+    assert any(line.split()[:2] == ["size", "MB/s"] for line in lines)
+
+
+def test_a_spec_is_a_file_standard_input_or_json(ipclab, tmp_path, daemon):
+    spec = json.dumps(SHORT | {"name": "given"})
+    (tmp_path / "spec.json").write_text(spec)
+    for argument, stdin in ((tmp_path / "spec.json", None), ("-", spec), (spec, None)):
+        identity = int(printed(ipclab("run", argument, "--detach", input=stdin)))
+        assert daemon.client().get(f"/experiments/{identity}")["spec"] == json.loads(spec)
+
+
+def test_a_preset_and_its_fields(ipclab, daemon):
+    identity = int(printed(ipclab("run", "quick", "--set", "duration_seconds=0.05", "--set", "name=mine", "--detach")))
+    spec = daemon.client().get(f"/experiments/{identity}")["spec"]
+    assert spec == {"preset": "quick", "duration_seconds": 0.05, "name": "mine"}
+    assert re.fullmatch(rf"Experiment {identity} is (cancelled|being stopped)\n", printed(ipclab("cancel", identity)))
+    assert daemon.client().wait_final(identity)["state"] == "cancelled"
+    assert ipclab("watch", identity).returncode == 1
+
+
+def test_one_key_is_one_experiment(ipclab):
+    first, second = (ipclab("run", json.dumps(SHORT), "--key", "once", "--detach") for _ in range(2))
+    assert printed(first) == printed(second)
+
+
+def test_reading(ipclab, done, daemon):
+    identity = done["id"]
+    listed = printed(ipclab("list")).splitlines()
+    assert listed[0].split() == ["id", "state", "runs", "created", "(UTC)", "name"]
+    assert any(re.fullmatch(rf" *{identity}  done +2/2 .*two sizes", line) for line in listed)
+    shown = dict(line.split(maxsplit=1) for line in printed(ipclab("show", identity)).splitlines())
+    assert shown["state"] == "done" and json.loads(shown["spec"]) == done["spec"]
+    results = printed(ipclab("results", identity)).splitlines()
+    assert results[0] == "stream, pipe" and [line.split()[:2] for line in results[3:5]] == [["64", "B"], ["4", "KiB"]]
+    assert "quick" in printed(ipclab("presets"))
+    host = printed(ipclab("host"))
+    assert "ipclabd" in host and "pipe" in host
+
+
+def test_all_figures_are_those_of_the_description(ipclab, done, daemon):
+    """Each figure that a row has is a column."""
+    (row, *_) = daemon.client().get(f"/experiments/{done['id']}/results")["items"]
+    figures = figures_of(daemon.client().get("/openapi.json"))
+    present = [figure for figure in figures if figure.of(row) is not None]
+    heading = printed(ipclab("results", "--all", done["id"])).splitlines()[1:3]
+    assert len(present) >= 4
+    for figure in present:
+        if figure.unit == "count":
+            assert figure.title.lower() in heading[1], figure
+    assert "CPU time" in heading[0] and "per message, ns" in heading[1]
+
+
+def test_json_is_the_document(ipclab, done, daemon):
+    client = daemon.client()
+    identity = done["id"]
+    for arguments, target in (
+        (("show", identity), f"/experiments/{identity}"),
+        (("results", identity), f"/experiments/{identity}/results"),
+        (("list", "--limit", 1), "/experiments?limit=1"),
+        (("presets",), "/presets"),
+    ):
+        assert json.loads(printed(ipclab("--json", *arguments))) == client.get(target)
+        assert json.loads(printed(ipclab(*arguments, "--json"))) == client.get(target)
+    assert json.loads(printed(ipclab("host", "--json"))).keys() == {"health", "environment", "topology", "transports"}
+
+
+def test_last_is_the_newest(ipclab, daemon):
+    identity = int(printed(ipclab("run", json.dumps(SHORT | {"name": "newest"}), "--detach")))
+    assert json.loads(printed(ipclab("show", "last", "--json")))["id"] == identity
+    daemon.client().wait_final(identity)
+
+
+def test_export_writes_whole_files(ipclab, done, tmp_path, daemon):
+    identity = done["id"]
+    target = tmp_path / "samples.csv"
+    assert printed(ipclab("export", identity, "samples", "-o", target)) == ""
+    rows = list(csv.DictReader(io.StringIO(target.read_text(), newline="")))
+    assert {row["agent"] for row in rows} == {"sender", "receiver"}
+    assert os.listdir(tmp_path) == ["samples.csv"]
+    samples = json.loads(printed(ipclab("export", identity, "runs", "--format", "json")))
+    assert [run["state"] for run in samples["items"]] == ["done", "done"]
+    results = list(csv.DictReader(io.StringIO(printed(ipclab("export", identity)), newline="")))
+    assert sorted(row["message_size"] for row in results) == ["4096", "64"]
+    missing = ipclab("export", 999999, "-o", tmp_path / "none.csv")
+    assert missing.returncode == 4 and os.listdir(tmp_path) == ["samples.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["show", "999999"], 4, "no experiment 999999"),
+        (["show", "none"], 2, "none is no experiment"),
+        (["run", '{"transport": "pigeon"}'], 3, "(at /transport) [422]"),
+        (["run", "no-such-preset"], 3, "no-such-preset"),
+        (["run", "{"], 2, "the argument is not JSON"),
+        (["run", "[1].json"], 2, "[1].json cannot be read"),
+        (["run", "quick", "--set", "name"], 2, "name is not of the form FIELD=VALUE"),
+        (["export", "last", "runs", "--format", "ndjson"], 2, "runs can be had as"),
+        (["--url", "ftp://host", "list"], 2, "ftp://host is no address"),
+        (["--url", "http://127.0.0.1:1", "list"], 5, "no answer from http://127.0.0.1:1"),
+        (["--socket", "/nonexistent", "list"], 5, "no answer from /nonexistent"),
+        (["list", "--limit", "0"], 3, "limit"),
+        (["fly"], 2, "invalid choice"),
+    ],
+)
+def test_status_and_sentence(ipclab, arguments, status, words):
+    failed = ipclab(*arguments)
+    assert failed.returncode == status, failed
+    assert words in failed.stderr and failed.stdout == ""
+
+
+ROUTES = [
+    (("findings", "last"), "GET", "/experiments/{id}/findings"),
+    (("compare", "last", "last"), "GET", "/compare"),
+    (("advice", "message_size=4096"), "GET", "/advice"),
+    (("advice", "--measure", "message_size=4096"), "POST", "/advice"),
+    (("report", "last"), "GET", "/experiments/{id}/report"),
+    (("export", "last", "findings"), "GET", "/experiments/{id}/findings"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "method", "route"), ROUTES)
+def test_a_daemon_without_the_route_is_named(ipclab, done, daemon, arguments, method, route):
+    if method.lower() in daemon.client().get("/openapi.json")["paths"].get(route, {}):
+        pytest.skip(f"this daemon serves {method} {route}")
+    failed = ipclab(*arguments)
+    assert failed.returncode == 4, failed
+    assert failed.stderr.endswith(f", which has no {method} {route}\n") and "version 0." in failed.stderr
+
+
+def test_over_tcp_writing_needs_the_token(ipclab, daemon, tmp_path):
+    url = ("--url", daemon.url)
+    without = {"IPCLAB_SOCKET": ""}
+    assert "pipe" in printed(ipclab(*url, "host", environment=without))
+    spec = json.dumps(SHORT)
+    refused = ipclab(*url, "run", spec, "--detach", environment=without)
+    assert refused.returncode == 3 and "token" in refused.stderr
+    token = daemon.base / "token"
+    first = printed(ipclab(*url, "--token-file", token, "run", spec, "--detach", environment=without))
+    assert daemon.client().wait_final(int(first))["state"] == "done"
+    by_environment = without | {"IPCLAB_URL": daemon.url, "IPCLAB_TOKEN": daemon.token}
+    printed(ipclab("run", spec, "--detach", environment=by_environment))
+
+
+def test_an_interrupt_leaves_the_experiment(daemon):
+    command = [PROGRAM, "--socket", daemon.socket, "run", json.dumps(SHORT | {"duration_seconds": 600})]
+    client, identity = daemon.client(), None
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            identity = int(re.match(r"Experiment (\d+)", process.stdout.readline())[1])
+            client.wait_state(identity, ("running",))
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 130
+        assert f"ipclab cancel {identity}" in errors
+        assert client.get(f"/experiments/{identity}")["state"] == "running"
+    finally:
+        client.request("POST", f"/experiments/{identity or client.get('/experiments')['items'][0]['id']}/cancel")
+
+
+def test_a_closed_pipe_is_no_error(ipclab, done, daemon):
+    command = f"{PROGRAM} --socket {daemon.socket} show {done['id']} --json | true; echo ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert (ended.stdout, ended.stderr) == ("0\n", "")
+
+
+def on_terminal(arguments):
+    """Everything that a program writes to a terminal of its own, and its exit status."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(arguments[0], [str(argument) for argument in arguments])
+    written = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        written += piece
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    return written.decode(), os.waitstatus_to_exitcode(status)
+
+
+def has_rich():
+    return subprocess.run(["/usr/bin/python3", "-c", "import rich"], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("option", ["", "--plain"])
+def test_on_a_terminal(daemon, option):
+    """A bar where there is python3-rich and nobody wants text, else one line that is rewritten."""
+    if not option and not has_rich():
+        pytest.skip("needs python3-rich")
+    spec = json.dumps(SHORT | {"message_size": 4096, "duration_seconds": 1.2})
+    arguments = [PROGRAM, "--socket", daemon.socket, "run", spec, *([option] if option else [])]
+    written, status = on_terminal(arguments)
+    assert status == 0, written
+    assert ("━" in written) == (not option)
+    assert ("\r\x1b[K[0/1] " in written) == bool(option)
+    assert re.search(r"stream pipe 4 KiB: [\d,.]+ MB/s", written)
+
+
+def completed(daemon, *words):
+    arguments = [PROGRAM, "--complete", *words]
+    environment = os.environ | {"IPCLAB_SOCKET": daemon.socket}
+    return printed(
+        subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=PATIENCE_SECONDS)
+    ).split()
+
+
+def test_completion_knows_commands_options_and_what_the_daemon_has(daemon, done):
+    assert completed(daemon, "re") == ["results", "report"]
+    assert set(completed(daemon, "")) == main.COMMANDS.keys()
+    assert "--socket" in completed(daemon, "--") and "--json" in completed(daemon, "list", "--")
+    assert completed(daemon, "list", "--state", "") == list(main.STATES)
+    assert completed(daemon, "export", str(done["id"]), "") == list(commands.EXPORTS)
+    assert "quick" in completed(daemon, "run", "q") and completed(daemon, "run", "quick", "") == []
+    assert {"last", str(done["id"])} <= set(completed(daemon, "show", ""))
+    assert completed(daemon, "--socket", "/nonexistent", "show", "") == []
+    assert str(done["id"]) in completed(daemon, "--json", "cancel", "1", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_in_a_shell(daemon, shell, tmp_path):
+    if not shutil.which(shell):
+        pytest.skip(f"needs {shell}")
+    environment = os.environ | {"IPCLAB_SOCKET": daemon.socket, "PATH": f"{SOURCE / 'cli'}:{os.environ['PATH']}"}
+    if shell == "bash":
+        script = f"""source {SOURCE / "cli/completion.bash"}
+            COMP_WORDS=(ipclab res) COMP_CWORD=1; _ipclab ipclab; echo "${{COMPREPLY[@]}}" """
+    else:
+        # The completion's own commands, where nobody types: what would be added is printed.
+        script = f"""compadd() {{ print -r -- ${{(P)2}} }}; _files() {{ print files }}
+            words=(ipclab res) CURRENT=2; f() {{ {(SOURCE / "cli/_ipclab").read_text()}\n}}; f"""
+    ended = subprocess.run([shell, "-c", script], capture_output=True, text=True, env=environment, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("results\n", ""), ended
+
+
+def test_the_manual_has_every_command_option_and_status():
+    manual = (SOURCE / "cli/ipclab.1").read_text()
+    for name, (_, _, arguments) in main.COMMANDS.items():
+        assert re.search(rf"^\.It Cm {name}\b|^\.Cm .*\b{name}\b", manual, re.MULTILINE), name
+        for names, _, _ in arguments:
+            for option in (one for one in names if one.startswith("--") and one != "--output"):
+                assert f"Fl Fl {option[2:]}" in manual, option
+    statuses = re.search(r"^\.Sh EXIT STATUS\n(.*?)^\.El", manual, re.MULTILINE | re.DOTALL)[1]
+    assert dict(re.findall(r"^\.It (\d+)\n(.*)$", statuses, re.MULTILINE)) == {
+        str(status): words for status, words in main.STATUSES.items()
+    }
+
+
+def test_watching_through_a_restart(tmp_path):
+    """The daemon goes away in the middle of an experiment, and comes back."""
+    from ipclabtest.daemon import Daemon
+
+    own = Daemon()
+    try:
+        own.start()
+        client = own.client()
+        identity = client.post(SHORT | {"message_size": 4096, "duration_seconds": 2, "repetitions": 2})["id"]
+        command = [sys.executable, PROGRAM, "--socket", own.socket, "watch", str(identity), "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            client.wait_state(identity, ("running",))
+            time.sleep(0.5)  # the program reads the stream
+            own.stop()
+            own.start()
+            output, errors = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 0, errors
+        assert json.loads(output)["state"] in FINAL
+    finally:
+        own.remove()
