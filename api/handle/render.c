@@ -78,6 +78,10 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         json_member_i64(w, "experiment_id", run->experiment_id);
         json_member_raw(w, "point", run->point_json);
         json_member_u64(w, "repetition", run->repetition);
+        if (run->block > 0)
+                json_member_u64(w, "block", run->block);
+        else
+                json_member_null(w, "block");
         json_member_u64(w, "position", run->position);
         json_member_string(w, "state", state_name(run->state));
         json_member_u64(w, "attempt", run->attempt);

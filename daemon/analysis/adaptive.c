@@ -105,7 +105,7 @@ int adaptive_block_order(uint64_t seed, uint32_t block, const uint32_t *groups, 
         if (!places || !begins || !turns)
                 return -ENOMEM;
         for (size_t i = 0; i < n_points; i++)
-                places[i] = (struct place){.group = groups[i], .point = (uint32_t) i};
+                places[i] = (struct place){.group = groups ? groups[i] : 0, .point = (uint32_t) i};
         qsort(places, n_points, sizeof(*places), by_group);
         size_t n_groups = find_groups(places, n_points, begins), k = 0;
 

@@ -59,7 +59,7 @@ int adaptive_decide(const struct adaptive_row *rows, size_t n_rows, uint32_t blo
 /*
  * The order of one more block: every point once. Points with the same group (any numbers) are compared with each other
  * and run one after the other, in an order of their own; so do the groups. The same seed and block give the same order,
- * however many blocks there are. `ret_order` has room for n_points. -ENOMEM.
+ * however many blocks there are. groups NULL: all are of one. `ret_order` has room for n_points. -ENOMEM.
  */
 int adaptive_block_order(uint64_t seed, uint32_t block, const uint32_t *groups, size_t n_points, uint32_t *ret_order);
 

@@ -7,6 +7,7 @@
 
 #include "daemon/admission/admission.h"
 #include "daemon/placement/placement.h"
+#include "daemon/run/sequence.h"
 #include "daemon/service/internal.h"
 #include "daemon/tune/tuning.h"
 #include "schema/json/json.h"
@@ -231,11 +232,9 @@ static int choose_order(struct service *s, struct submission *sub, struct refusa
                         return service_fail(s, r, -errno, "getrandom", 0);
                 sub->seed = bits >> 11; /* 53 bits: exact in every JSON reader */
         }
-        sub->order = reallocarray(NULL, sub->points.n_points * sub->spec->repetitions, sizeof(*sub->order));
-        if (!sub->order)
-                return service_fail(s, r, -ENOMEM, "the order of the runs", 0);
-        spec_shuffle(sub->seed, sub->points.n_points, sub->spec->repetitions, sub->order);
-        return 0;
+        int error = sequence_make(sub->spec->order, sub->seed, sub->points.n_points, 0, sub->spec->repetitions,
+                                  &sub->order);
+        return error < 0 ? service_fail(s, r, error, "the order of the runs", 0) : 0;
 }
 
 static double estimate_window(const struct spec *spec, const struct point *p) {

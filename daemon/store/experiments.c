@@ -48,10 +48,11 @@ static int insert_runs(struct db *db, const struct new_experiment *e, int64_t ex
                 if (e->order[i] >= n_points)
                         return -EINVAL;
                 int r = db_run(db,
-                               "INSERT INTO runs (change, experiment_id, point_id, repetition, position, state) "
-                               "VALUES (?, ?, ?, ?, ?, 'queued')",
+                               "INSERT INTO runs (change, experiment_id, point_id, repetition, block, position, state) "
+                               "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
                                DB_INT(first_change + (int64_t) i), DB_INT(experiment_id),
-                               DB_INT(point_ids[e->order[i]]), DB_INT(i / n_points + 1), DB_INT(i));
+                               DB_INT(point_ids[e->order[i]]), DB_INT(i / n_points + 1),
+                               e->spec->order == ORDER_BLOCKS ? DB_INT(i / n_points + 1) : DB_NULL(), DB_INT(i));
                 if (r < 0)
                         return r;
         }

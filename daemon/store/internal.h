@@ -48,7 +48,7 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
 #define RUN_COLUMNS                                                                                                    \
         "runs.id, runs.change, runs.experiment_id, runs.repetition, runs.position, runs.state, runs.attempt, "         \
         "runs.started_at, runs.finished_at, runs.error, runs.flags, runs.result, runs.agents, runs.environment, "      \
-        "points.point"
+        "points.point, runs.block"
 #define RUN_TABLES "runs JOIN points ON points.id = runs.point_id"
 int store_row_run(struct db_query *q, struct run_record *ret);
 

@@ -45,7 +45,8 @@ struct run_record {
         int64_t experiment_id;
         char *point_json;
         uint32_t repetition; /* from 1 */
-        uint32_t position;   /* in the shuffled order, from 0 */
+        uint32_t block;      /* from 1; 0: it is of none */
+        uint32_t position;   /* in the order in which they run, from 0 */
         enum state state;
         uint32_t attempt;
         char *error;

@@ -29,6 +29,7 @@ int store_row_run(struct db_query *q, struct run_record *ret) {
                 .agents_json = db_column_text(q, 12),
                 .environment_json = db_column_text(q, 13),
                 .point_json = db_column_text(q, 14),
+                .block = db_column_u32(q, 15),
         };
         int r = store_row_state(q, 5, &run.state);
         if (r == 0)

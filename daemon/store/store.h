@@ -24,10 +24,11 @@ int store_open(struct store **ret, const char *dir);
 int store_open_reader(struct store **ret, const char *dir);
 void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
 
-/* Submission: experiment, points and runs in one transaction. order as from spec_shuffle(). */
+/* Submission: experiment, points and runs in one transaction. order: the point of each run, every
+ * point once in each repetition (run/sequence.h). */
 struct new_experiment {
         const char *spec_json;   /* as posted, compact */
-        const struct spec *spec; /* merged_json, name, repetitions */
+        const struct spec *spec; /* merged_json, name, repetitions, order */
         const struct point_list *points;
         const char *skipped_json;
         uint64_t seed;

@@ -116,6 +116,14 @@ static int take_repetitions(struct parser *p, const struct json *v) {
         return r;
 }
 
+static int take_order(struct parser *p, const struct json *v) {
+        unsigned word = 0;
+        int r = read_word(v, "/order", "order", &spec_order_words, &word, p->r);
+        if (r == 0)
+                p->spec->order = (enum spec_order) word;
+        return r;
+}
+
 static int take_chunk(struct parser *p, const struct json *v) {
         if (json_as_bool(v, &p->spec->chunk) < 0)
                 return refuse_type(v, "/chunk", "true or false", p->r);
@@ -188,6 +196,7 @@ static const struct field {
         {"bytes", take_bytes},
         {"warmup_seconds", take_warmup},
         {"repetitions", take_repetitions},
+        {"order", take_order},
         {"rate", take_rate},
         {"chunk", take_chunk},
         {"seed", take_seed},
@@ -266,6 +275,7 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
         spec->verify = VERIFY_TOUCH;
         spec->warmup_ns = NSEC_PER_SEC;
         spec->repetitions = 1;
+        spec->order = stored ? ORDER_SHUFFLED : ORDER_BLOCKS; /* which was the only one before there was a choice */
         int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document) : refuse_type(root, "", "an object", r);
         if (x == 0)
                 x = take_all(&p);

@@ -152,6 +152,7 @@ struct spec {
         struct window_end end;
         uint64_t warmup_ns;
         uint32_t repetitions;
+        enum spec_order order;
         double rate; /* messages per second, 0 = closed loop */
         bool skip_impossible;
         bool has_seed;
@@ -200,9 +201,9 @@ struct point_list {
 int spec_points(const struct spec *spec, struct point_list *ret, struct refusal *r);
 void point_list_deinit(struct point_list *list);
 
-/* Order of the runs: `repetitions` blocks, each a permutation of 0 … n_points - 1 of its own, from the seed
- * (xoshiro256**, stable for ever: a recorded seed gives the recorded order). order has n_points * repetitions
- * entries. */
+/* The shuffled order: `repetitions` permutations of 0 … n_points - 1 from one sequence of random numbers (xoshiro256**,
+ * stable for ever: a recorded seed gives the recorded order, whatever the version that recorded it). More repetitions
+ * of the same seed begin with the same runs. order has n_points * repetitions entries. */
 void spec_shuffle(uint64_t seed, size_t n_points, uint32_t repetitions, uint32_t *order);
 
 /* Messages per second of a point's open loop; 0: its loop is closed, as it always is where none are sent. */

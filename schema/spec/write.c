@@ -51,6 +51,7 @@ int spec_to_json(const struct spec *s, char **ret) {
         if (s->end.bytes)
                 json_member_u64(&w, "bytes", s->end.bytes);
         put_seconds(&w, "warmup_seconds", s->warmup_ns);
+        json_member_string(&w, "order", spec_order_name(s->order));
         json_member_u64(&w, "repetitions", s->repetitions);
         if (s->rate > 0)
                 json_member_double(&w, "rate", s->rate);

@@ -73,6 +73,7 @@ static void runs_bare_and_full(void) {
                                                                               .experiment_id = 2,
                                                                               .point_json = point,
                                                                               .repetition = 1,
+                                                                              .block = 3,
                                                                               .position = 4,
                                                                               .state = STATE_INTERRUPTED,
                                                                               .attempt = 3,
@@ -83,13 +84,16 @@ static void runs_bare_and_full(void) {
         json_writer_init(&w);
         render_run(&w, &bare);
         _cleanup_free_ char *text = steal(&w), *more = NULL;
-        CHECK_STRING(text, "{\"id\":7,\"experiment_id\":2,\"point\":null,\"repetition\":0,\"position\":0,\"state\":"
-                           "\"queued\",\"attempt\":0,\"error\":null,\"flags\":[],\"agents\":[],\"result\":null,"
-                           "\"environment\":null,\"started_at\":null,\"finished_at\":null}");
+        CHECK_STRING(
+                text,
+                "{\"id\":7,\"experiment_id\":2,\"point\":null,\"repetition\":0,\"block\":null,\"position\":0,\"state\":"
+                "\"queued\",\"attempt\":0,\"error\":null,\"flags\":[],\"agents\":[],\"result\":null,"
+                "\"environment\":null,\"started_at\":null,\"finished_at\":null}");
         json_writer_init(&w);
         render_run(&w, &full);
         more = steal(&w);
-        CHECK_STRING(more, "{\"id\":7,\"experiment_id\":2,\"point\":{\"message_size\":1},\"repetition\":1,\"position\":"
+        CHECK_STRING(more, "{\"id\":7,\"experiment_id\":2,\"point\":{\"message_size\":1},\"repetition\":1,\"block\":3,"
+                           "\"position\":"
                            "4,\"state\":\"interrupted\",\"attempt\":3,\"error\":null,\"flags\":[\"noisy:steal\"],"
                            "\"agents\":[{\"pid\":1}],\"result\":{\"messages\":5},\"environment\":null,\"started_at\":"
                            "null,\"finished_at\":null}");
