@@ -23,10 +23,23 @@ static int respond_experiment(struct api *a, int64_t id, int status, struct resp
         return response_json(p, status, &w);
 }
 
+static int plan(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
+        char *json;
+        int k = service_plan(a->service, q->body ? q->body : "", q->body_length, &json, r);
+        if (k >= 0)
+                response_body(p, 200, "application/json", json, strlen(json));
+        return k;
+}
+
 /* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
 HANDLER(handle_submit) {
+        const char *dry_run = request_parameter(q, "dry_run");
         int64_t id;
         bool created;
+        if (dry_run && strcmp(dry_run, "true") != 0 && strcmp(dry_run, "false") != 0)
+                return refuse_parameter(r, "dry_run", dry_run, "true or false");
+        if (dry_run && strcmp(dry_run, "true") == 0)
+                return plan(a, q, p, r);
         if (request_header_count(q, "Idempotency-Key") > 1)
                 return refuse(r, 400, "invalid-idempotency-key", "", "There is more than one Idempotency-Key.");
         int k = service_submit(a->service, q->body ? q->body : "", q->body_length, request_header(q, "Idempotency-Key"),

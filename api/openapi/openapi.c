@@ -115,6 +115,14 @@ static void put_responses(struct json_writer *w, const struct route *route) {
         if (route->media)
                 put_content(w, route->media);
         json_object_end(w);
+        if (route->other) {
+                snprintf(status, sizeof(status), "%d", route->other_status);
+                json_put_key(w, status);
+                json_object_begin(w);
+                json_member_string(w, "description", route->other);
+                put_content(w, route->other_media);
+                json_object_end(w);
+        }
         if (route->also)
                 put_also(w, route);
         for (const char *i = route->problems; i && *i;) {

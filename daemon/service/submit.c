@@ -8,7 +8,7 @@
 #include "daemon/admission/admission.h"
 #include "daemon/placement/placement.h"
 #include "daemon/run/sequence.h"
-#include "daemon/service/internal.h"
+#include "daemon/service/submission.h"
 #include "daemon/tune/tuning.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
@@ -25,21 +25,7 @@
 #define MESSAGE_NS 1000.0
 #define BYTE_NS 1.0
 
-/* All that the main thread needs to commit an experiment. */
-struct submission {
-        char *body; /* as posted: what is found wrong with it is named by its place there */
-        size_t length;
-        char *compact; /* the same without white space between its tokens: what is stored, and compared */
-        char *key, *skipped_json;
-        struct spec *spec;
-        struct point_list points;
-        uint32_t *order;
-        uint64_t seed;
-        int64_t id; /* results */
-        bool created;
-};
-
-static void submission_free(void *p) {
+void submission_free(void *p) {
         struct submission *sub = p;
         if (!sub)
                 return;
@@ -51,10 +37,6 @@ static void submission_free(void *p) {
         point_list_deinit(&sub->points);
         free(sub->order);
         free(sub);
-}
-
-static void submission_freep(struct submission **p) {
-        submission_free(*p);
 }
 
 /* The body's compact form */
@@ -249,12 +231,16 @@ static double estimate_window(const struct spec *spec, const struct point *p) {
         return window < COUNTED_WINDOW_NS ? window : COUNTED_WINDOW_NS;
 }
 
+uint64_t submission_estimate(const struct spec *spec, const struct point *p) {
+        return spec->warmup_ns + (uint64_t) estimate_window(spec, p) + RUN_OVERHEAD_NS;
+}
+
 /* Of all points, the mean. */
 static uint64_t estimate_run(const struct spec *spec, const struct point_list *points) {
-        double windows = 0;
+        double runs = 0;
         for (size_t i = 0; i < points->n_points; i++)
-                windows += estimate_window(spec, &points->points[i]);
-        return spec->warmup_ns + (uint64_t) (windows / (double) points->n_points) + RUN_OVERHEAD_NS;
+                runs += (double) submission_estimate(spec, &points->points[i]);
+        return (uint64_t) (runs / (double) points->n_points);
 }
 
 /* Submit */
@@ -322,7 +308,7 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
-static int prepare_submission(struct service *s, struct submission *sub, struct refusal *r) {
+int submission_prepare(struct service *s, struct submission *sub, struct refusal *r) {
         int error = read_spec(s, sub, r);
         if (error == 0)
                 error = service_look_at_machine(s, r);
@@ -334,8 +320,8 @@ static int prepare_submission(struct service *s, struct submission *sub, struct 
         return error < 0 ? error : choose_order(s, sub, r);
 }
 
-static int submission_new(struct service *s, const char *body, size_t length, const char *key, struct submission **ret,
-                          struct refusal *r) {
+int submission_new(struct service *s, const char *body, size_t length, const char *key, struct submission **ret,
+                   struct refusal *r) {
         _cleanup_(submission_freep) struct submission *sub = calloc(1, sizeof(*sub));
         if (!sub)
                 return service_fail(s, r, -ENOMEM, "the submission", 0);
@@ -364,7 +350,7 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
         if (error == 0 && sub->key)
                 error = find_first_by_reader(s, sub, r);
         if (error == 0 && sub->id == 0) {
-                error = prepare_submission(s, sub, r);
+                error = submission_prepare(s, sub, r);
                 if (error == 0)
                         error = service_call(s, &type, (void **) &sub, r);
         }

@@ -130,6 +130,12 @@ struct point_record {
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                  struct point_record **ret, size_t *ret_n);
 void store_points_free(struct point_record *points, size_t n);
+/* The done runs of the same point in the newest experiment that has at least `least` of them and was measured in the
+ * same way: window, warm-up, rate, verify, chunk, transport_options and tune are those of merged_json. -ENOENT: there
+ * is none. */
+int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
+                       int64_t *ret_experiment, struct point_record *ret);
+void point_record_deinit(struct point_record *p);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
  * experiment and the runs that have been started, no samples. */
