@@ -28,6 +28,7 @@ struct route {
         const char *operation; /* OpenAPI operationId */
         const char *summary;
         bool writes; /* needs the token over TCP */
+        bool keyed;  /* honours an Idempotency-Key */
         enum body_rule body;
         const char *body_schema;            /* component, for BODY_JSON */
         const struct parameter *parameters; /* up to a NULL name; NULL: takes none */

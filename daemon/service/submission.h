@@ -19,6 +19,13 @@ struct submission {
         bool created;
 };
 
+/* Whether the key is one. 0; -EINVAL with *r. */
+int idempotency_check(const char *key, struct refusal *r);
+/* *ret_id: the experiment that this text was posted to with the key, 0 where the key is new. -EINVAL with *r where it
+ * was used with another text; NULL is the same as none. */
+int idempotency_find(struct service *s, struct store *store, const char *key, const char *text, int64_t *ret_id,
+                     struct refusal *r);
+
 /* key: NULL, or the Idempotency-Key. 0; -ENOMEM with *r. */
 int submission_new(struct service *s, const char *body, size_t length, const char *key, struct submission **ret,
                    struct refusal *r);

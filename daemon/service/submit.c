@@ -75,7 +75,7 @@ static void compact(char *json) {
 
 /* Idempotency */
 
-static int check_key(const char *key, struct refusal *r) {
+int idempotency_check(const char *key, struct refusal *r) {
         size_t length = strnlen(key, KEY_MAX + 1);
         if (length == 0 || length > KEY_MAX)
                 return refuse(r, 400, "invalid-idempotency-key", "",
@@ -88,22 +88,28 @@ static int check_key(const char *key, struct refusal *r) {
         return 0;
 }
 
-/* Whether the key is known: sub->id then is the first experiment's, provided that the body is the same. */
-static int find_first(struct service *s, struct store *store, struct submission *sub, struct refusal *r) {
-        _cleanup_free_ char *body = NULL;
-        int error = store_find_idempotency(store, sub->key, &sub->id, &body);
+int idempotency_find(struct service *s, struct store *store, const char *key, const char *text, int64_t *ret_id,
+                     struct refusal *r) {
+        _cleanup_free_ char *known = NULL;
+        int64_t id;
+        int error = store_find_idempotency(store, key, &id, &known);
         if (error == -ENOENT) {
-                sub->id = 0;
+                *ret_id = 0;
                 return 0;
         }
         if (error < 0)
                 return service_fail(s, r, error, "looking up the Idempotency-Key", 0);
-        compact(body); /* an earlier version stored it as posted */
-        if (strlen(sub->body) != sub->length || strcmp(body, sub->compact) != 0)
+        compact(known); /* an earlier version stored it as posted */
+        if (!text || strcmp(known, text) != 0)
                 return refuse(r, 422, "idempotency-key-reused", "",
-                              "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, sub->key,
-                              sub->id);
+                              "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, key, id);
+        *ret_id = id;
         return 0;
+}
+
+/* NULL: no other text is the same, as the body has a NUL in it. */
+static const char *text_of(const struct submission *sub) {
+        return strlen(sub->body) == sub->length ? sub->compact : NULL;
 }
 
 static int find_first_by_reader(struct service *s, struct submission *sub, struct refusal *r) {
@@ -111,7 +117,7 @@ static int find_first_by_reader(struct service *s, struct submission *sub, struc
         int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = find_first(s, reader->store, sub, r);
+        error = idempotency_find(s, reader->store, sub->key, text_of(sub), &sub->id, r);
         service_reader_put(s, reader);
         return error;
 }
@@ -249,7 +255,8 @@ static uint64_t estimate_run(const struct spec *spec, const struct point_list *p
 static int commit_submission(struct service *s, void *payload, struct refusal *r) {
         struct submission *sub = payload;
         if (sub->key) {
-                int error = find_first(s, s->store, sub, r); /* again: two may have come at once */
+                /* again: two may have come at once */
+                int error = idempotency_find(s, s->store, sub->key, text_of(sub), &sub->id, r);
                 if (error < 0 || sub->id > 0)
                         return error;
         }
@@ -344,7 +351,7 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
                    bool *ret_created, struct refusal *r) {
         static const struct call_type type = {commit_submission, submission_free};
         _cleanup_(submission_freep) struct submission *sub = NULL;
-        int error = idempotency_key ? check_key(idempotency_key, r) : 0;
+        int error = idempotency_key ? idempotency_check(idempotency_key, r) : 0;
         if (error == 0)
                 error = submission_new(s, body, length, idempotency_key, &sub, r);
         if (error == 0 && sub->key)

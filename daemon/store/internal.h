@@ -26,6 +26,9 @@ int store_count_samples(struct db *db, int64_t difference);
 /* Ends the experiment when none of its runs is queued or running. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
+/* Queued runs with the change numbers from first_change on. -EINVAL: an order of other points. */
+int store_insert_runs(struct db *db, int64_t experiment_id, int64_t first_change, const int64_t *point_ids,
+                      const struct extension *x);
 
 /* The queued and running experiments, in the order in which they run. */
 struct backlog {

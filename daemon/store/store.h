@@ -37,11 +37,39 @@ struct new_experiment {
         const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
 };
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
-/* The experiment that was posted with this key, and its body (malloc()ed); -ENOENT when the key is new. A key goes
- * with its experiment. */
+/* The experiment that was posted or given more to do with this key, and the body or the request's text (malloc()ed);
+ * -ENOENT when the key is new. A key goes with its experiment. */
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json);
 
-/* The oldest experiment's next queued run (by position), or -ENOENT: nothing to do. */
+/* More of an experiment that there is. */
+struct experiment_extent {
+        enum state state;
+        bool cancelling; /* it was cancelled, and a run of it may still be under way */
+        uint64_t seed;
+        uint32_t n_points, repetitions; /* planned of each point, done or not */
+        char *merged_json;
+};
+int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret); /* -ENOENT */
+void experiment_extent_deinit(struct experiment_extent *e);
+/* An Idempotency-Key, as those of submissions, and what was asked for under it. key NULL: none was given. */
+struct request_record {
+        const char *key, *text;
+};
+/* Runs after those that there are: order as of new_experiment, their first repetition being first_repetition. An
+ * experiment that had ended is queued again, behind the others. -EEXIST: the key is taken. */
+struct extension {
+        const uint32_t *order;
+        size_t n_points;
+        uint32_t first_repetition, repetitions;
+        bool in_blocks;
+};
+int store_extend_experiment(struct store *s, int64_t id, const struct extension *x,
+                            const struct request_record *request);
+/* Failed, cancelled and interrupted runs are queued again, as above; their attempts are counted on. -ENODATA: there is
+ * none. */
+int store_retry_experiment(struct store *s, int64_t id, const struct request_record *request);
+
+/* The first experiment's next queued run (by position), or -ENOENT: nothing to do. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
 
 /* queued -> running, attempt + 1, samples of an earlier attempt removed; the experiment becomes running with it. */
@@ -58,8 +86,8 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
  * count. */
 int store_interrupt_run(struct store *s, int64_t run_id);
 
-/* At start: runs left running (a crash) or interrupted become queued again; after RUN_ATTEMPTS_MAX attempts failed.
- * *ret counts them. */
+/* At start: runs left running (a crash) or interrupted become queued again; with each RUN_ATTEMPTS_MAXth attempt
+ * failed. *ret counts them. */
 #define RUN_ATTEMPTS_MAX 3u
 struct recovery {
         uint32_t requeued, given_up;

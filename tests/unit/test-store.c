@@ -525,7 +525,7 @@ static void test_three_attempts(void) {
         }
         struct run_record run;
         CHECK_INT(store_run(f.store, 1, &run), 0);
-        bool good = run.state == STATE_FAILED && run.error && strstr(run.error, "attempt 3 of 3");
+        bool good = run.state == STATE_FAILED && run.error && strstr(run.error, "attempt 3; a run is tried 3 times");
         run_record_deinit(&run);
         CHECK(good);
         CHECK_INT(fixture_start(f.store), 2); /* the queue goes on */
