@@ -24,18 +24,18 @@ static bool is_look(uint32_t blocks) {
 }
 
 /* Of the longer side: an interval is ± 2 % only if both of its ends are that near. */
-static double half_width(const struct adaptive_row *row) {
+double adaptive_row_width(const struct adaptive_row *row) {
         return fmax(row->high - row->estimate, row->estimate - row->low) / fabs(row->estimate);
 }
 
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width) {
-        return row->has_interval && half_width(row) <= relative_half_width;
+        return row->has_interval && adaptive_row_width(row) <= relative_half_width;
 }
 
 uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half_width, uint32_t blocks) {
         if (!row->has_interval)
                 return UINT32_MAX;
-        double steps = half_width(row) / relative_half_width, needs = ceil(blocks * fmax(1, steps * steps));
+        double steps = adaptive_row_width(row) / relative_half_width, needs = ceil(blocks * fmax(1, steps * steps));
         return needs < UINT32_MAX ? (uint32_t) needs : UINT32_MAX;
 }
 

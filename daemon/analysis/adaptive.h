@@ -44,6 +44,9 @@ struct adaptive_decision {
 /* The blocks at which there is a look: the first of them above `blocks`; ADAPTIVE_BLOCKS_MAX where there is none. */
 uint32_t adaptive_next_look(uint32_t blocks);
 
+/* How far the farther end of the interval is from the estimate, as a part of it; only where there is an interval. */
+double adaptive_row_width(const struct adaptive_row *row);
+
 /* Whether the row is as narrow as asked. */
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width);
 

@@ -97,17 +97,22 @@ static int check_limit(const struct again *a, const char *limit, uint64_t n, uns
 
 static int extend(struct service *s, const struct again *a, const struct experiment_extent *e, struct refusal *r) {
         uint64_t repetitions = (uint64_t) e->repetitions + a->repetitions;
+        unsigned most = SPEC_REPETITIONS_MAX;
         _cleanup_free_ uint32_t *points = NULL;
         struct spec *spec = NULL;
         int error = check_state(a->id, e, r);
         if (error == 0)
-                error = check_limit(a, "repetitions", repetitions, SPEC_REPETITIONS_MAX, r);
+                error = spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, r);
+        if (error == 0 && spec->until.relative_ci > 0)
+                most = SPEC_UNTIL_REPETITIONS_MAX;
+        if (error == 0)
+                error = check_limit(a, "repetitions", repetitions, most, r);
         if (error == 0)
                 error = check_limit(a, "runs", repetitions * e->n_points, SPEC_RUNS_MAX, r);
-        if (error == 0)
-                error = spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, r);
-        if (error < 0)
+        if (error < 0) {
+                spec_free(spec);
                 return error == -ENOMEM ? service_fail(s, r, error, "reading the spec", 0) : error;
+        }
         struct extension x = {.n_points = e->n_points,
                               .first_repetition = e->repetitions + 1,
                               .repetitions = a->repetitions,

@@ -95,10 +95,10 @@ static int put_point(struct json_writer *w, struct store *store, const struct su
         int r = find_variation(store, sub, p, json, &v);
         if (r < 0 && r != -ENOENT)
                 return r;
-        double seconds = (double) submission_estimate(sub->spec, p) * sub->spec->repetitions / (double) NSEC_PER_SEC;
+        double seconds = (double) submission_estimate(sub->spec, p) * sub->repetitions / (double) NSEC_PER_SEC;
         json_object_begin(w);
         json_member_raw(w, "point", json);
-        json_member_u64(w, "runs", sub->spec->repetitions);
+        json_member_u64(w, "runs", sub->repetitions);
         json_member_double(w, "estimated_seconds", seconds);
         put_enough(w, r == 0 ? &v : NULL);
         json_object_end(w);
@@ -107,12 +107,16 @@ static int put_point(struct json_writer *w, struct store *store, const struct su
 
 static int put_plan(struct json_writer *w, struct store *store, const struct submission *sub) {
         const struct point_list *list = &sub->points;
-        double seconds = 0;
-        for (size_t i = 0; i < list->n_points; i++)
-                seconds += (double) submission_estimate(sub->spec, &list->points[i]) / (double) NSEC_PER_SEC;
+        const struct spec_until *until = &sub->spec->until;
+        uint32_t most = until->relative_ci > 0 ? until->max_repetitions : sub->repetitions;
+        double block = submission_block_seconds(sub), longest = block * most;
+        if (until->budget_seconds > 0 && longest > until->budget_seconds)
+                longest = fmax(until->budget_seconds, block * sub->repetitions);
         json_object_begin(w);
-        json_member_u64(w, "runs", (uint64_t) list->n_points * sub->spec->repetitions);
-        json_member_double(w, "estimated_seconds", seconds * sub->spec->repetitions);
+        json_member_u64(w, "runs", (uint64_t) list->n_points * sub->repetitions);
+        json_member_double(w, "estimated_seconds", block * sub->repetitions);
+        json_member_u64(w, "runs_at_most", (uint64_t) list->n_points * most);
+        json_member_double(w, "estimated_seconds_at_most", longest);
         json_put_key(w, "points");
         json_array_begin(w);
         int r = 0;

@@ -13,6 +13,8 @@ struct submission {
         char *key, *skipped_json;
         struct spec *spec;
         struct point_list points;
+        uint32_t repetitions; /* of the order; with `until` those before the first look */
+        char *until_json;     /* NULL: there are no more */
         uint32_t *order;
         uint64_t seed;
         int64_t id; /* results */
@@ -36,7 +38,8 @@ static inline void submission_freep(struct submission **p) {
         submission_free(*p);
 }
 
-/* Planned length of a run of the point, in nanoseconds. */
+/* Planned length of a run of the point in nanoseconds, and of a block in seconds. */
 uint64_t submission_estimate(const struct spec *spec, const struct point *p);
+double submission_block_seconds(const struct submission *sub);
 
 #endif

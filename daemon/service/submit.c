@@ -7,6 +7,7 @@
 
 #include "daemon/admission/admission.h"
 #include "daemon/placement/placement.h"
+#include "daemon/result/until.h"
 #include "daemon/run/sequence.h"
 #include "daemon/service/submission.h"
 #include "daemon/tune/tuning.h"
@@ -35,6 +36,7 @@ void submission_free(void *p) {
         free(sub->skipped_json);
         spec_free(sub->spec);
         point_list_deinit(&sub->points);
+        free(sub->until_json);
         free(sub->order);
         free(sub);
 }
@@ -212,19 +214,6 @@ static int choose_points(struct service *s, struct submission *sub, struct refus
         return error;
 }
 
-static int choose_order(struct service *s, struct submission *sub, struct refusal *r) {
-        sub->seed = sub->spec->seed;
-        if (!sub->spec->has_seed) {
-                uint64_t bits;
-                if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
-                        return service_fail(s, r, -errno, "getrandom", 0);
-                sub->seed = bits >> 11; /* 53 bits: exact in every JSON reader */
-        }
-        int error = sequence_make(sub->spec->order, sub->seed, sub->points.n_points, 0, sub->spec->repetitions,
-                                  &sub->order);
-        return error < 0 ? service_fail(s, r, error, "the order of the runs", 0) : 0;
-}
-
 static double estimate_window(const struct spec *spec, const struct point *p) {
         double n = (double) window_end_messages(&spec->end, p), hops = 1;
         if (spec->end.duration_ns)
@@ -241,12 +230,29 @@ uint64_t submission_estimate(const struct spec *spec, const struct point *p) {
         return spec->warmup_ns + (uint64_t) estimate_window(spec, p) + RUN_OVERHEAD_NS;
 }
 
-/* Of all points, the mean. */
-static uint64_t estimate_run(const struct spec *spec, const struct point_list *points) {
-        double runs = 0;
-        for (size_t i = 0; i < points->n_points; i++)
-                runs += (double) submission_estimate(spec, &points->points[i]);
-        return (uint64_t) (runs / (double) points->n_points);
+double submission_block_seconds(const struct submission *sub) {
+        double ns = 0;
+        for (size_t i = 0; i < sub->points.n_points; i++)
+                ns += (double) submission_estimate(sub->spec, &sub->points.points[i]);
+        return ns / (double) NSEC_PER_SEC;
+}
+
+static int choose_order(struct service *s, struct submission *sub, struct refusal *r) {
+        sub->seed = sub->spec->seed;
+        if (!sub->spec->has_seed) {
+                uint64_t bits;
+                if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+                        return service_fail(s, r, -errno, "getrandom", 0);
+                sub->seed = bits >> 11; /* 53 bits: exact in every JSON reader */
+        }
+        sub->repetitions = sub->spec->repetitions;
+        int error = 0;
+        if (sub->spec->until.relative_ci > 0)
+                error = until_begin(sub->spec, submission_block_seconds(sub), &sub->repetitions, &sub->until_json);
+        if (error == 0)
+                error = sequence_make(sub->spec->order, sub->seed, sub->points.n_points, 0, sub->repetitions,
+                                      &sub->order);
+        return error < 0 ? service_fail(s, r, error, "the order of the runs", 0) : 0;
 }
 
 /* Submit */
@@ -260,18 +266,22 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
                 if (error < 0 || sub->id > 0)
                         return error;
         }
-        int error = store_add_experiment(s->store,
-                                         &(struct new_experiment){
-                                                 .spec_json = sub->compact,
-                                                 .spec = sub->spec,
-                                                 .points = &sub->points,
-                                                 .skipped_json = sub->skipped_json,
-                                                 .seed = sub->seed,
-                                                 .order = sub->order,
-                                                 .estimate_ns = estimate_run(sub->spec, &sub->points),
-                                                 .idempotency_key = sub->key,
-                                         },
-                                         &sub->id);
+        int error = store_add_experiment(
+                s->store,
+                &(struct new_experiment){
+                        .spec_json = sub->compact,
+                        .spec = sub->spec,
+                        .points = &sub->points,
+                        .skipped_json = sub->skipped_json,
+                        .seed = sub->seed,
+                        .order = sub->order,
+                        .repetitions = sub->repetitions,
+                        .until_json = sub->until_json,
+                        .estimate_ns = (uint64_t) (submission_block_seconds(sub) * (double) NSEC_PER_SEC /
+                                                   (double) sub->points.n_points),
+                        .idempotency_key = sub->key,
+                },
+                &sub->id);
         if (error < 0)
                 return service_fail(s, r, error, "storing the experiment", 0);
         sub->created = true;

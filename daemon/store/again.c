@@ -21,14 +21,14 @@ static int remember_request(struct db *db, int64_t experiment_id, const struct r
                       DB_INT(experiment_id), DB_TEXT(request->text));
 }
 
-/* The experiment has runs in the queue again; `change` is its newest. */
-static int queue_again(struct db *db, int64_t id, int64_t change) {
-        return db_run(
-                db,
-                "UPDATE experiments SET change = ?1, error = NULL, finished_at = NULL, cancel_requested_at = NULL, "
-                "turn = CASE WHEN state IN ('queued', 'running') THEN turn ELSE ?1 END, "
-                "state = CASE WHEN state = 'running' THEN state ELSE 'queued' END WHERE id = ?2",
-                DB_INT(change), DB_INT(id));
+/* The experiment has runs in the queue again; `change` is its newest. until_json as of struct extension. */
+static int queue_again(struct db *db, int64_t id, int64_t change, const char *until_json) {
+        return db_run(db,
+                      "UPDATE experiments SET change = ?1, until = COALESCE(?3, json_set(until, '$.state', "
+                      "'running')), error = NULL, finished_at = NULL, cancel_requested_at = NULL, "
+                      "turn = CASE WHEN state IN ('queued', 'running') THEN turn ELSE ?1 END, "
+                      "state = CASE WHEN state = 'running' THEN state ELSE 'queued' END WHERE id = ?2",
+                      DB_INT(change), DB_INT(id), DB_TEXT(until_json));
 }
 
 int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret) {
@@ -103,7 +103,7 @@ int store_extend_experiment(struct store *s, int64_t id, const struct extension 
                 r = db_run(s->db, "UPDATE experiments SET runs_total = runs_total + ? WHERE id = ?", DB_INT(n_runs),
                            DB_INT(id));
         if (r == 0)
-                r = queue_again(s->db, id, change + (int64_t) n_runs);
+                r = queue_again(s->db, id, change + (int64_t) n_runs, x->until_json);
         if (r == 0)
                 r = remember_request(s->db, id, request);
         return r < 0 ? r : db_commit(&t);
@@ -130,8 +130,34 @@ int store_retry_experiment(struct store *s, int64_t id, const struct request_rec
                 r = db_run(s->db, "UPDATE experiments SET runs_failed = 0, runs_cancelled = 0 WHERE id = ?",
                            DB_INT(id));
         if (r == 0)
-                r = queue_again(s->db, id, change + total);
+                r = queue_again(s->db, id, change + total, NULL);
         if (r == 0)
                 r = remember_request(s->db, id, request);
+        return r < 0 ? r : db_commit(&t);
+}
+
+int store_undecided(struct store *s, struct experiment_record *ret) {
+        int64_t id;
+        int r = db_get_one(s->db, &id,
+                           "SELECT id FROM experiments WHERE state IN ('running', 'queued') "
+                           "AND runs_done + runs_failed + runs_cancelled = runs_total AND " UNDECIDED
+                           " ORDER BY turn LIMIT 1");
+        return r < 0 ? r : store_experiment(s, id, util_now_ms(), ret);
+}
+
+int store_conclude_experiment(struct store *s, int64_t id, const char *until_json) {
+        int64_t change;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = store_reserve_changes(s->db, 1, &change);
+        if (r == 0)
+                r = db_run(
+                        s->db,
+                        "UPDATE experiments SET change = ?, until = COALESCE(?, json_set(until, '$.state', 'failed')) "
+                        "WHERE id = ?",
+                        DB_INT(change), DB_TEXT(until_json), DB_INT(id));
+        if (r == 0)
+                r = store_settle_experiment(s->db, id, util_now_ms());
         return r < 0 ? r : db_commit(&t);
 }

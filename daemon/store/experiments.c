@@ -17,11 +17,12 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
                              int64_t *ret_id) {
         int r = db_run(db,
                        "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, runs_total, "
-                       "idempotency_key, version, name, skipped, merged, spec) "
-                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                       "idempotency_key, version, name, skipped, merged, spec, until) "
+                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                        DB_INT(change), DB_INT(e->seed), DB_INT(e->estimate_ns), DB_INT(util_now_ms()), DB_INT(n_runs),
                        DB_TEXT(e->idempotency_key), DB_TEXT(IPCLAB_VERSION), DB_TEXT(e->spec->name),
-                       DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json));
+                       DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
+                       DB_TEXT(e->until_json));
         if (r == 0)
                 *ret_id = db_last_id(db);
         return r;
@@ -68,11 +69,11 @@ static int check_key(struct db *db, const char *key) {
 }
 
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id) {
-        uint64_t n_runs = (uint64_t) e->points->n_points * e->spec->repetitions;
+        uint64_t n_runs = (uint64_t) e->points->n_points * e->repetitions;
         const struct extension all = {.order = e->order,
                                       .n_points = e->points->n_points,
                                       .first_repetition = 1,
-                                      .repetitions = e->spec->repetitions,
+                                      .repetitions = e->repetitions,
                                       .in_blocks = e->spec->order == ORDER_BLOCKS};
         if (n_runs == 0)
                 return -EINVAL;
@@ -128,13 +129,16 @@ int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, ch
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms) {
         return db_run(db,
                       "UPDATE experiments SET finished_at = ?, "
+                      "until = CASE WHEN cancel_requested_at IS NOT NULL OR runs_cancelled > 0 "
+                      "             THEN json_set(until, '$.state', 'cancelled') ELSE until END, "
                       "state = CASE WHEN cancel_requested_at IS NOT NULL OR runs_cancelled > 0 THEN 'cancelled' "
                       "             WHEN runs_failed > 0 THEN 'failed' ELSE 'done' END, "
                       "error = CASE WHEN cancel_requested_at IS NULL AND runs_cancelled = 0 THEN "
                       "             (SELECT error FROM runs WHERE experiment_id = experiments.id AND state = 'failed' "
                       "              ORDER BY position LIMIT 1) END "
                       "WHERE id = ? AND state IN ('queued', 'running') "
-                      "AND runs_done + runs_failed + runs_cancelled = runs_total",
+                      "AND runs_done + runs_failed + runs_cancelled = runs_total "
+                      "AND (cancel_requested_at IS NOT NULL OR runs_cancelled > 0 OR NOT " UNDECIDED ")",
                       DB_INT(now_ms), DB_INT(id));
 }
 
@@ -334,6 +338,8 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
                 .skipped_json = db_column_text(q, 14),
                 .merged_json = db_column_text(q, 15),
                 .spec_json = db_column_text(q, 16),
+                .measured_ms = db_column_i64(q, 17),
+                .until_json = db_column_text(q, 18),
         };
         int r = store_row_state(q, 2, &e.state);
         if (r == 0)
@@ -379,7 +385,7 @@ static int select_experiments(struct db *db, struct db_query *q, bool by_state, 
 }
 
 size_t store_experiment_bytes(const struct experiment_record *e) {
-        const char *const texts[] = {e->name, e->error, e->spec_json, e->merged_json, e->skipped_json};
+        const char *const texts[] = {e->name, e->error, e->spec_json, e->merged_json, e->skipped_json, e->until_json};
         size_t bytes = 0;
         for (size_t i = 0; i < ELEMENTS(texts); i++)
                 bytes += texts[i] ? strlen(texts[i]) : 0;

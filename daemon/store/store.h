@@ -28,10 +28,12 @@ void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
  * point once in each repetition (run/sequence.h). */
 struct new_experiment {
         const char *spec_json;   /* as posted, compact */
-        const struct spec *spec; /* merged_json, name, repetitions, order */
+        const struct spec *spec; /* merged_json, name, order */
         const struct point_list *points;
         const char *skipped_json;
         uint64_t seed;
+        uint32_t repetitions;   /* of the order */
+        const char *until_json; /* NULL: there are no more than these */
         const uint32_t *order;
         uint64_t estimate_ns;        /* planned length of one run */
         const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
@@ -62,9 +64,15 @@ struct extension {
         size_t n_points;
         uint32_t first_repetition, repetitions;
         bool in_blocks;
+        const char *until_json; /* what was decided; NULL: that is to be decided again, where it is at all */
 };
 int store_extend_experiment(struct store *s, int64_t id, const struct extension *x,
                             const struct request_record *request);
+/* An experiment whose runs have all ended and of which it is to be decided (result/until.h) whether it gets more; the
+ * first of the queue. -ENOENT: there is none. */
+int store_undecided(struct store *s, struct experiment_record *ret);
+/* It gets no more, and ends. until_json NULL: nothing could be decided. */
+int store_conclude_experiment(struct store *s, int64_t id, const char *until_json);
 /* Failed, cancelled and interrupted runs are queued again, as above; their attempts are counted on. -ENODATA: there is
  * none. */
 int store_retry_experiment(struct store *s, int64_t id, const struct request_record *request);

@@ -213,6 +213,32 @@ def test_three_crashes_in_one_run_are_enough(daemon):
     check_next(daemon)
 
 
+def test_blocks_are_added_whenever_it_is_killed(daemon):
+    """What is decided after a look follows from what is stored: the looks are those of a daemon that lived on."""
+    rng = random.Random(int(os.environ.get("IPCLAB_SEED", 4711)))
+    goal = {"relative_ci": 0.0001, "max_repetitions": 13}  # which no run reaches
+    spec = {"transport": "pipe", "messages": 1000, "warmup_seconds": 0, "until": goal}
+    identity = daemon.post(spec)["id"]
+    done = kills = 0
+
+    def moved():
+        experiment = daemon.experiment(identity)
+        return (experiment["progress"]["runs_done"] > done or experiment["state"] in FINAL) and experiment
+
+    while (experiment := wait_for(moved, PATIENCE_SECONDS, "a further run"))["state"] not in FINAL:
+        done = experiment["progress"]["runs_done"]
+        time.sleep(rng.uniform(0, 0.2))
+        shoot(daemon, "daemon")  # a run is hit once at most
+        kills += 1
+    print(f"{kills} kills")
+    assert experiment["state"] == "done" and kills > 2, experiment
+    assert experiment["until"]["state"] == "max_repetitions"
+    assert [look["repetitions"] for look in experiment["until"]["looks"]] == [6, 9, 13]
+    runs = daemon.runs(identity)
+    assert [run["block"] for run in runs] == list(range(1, 14))
+    assert {run["state"] for run in runs} == {"done"}
+
+
 @pytest.mark.parametrize("role", ["sender", "receiver"])
 @pytest.mark.parametrize("transport", ["pipe", "fifo"])
 def test_a_killed_agent_fails_its_run_at_once(daemon, role, transport):
