@@ -48,6 +48,7 @@ static const char *const directions[DIRECTION_COUNT] = {
 static const char *const file_syncs[FILE_SYNC_COUNT] = {
         [FILE_SYNC_PAGE_CACHE] = "page-cache", [FILE_SYNC_DIRECT] = "direct", [FILE_SYNC_FSYNC] = "fsync"};
 static const char *const memfd_sources[MEMFD_COUNT] = {[MEMFD_FRESH] = "fresh", [MEMFD_POOL] = "pool"};
+static const char *const spec_orders[ORDER_COUNT] = {[ORDER_BLOCKS] = "blocks", [ORDER_SHUFFLED] = "shuffled"};
 
 static const char *lookup(const char *const *names, size_t n, unsigned value) {
         return value < n ? names[value] : NULL;
@@ -87,6 +88,7 @@ VOCABULARY(system_call, system_call, system_calls, SYSTEM_CALL_COUNT)
 VOCABULARY(direction, data_direction, directions, DIRECTION_COUNT)
 VOCABULARY(file_sync, file_sync, file_syncs, FILE_SYNC_COUNT)
 VOCABULARY(memfd_source, memfd_source, memfd_sources, MEMFD_COUNT)
+VOCABULARY(spec_order, spec_order, spec_orders, ORDER_COUNT)
 
 const char *placement_kind_name(enum placement_kind v) {
         return lookup(placement_kinds, PLACEMENT_COUNT, (unsigned) v);

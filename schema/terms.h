@@ -35,6 +35,8 @@ enum data_direction { DIRECTION_DOWN, DIRECTION_UP, DIRECTION_BOTH, DIRECTION_CO
 enum file_sync { FILE_SYNC_PAGE_CACHE, FILE_SYNC_DIRECT, FILE_SYNC_FSYNC, FILE_SYNC_COUNT };
 /* Where the memory of a message over memfd comes from. */
 enum memfd_source { MEMFD_FRESH, MEMFD_POOL, MEMFD_COUNT };
+/* The order of an experiment's runs. */
+enum spec_order { ORDER_BLOCKS, ORDER_SHUFFLED, ORDER_COUNT };
 /* A setting that a spec need not mention. */
 enum toggle { TOGGLE_UNSET, TOGGLE_ON, TOGGLE_OFF };
 
@@ -62,7 +64,8 @@ struct vocabulary {
 };
 
 extern const struct vocabulary workload_words, transport_words, copy_mode_words, engine_words, wait_mode_words,
-        verify_words, memory_policy_words, system_call_words, direction_words, file_sync_words, memfd_source_words;
+        verify_words, memory_policy_words, system_call_words, direction_words, file_sync_words, memfd_source_words,
+        spec_order_words;
 extern const struct vocabulary placement_kind_words; /* without "explicit" */
 
 /* Names; a value out of range is a programming error and gives NULL. */
@@ -78,6 +81,7 @@ const char *system_call_name(enum system_call v);
 const char *direction_name(enum data_direction v);
 const char *file_sync_name(enum file_sync v);
 const char *memfd_source_name(enum memfd_source v);
+const char *spec_order_name(enum spec_order v);
 
 /* Words to values: 0 or -EINVAL; *ret only on success. */
 int workload_from_name(const char *name, enum workload *ret);
@@ -92,6 +96,7 @@ int system_call_from_name(const char *name, enum system_call *ret);
 int direction_from_name(const char *name, enum data_direction *ret);
 int file_sync_from_name(const char *name, enum file_sync *ret);
 int memfd_source_from_name(const char *name, enum memfd_source *ret);
+int spec_order_from_name(const char *name, enum spec_order *ret);
 
 /* Which fields of a point mean something for this workload over this transport; of the others see schema/spec/axes.c.
  */

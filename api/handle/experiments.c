@@ -23,14 +23,35 @@ static int respond_experiment(struct api *a, int64_t id, int status, struct resp
         return response_json(p, status, &w);
 }
 
-/* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
-HANDLER(handle_submit) {
-        int64_t id;
-        bool created;
+static int plan(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
+        char *json;
+        int k = service_plan(a->service, q->body ? q->body : "", q->body_length, &json, r);
+        if (k >= 0)
+                response_body(p, 200, "application/json", json, strlen(json));
+        return k;
+}
+
+/* *ret: NULL without one. */
+static int read_key(const struct request *q, const char **ret, struct refusal *r) {
         if (request_header_count(q, "Idempotency-Key") > 1)
                 return refuse(r, 400, "invalid-idempotency-key", "", "There is more than one Idempotency-Key.");
-        int k = service_submit(a->service, q->body ? q->body : "", q->body_length, request_header(q, "Idempotency-Key"),
-                               &id, &created, r);
+        *ret = request_header(q, "Idempotency-Key");
+        return 0;
+}
+
+/* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
+HANDLER(handle_submit) {
+        const char *dry_run = request_parameter(q, "dry_run");
+        int64_t id;
+        bool created;
+        if (dry_run && strcmp(dry_run, "true") != 0 && strcmp(dry_run, "false") != 0)
+                return refuse_parameter(r, "dry_run", dry_run, "true or false");
+        if (dry_run && strcmp(dry_run, "true") == 0)
+                return plan(a, q, p, r);
+        const char *key = NULL;
+        int k = read_key(q, &key, r);
+        if (k >= 0)
+                k = service_submit(a->service, q->body ? q->body : "", q->body_length, key, &id, &created, r);
         if (k < 0)
                 return k;
         response_header(p, "Location", "/experiments/%lld", (long long) id);
@@ -43,8 +64,8 @@ HANDLER(handle_experiment) {
         return respond_experiment(a, q->id, 200, p, r);
 }
 
-/* There is nothing to say in the body yet; what is said must not be dropped silently. */
-static int check_empty_object(const struct request *q, struct refusal *r) {
+/* A body has nothing to give here; what is given must not be dropped silently. */
+static int check_empty_object(const struct request *q, const char *what, struct refusal *r) {
         if (q->body_length == 0)
                 return 0;
         struct json *body;
@@ -56,14 +77,40 @@ static int check_empty_object(const struct request *q, struct refusal *r) {
                 return k;
         bool empty = json_type(body) == JSON_OBJECT && json_length(body) == 0;
         json_free(body);
-        return empty ? 0 : refuse(r, 422, "unknown-field", "", "A cancellation takes no fields: send no body, or {}.");
+        return empty ? 0 : refuse(r, 422, "unknown-field", "", "A %s takes no fields: send no body, or {}.", what);
 }
 
 HANDLER(handle_cancel) {
-        int k = check_empty_object(q, r);
+        int k = check_empty_object(q, "cancellation", r);
         if (k >= 0)
                 k = service_cancel(a->service, q->id, r);
         return k < 0 ? k : respond_experiment(a, q->id, 200, p, r);
+}
+
+static int respond_again(struct api *a, const struct request *q, bool replayed, struct response *p, struct refusal *r) {
+        if (replayed)
+                response_header(p, "Idempotency-Replayed", "true");
+        return respond_experiment(a, q->id, 200, p, r);
+}
+
+HANDLER(handle_extend) {
+        const char *key = NULL;
+        bool replayed = false;
+        int k = read_key(q, &key, r);
+        if (k >= 0)
+                k = service_extend(a->service, q->id, q->body ? q->body : "", q->body_length, key, &replayed, r);
+        return k < 0 ? k : respond_again(a, q, replayed, p, r);
+}
+
+HANDLER(handle_retry) {
+        const char *key = NULL;
+        bool replayed = false;
+        int k = read_key(q, &key, r);
+        if (k >= 0)
+                k = check_empty_object(q, "retry", r);
+        if (k >= 0)
+                k = service_retry(a->service, q->id, key, &replayed, r);
+        return k < 0 ? k : respond_again(a, q, replayed, p, r);
 }
 
 HANDLER(handle_delete) {

@@ -13,6 +13,8 @@ HANDLER(handle_submit);
 HANDLER(handle_experiments);
 HANDLER(handle_experiment);
 HANDLER(handle_cancel);
+HANDLER(handle_extend);
+HANDLER(handle_retry);
 HANDLER(handle_delete);
 /* handle-runs.c */
 HANDLER(handle_runs);

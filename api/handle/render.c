@@ -55,6 +55,7 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
         member_time(w, "finished_at", e->finished_at);
         json_member_u64(w, "seed", e->seed);
         member_list(w, "skipped", e->skipped_json);
+        json_member_raw(w, "until", e->until_json);
         json_member_raw(w, "effective_spec", e->merged_json);
         json_member_string(w, "version", e->version);
         json_object_end(w);
@@ -78,6 +79,10 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         json_member_i64(w, "experiment_id", run->experiment_id);
         json_member_raw(w, "point", run->point_json);
         json_member_u64(w, "repetition", run->repetition);
+        if (run->block > 0)
+                json_member_u64(w, "block", run->block);
+        else
+                json_member_null(w, "block");
         json_member_u64(w, "position", run->position);
         json_member_string(w, "state", state_name(run->state));
         json_member_u64(w, "attempt", run->attempt);

@@ -18,6 +18,12 @@ static const struct parameter list_parameters[] = {
         {0},
 };
 
+static const struct parameter submit_parameters[] = {
+        {"dry_run", "{\"enum\": [\"true\", \"false\"], \"default\": \"false\"}",
+         "true: nothing is stored, an Idempotency-Key neither; the answer is 200 and a Plan."},
+        {0},
+};
+
 static const struct parameter runs_parameters[] = {
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 1000}",
          "Items in one answer, at most."},
@@ -35,6 +41,7 @@ static const struct parameter samples_parameters[] = {
 };
 
 static const struct media experiment_media[] = {{"application/json", "Experiment"}, {0}};
+static const struct media plan_media[] = {{"application/json", "Plan"}, {0}};
 static const struct media experiments_media[] = {{"application/json", "ExperimentList"}, {0}};
 static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
 static const struct media run_media[] = {{"application/json", "Run"}, {0}};
@@ -57,9 +64,10 @@ const struct route routes[] = {
         {METHOD_GET, "/assets/{path}", handle_asset, "getAsset", "A file of the dashboard", .status = 200,
          .media = asset_media, .problems = "404"},
         {METHOD_POST, "/experiments", handle_submit, "submitExperiment",
-         "Submit an experiment: parsed, checked against this host, stored and queued", .writes = true,
-         .body = BODY_JSON, .body_schema = "ExperimentSpec", .status = 201, .media = experiment_media,
-         .problems = "400 401 411 413 415 422 503"},
+         "Submit an experiment: parsed, checked against this host, stored and queued", .writes = true, .keyed = true,
+         .body = BODY_JSON, .body_schema = "ExperimentSpec", .parameters = submit_parameters, .status = 201,
+         .media = experiment_media, .other = "With dry_run=true: what it would be; nothing is stored",
+         .other_status = 200, .other_media = plan_media, .problems = "400 401 411 413 415 422 503"},
         {METHOD_GET, "/experiments", handle_experiments, "listExperiments", "Experiments, newest first",
          .parameters = list_parameters, .status = 200, .media = experiments_media, .problems = "400 503"},
         {METHOD_GET, "/experiments/{id}", handle_experiment, "getExperiment", "An experiment", .status = 200,
@@ -69,6 +77,13 @@ const struct route routes[] = {
         {METHOD_POST, "/experiments/{id}/cancel", handle_cancel, "cancelExperiment", "Stop an experiment",
          .writes = true, .body = BODY_OPTIONAL, .status = 200, .media = experiment_media,
          .problems = "401 404 409 503"},
+        {METHOD_POST, "/experiments/{id}/extend", handle_extend, "extendExperiment",
+         "Add blocks to an experiment that is queued, running or done; one that is done goes back to the queue",
+         .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "Extension", .status = 200,
+         .media = experiment_media, .problems = "400 401 404 409 411 413 415 422 503"},
+        {METHOD_POST, "/experiments/{id}/retry", handle_retry, "retryExperiment",
+         "Queue its failed, cancelled and interrupted runs again", .writes = true, .keyed = true, .body = BODY_OPTIONAL,
+         .status = 200, .media = experiment_media, .problems = "400 401 404 409 422 503"},
         {METHOD_GET, "/experiments/{id}/runs", handle_runs, "listRuns",
          "An experiment's runs, in the order they run in", .parameters = runs_parameters, .status = 200,
          .media = runs_media, .problems = "400 404 503"},

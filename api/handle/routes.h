@@ -28,13 +28,17 @@ struct route {
         const char *operation; /* OpenAPI operationId */
         const char *summary;
         bool writes; /* needs the token over TCP */
+        bool keyed;  /* honours an Idempotency-Key */
         enum body_rule body;
         const char *body_schema;            /* component, for BODY_JSON */
         const struct parameter *parameters; /* up to a NULL name; NULL: takes none */
         int status;                         /* when it goes well */
-        int also;                           /* the same media with bad news, or a problem; 0: never */
-        const struct media *media;          /* up to a NULL type; NULL: no body */
-        const char *problems;               /* further statuses, "404 409" */
+        const char *other;                  /* what goes well with another answer: its summary; NULL: there is none */
+        int other_status;
+        const struct media *other_media;
+        int also;                  /* the same media with bad news, or a problem; 0: never */
+        const struct media *media; /* up to a NULL type; NULL: no body */
+        const char *problems;      /* further statuses, "404 409" */
 };
 
 extern const struct route routes[];

@@ -49,12 +49,13 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
                 put_parameter(w, "path", "path", "{\"type\": \"string\"}", "Its path; may contain slashes.");
         for (const struct parameter *i = route->parameters; i && i->name; i++)
                 put_parameter(w, i->name, "query", i->schema, i->description);
-        if (route->body == BODY_JSON)
-                put_parameter(w, "Idempotency-Key", "header",
-                              "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 200}",
-                              "A key of the client's own: the same body sent again with it is answered with the "
-                              "experiment that "
-                              "the first one made (and Idempotency-Replayed: true), another body with 422.");
+        if (route->keyed)
+                put_parameter(
+                        w, "Idempotency-Key", "header", "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 200}",
+                        "A key of the client's own: the same request sent again with it is not carried out a second "
+                        "time; it is "
+                        "answered with the experiment, and Idempotency-Replayed: true. Another request with it is "
+                        "refused with 422.");
         if (route->media && strcmp(route->media->type, "text/event-stream") == 0)
                 put_parameter(w, "Last-Event-ID", "header", "{\"type\": \"string\"}", "Go on after this event.");
         json_array_end(w);
@@ -116,6 +117,14 @@ static void put_responses(struct json_writer *w, const struct route *route) {
         if (route->media)
                 put_content(w, route->media);
         json_object_end(w);
+        if (route->other) {
+                snprintf(status, sizeof(status), "%d", route->other_status);
+                json_put_key(w, status);
+                json_object_begin(w);
+                json_member_string(w, "description", route->other);
+                put_content(w, route->other_media);
+                json_object_end(w);
+        }
         if (route->also)
                 put_also(w, route);
         for (const char *i = route->problems; i && *i;) {

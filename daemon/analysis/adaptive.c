@@ -24,18 +24,18 @@ static bool is_look(uint32_t blocks) {
 }
 
 /* Of the longer side: an interval is ± 2 % only if both of its ends are that near. */
-static double half_width(const struct adaptive_row *row) {
+double adaptive_row_width(const struct adaptive_row *row) {
         return fmax(row->high - row->estimate, row->estimate - row->low) / fabs(row->estimate);
 }
 
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width) {
-        return row->has_interval && half_width(row) <= relative_half_width;
+        return row->has_interval && adaptive_row_width(row) <= relative_half_width;
 }
 
 uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half_width, uint32_t blocks) {
         if (!row->has_interval)
                 return UINT32_MAX;
-        double steps = half_width(row) / relative_half_width, needs = ceil(blocks * fmax(1, steps * steps));
+        double steps = adaptive_row_width(row) / relative_half_width, needs = ceil(blocks * fmax(1, steps * steps));
         return needs < UINT32_MAX ? (uint32_t) needs : UINT32_MAX;
 }
 
@@ -105,7 +105,7 @@ int adaptive_block_order(uint64_t seed, uint32_t block, const uint32_t *groups, 
         if (!places || !begins || !turns)
                 return -ENOMEM;
         for (size_t i = 0; i < n_points; i++)
-                places[i] = (struct place){.group = groups[i], .point = (uint32_t) i};
+                places[i] = (struct place){.group = groups ? groups[i] : 0, .point = (uint32_t) i};
         qsort(places, n_points, sizeof(*places), by_group);
         size_t n_groups = find_groups(places, n_points, begins), k = 0;
 

@@ -44,6 +44,9 @@ struct adaptive_decision {
 /* The blocks at which there is a look: the first of them above `blocks`; ADAPTIVE_BLOCKS_MAX where there is none. */
 uint32_t adaptive_next_look(uint32_t blocks);
 
+/* How far the farther end of the interval is from the estimate, as a part of it; only where there is an interval. */
+double adaptive_row_width(const struct adaptive_row *row);
+
 /* Whether the row is as narrow as asked. */
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width);
 
@@ -59,7 +62,7 @@ int adaptive_decide(const struct adaptive_row *rows, size_t n_rows, uint32_t blo
 /*
  * The order of one more block: every point once. Points with the same group (any numbers) are compared with each other
  * and run one after the other, in an order of their own; so do the groups. The same seed and block give the same order,
- * however many blocks there are. `ret_order` has room for n_points. -ENOMEM.
+ * however many blocks there are. groups NULL: all are of one. `ret_order` has room for n_points. -ENOMEM.
  */
 int adaptive_block_order(uint64_t seed, uint32_t block, const uint32_t *groups, size_t n_points, uint32_t *ret_order);
 

@@ -5,8 +5,8 @@
 /*
  * Random numbers that a stored seed repeats on any build of any version: xoshiro256++, its state filled by splitmix64.
  * Sources: Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS 47 (2021); Steele, Lea and
- * Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014 (splitmix64). The order of the runs has a
- * generator of its own, xoshiro256** in schema/spec-shuffle.c, because seeds are stored that it must repeat.
+ * Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014 (splitmix64). The shuffled order of
+ * runs has a generator of its own, xoshiro256** in schema/spec/shuffle.c, because seeds are stored that it must repeat.
  */
 
 #include <stddef.h>

@@ -13,7 +13,9 @@
 #include "daemon/admission/admission.h"
 #include "daemon/host/environment.h"
 #include "daemon/log.h"
+#include "daemon/result/until.h"
 #include "daemon/run/housekeeping.h"
+#include "daemon/run/sequence.h"
 #include "daemon/tune/tuning.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
@@ -361,27 +363,31 @@ static void store_outcome(struct scheduler *s) {
 
 static const struct runner_ops runner_ops = {.sample = on_sample, .ended = on_ended};
 
-/* The experiment's spec, parsed once for all of its runs, and the run's point; both were checked when they were posted.
- * 0; -EINVAL with words. */
-static int read_order(struct scheduler *s, char *words) {
+/* An experiment's spec, parsed once for all of its runs; it was checked when it was posted. NULL with words: this
+ * version cannot read it. */
+static const struct spec *read_spec(struct scheduler *s, const struct experiment_record *experiment, char *words) {
         struct refusal r = {0};
-        struct current *c = &s->c;
-        int e = 0;
-        if (s->spec_of != c->experiment.id) {
-                struct spec *spec = NULL;
-                e = spec_parse_stored(c->experiment.merged_json, strlen(c->experiment.merged_json), &spec, &r);
-                if (e == 0) {
-                        spec_free(s->spec);
-                        s->spec = spec;
-                        s->spec_of = c->experiment.id;
-                }
-        }
-        c->spec = e == 0 ? s->spec : NULL;
-        if (e < 0) {
+        struct spec *spec = NULL;
+        if (s->spec_of == experiment->id)
+                return s->spec;
+        if (spec_parse_stored(experiment->merged_json, strlen(experiment->merged_json), &spec, &r) < 0) {
                 (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored spec: %s %s", r.pointer,
                                 r.detail);
-                return e;
+                return NULL;
         }
+        spec_free(s->spec);
+        s->spec = spec;
+        s->spec_of = experiment->id;
+        return spec;
+}
+
+/* The spec and the run's point. 0; -EINVAL with words. */
+static int read_order(struct scheduler *s, char *words) {
+        struct current *c = &s->c;
+        int e;
+        c->spec = read_spec(s, &c->experiment, words);
+        if (!c->spec)
+                return -EINVAL;
         e = point_from_json(c->run.point_json, strlen(c->run.point_json), &c->point);
         if (e < 0)
                 (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored point");
@@ -528,10 +534,71 @@ static void begin(struct scheduler *s) {
         }
 }
 
+/* --- between runs: experiments that repeat their blocks until they know enough --- */
+
+static int add_blocks(struct scheduler *s, const struct experiment_record *e, const struct spec *spec,
+                      const struct until_decision *d) {
+        struct experiment_extent extent = {0};
+        _cleanup_free_ uint32_t *points = NULL;
+        int r = store_read_extent(s->o.store, e->id, &extent);
+        if (r == 0)
+                r = sequence_make(spec->order, extent.seed, extent.n_points, extent.repetitions, d->more, &points);
+        if (r == 0)
+                r = store_extend_experiment(s->o.store, e->id,
+                                            &(struct extension){.order = points,
+                                                                .n_points = extent.n_points,
+                                                                .first_repetition = extent.repetitions + 1,
+                                                                .repetitions = d->more,
+                                                                .in_blocks = spec->order == ORDER_BLOCKS,
+                                                                .until_json = d->json},
+                                            &(struct request_record){0});
+        experiment_extent_deinit(&extent);
+        return r;
+}
+
+/* What cannot be decided because of what is stored ends the experiment; what the store refuses is tried again. */
+static int decide(struct scheduler *s, const struct experiment_record *e) {
+        char words[WORDS_MAX] = "what is stored of it makes no sense";
+        struct until_decision d = {0};
+        const struct spec *spec = read_spec(s, e, words);
+        int r = spec ? until_decide(s->o.store, e, spec, &d) : -EBADMSG;
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        if (r < 0)
+                log_error("whether experiment %" PRId64 " needs more repetitions cannot be decided: %s", e->id, words);
+        if (r == 0 && d.more > 0) {
+                log_info("experiment %" PRId64 " gets %" PRIu32 " more repetitions", e->id, d.more);
+                r = add_blocks(s, e, spec, &d);
+        } else
+                r = store_conclude_experiment(s->o.store, e->id, d.json);
+        free(d.json);
+        if (r == 0 && s->service)
+                service_changed(s->service, e->id);
+        return r;
+}
+
+/* 0: none is left to decide about. */
+static int decide_all(struct scheduler *s) {
+        struct experiment_record e;
+        int r;
+        while ((r = store_undecided(s->o.store, &e)) == 0) {
+                r = decide(s, &e);
+                experiment_record_deinit(&e);
+                if (r < 0)
+                        return r;
+        }
+        return r == -ENOENT ? 0 : r;
+}
+
 static void look(struct scheduler *s) {
         if (s->state != SCHEDULER_IDLE || s->stopping)
                 return;
-        int e = store_next_run(s->o.store, &s->c.run, &s->c.experiment);
+        int e = decide_all(s);
+        if (e < 0) {
+                retry_later(s, "whether an experiment needs more repetitions cannot be decided", e);
+                return;
+        }
+        e = store_next_run(s->o.store, &s->c.run, &s->c.experiment);
         if (e == -ENOENT)
                 return;
         if (e < 0) {

@@ -27,6 +27,14 @@ struct service;
  * 200 visible ASCII characters) had been seen with the same body: the id is the first one's. With another body: 422. */
 int service_submit(struct service *s, const char *body, size_t length, const char *idempotency_key, int64_t *ret_id,
                    bool *ret_created, struct refusal *r);
+/* The same without storing anything: what it would be, as JSON, malloc()ed (component Plan of api/openapi). */
+int service_plan(struct service *s, const char *body, size_t length, char **ret, struct refusal *r);
+/* More repetitions of an experiment that is queued, running or done; body: {"blocks": N} or {"repetitions": N}. And its
+ * failed, cancelled and interrupted runs once more. 404, 409, 422; *ret_replayed: the key was seen with the same
+ * request, and nothing was done. */
+int service_extend(struct service *s, int64_t id, const char *body, size_t length, const char *idempotency_key,
+                   bool *ret_replayed, struct refusal *r);
+int service_retry(struct service *s, int64_t id, const char *idempotency_key, bool *ret_replayed, struct refusal *r);
 int service_cancel(struct service *s, int64_t id, struct refusal *r); /* 404; 409 when it is finished */
 int service_delete(struct service *s, int64_t id, struct refusal *r); /* 404; 409 while it runs */
 

@@ -7,7 +7,9 @@
 
 #include "daemon/admission/admission.h"
 #include "daemon/placement/placement.h"
-#include "daemon/service/internal.h"
+#include "daemon/result/until.h"
+#include "daemon/run/sequence.h"
+#include "daemon/service/submission.h"
 #include "daemon/tune/tuning.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
@@ -24,21 +26,7 @@
 #define MESSAGE_NS 1000.0
 #define BYTE_NS 1.0
 
-/* All that the main thread needs to commit an experiment. */
-struct submission {
-        char *body; /* as posted: what is found wrong with it is named by its place there */
-        size_t length;
-        char *compact; /* the same without white space between its tokens: what is stored, and compared */
-        char *key, *skipped_json;
-        struct spec *spec;
-        struct point_list points;
-        uint32_t *order;
-        uint64_t seed;
-        int64_t id; /* results */
-        bool created;
-};
-
-static void submission_free(void *p) {
+void submission_free(void *p) {
         struct submission *sub = p;
         if (!sub)
                 return;
@@ -48,12 +36,9 @@ static void submission_free(void *p) {
         free(sub->skipped_json);
         spec_free(sub->spec);
         point_list_deinit(&sub->points);
+        free(sub->until_json);
         free(sub->order);
         free(sub);
-}
-
-static void submission_freep(struct submission **p) {
-        submission_free(*p);
 }
 
 /* The body's compact form */
@@ -92,7 +77,7 @@ static void compact(char *json) {
 
 /* Idempotency */
 
-static int check_key(const char *key, struct refusal *r) {
+int idempotency_check(const char *key, struct refusal *r) {
         size_t length = strnlen(key, KEY_MAX + 1);
         if (length == 0 || length > KEY_MAX)
                 return refuse(r, 400, "invalid-idempotency-key", "",
@@ -105,22 +90,28 @@ static int check_key(const char *key, struct refusal *r) {
         return 0;
 }
 
-/* Whether the key is known: sub->id then is the first experiment's, provided that the body is the same. */
-static int find_first(struct service *s, struct store *store, struct submission *sub, struct refusal *r) {
-        _cleanup_free_ char *body = NULL;
-        int error = store_find_idempotency(store, sub->key, &sub->id, &body);
+int idempotency_find(struct service *s, struct store *store, const char *key, const char *text, int64_t *ret_id,
+                     struct refusal *r) {
+        _cleanup_free_ char *known = NULL;
+        int64_t id;
+        int error = store_find_idempotency(store, key, &id, &known);
         if (error == -ENOENT) {
-                sub->id = 0;
+                *ret_id = 0;
                 return 0;
         }
         if (error < 0)
                 return service_fail(s, r, error, "looking up the Idempotency-Key", 0);
-        compact(body); /* an earlier version stored it as posted */
-        if (strlen(sub->body) != sub->length || strcmp(body, sub->compact) != 0)
+        compact(known); /* an earlier version stored it as posted */
+        if (!text || strcmp(known, text) != 0)
                 return refuse(r, 422, "idempotency-key-reused", "",
-                              "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, sub->key,
-                              sub->id);
+                              "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, key, id);
+        *ret_id = id;
         return 0;
+}
+
+/* NULL: no other text is the same, as the body has a NUL in it. */
+static const char *text_of(const struct submission *sub) {
+        return strlen(sub->body) == sub->length ? sub->compact : NULL;
 }
 
 static int find_first_by_reader(struct service *s, struct submission *sub, struct refusal *r) {
@@ -128,7 +119,7 @@ static int find_first_by_reader(struct service *s, struct submission *sub, struc
         int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = find_first(s, reader->store, sub, r);
+        error = idempotency_find(s, reader->store, sub->key, text_of(sub), &sub->id, r);
         service_reader_put(s, reader);
         return error;
 }
@@ -223,21 +214,6 @@ static int choose_points(struct service *s, struct submission *sub, struct refus
         return error;
 }
 
-static int choose_order(struct service *s, struct submission *sub, struct refusal *r) {
-        sub->seed = sub->spec->seed;
-        if (!sub->spec->has_seed) {
-                uint64_t bits;
-                if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
-                        return service_fail(s, r, -errno, "getrandom", 0);
-                sub->seed = bits >> 11; /* 53 bits: exact in every JSON reader */
-        }
-        sub->order = reallocarray(NULL, sub->points.n_points * sub->spec->repetitions, sizeof(*sub->order));
-        if (!sub->order)
-                return service_fail(s, r, -ENOMEM, "the order of the runs", 0);
-        spec_shuffle(sub->seed, sub->points.n_points, sub->spec->repetitions, sub->order);
-        return 0;
-}
-
 static double estimate_window(const struct spec *spec, const struct point *p) {
         double n = (double) window_end_messages(&spec->end, p), hops = 1;
         if (spec->end.duration_ns)
@@ -250,12 +226,33 @@ static double estimate_window(const struct spec *spec, const struct point *p) {
         return window < COUNTED_WINDOW_NS ? window : COUNTED_WINDOW_NS;
 }
 
-/* Of all points, the mean. */
-static uint64_t estimate_run(const struct spec *spec, const struct point_list *points) {
-        double windows = 0;
-        for (size_t i = 0; i < points->n_points; i++)
-                windows += estimate_window(spec, &points->points[i]);
-        return spec->warmup_ns + (uint64_t) (windows / (double) points->n_points) + RUN_OVERHEAD_NS;
+uint64_t submission_estimate(const struct spec *spec, const struct point *p) {
+        return spec->warmup_ns + (uint64_t) estimate_window(spec, p) + RUN_OVERHEAD_NS;
+}
+
+double submission_block_seconds(const struct submission *sub) {
+        double ns = 0;
+        for (size_t i = 0; i < sub->points.n_points; i++)
+                ns += (double) submission_estimate(sub->spec, &sub->points.points[i]);
+        return ns / (double) NSEC_PER_SEC;
+}
+
+static int choose_order(struct service *s, struct submission *sub, struct refusal *r) {
+        sub->seed = sub->spec->seed;
+        if (!sub->spec->has_seed) {
+                uint64_t bits;
+                if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+                        return service_fail(s, r, -errno, "getrandom", 0);
+                sub->seed = bits >> 11; /* 53 bits: exact in every JSON reader */
+        }
+        sub->repetitions = sub->spec->repetitions;
+        int error = 0;
+        if (sub->spec->until.relative_ci > 0)
+                error = until_begin(sub->spec, submission_block_seconds(sub), &sub->repetitions, &sub->until_json);
+        if (error == 0)
+                error = sequence_make(sub->spec->order, sub->seed, sub->points.n_points, 0, sub->repetitions,
+                                      &sub->order);
+        return error < 0 ? service_fail(s, r, error, "the order of the runs", 0) : 0;
 }
 
 /* Submit */
@@ -264,22 +261,27 @@ static uint64_t estimate_run(const struct spec *spec, const struct point_list *p
 static int commit_submission(struct service *s, void *payload, struct refusal *r) {
         struct submission *sub = payload;
         if (sub->key) {
-                int error = find_first(s, s->store, sub, r); /* again: two may have come at once */
+                /* again: two may have come at once */
+                int error = idempotency_find(s, s->store, sub->key, text_of(sub), &sub->id, r);
                 if (error < 0 || sub->id > 0)
                         return error;
         }
-        int error = store_add_experiment(s->store,
-                                         &(struct new_experiment){
-                                                 .spec_json = sub->compact,
-                                                 .spec = sub->spec,
-                                                 .points = &sub->points,
-                                                 .skipped_json = sub->skipped_json,
-                                                 .seed = sub->seed,
-                                                 .order = sub->order,
-                                                 .estimate_ns = estimate_run(sub->spec, &sub->points),
-                                                 .idempotency_key = sub->key,
-                                         },
-                                         &sub->id);
+        int error = store_add_experiment(
+                s->store,
+                &(struct new_experiment){
+                        .spec_json = sub->compact,
+                        .spec = sub->spec,
+                        .points = &sub->points,
+                        .skipped_json = sub->skipped_json,
+                        .seed = sub->seed,
+                        .order = sub->order,
+                        .repetitions = sub->repetitions,
+                        .until_json = sub->until_json,
+                        .estimate_ns = (uint64_t) (submission_block_seconds(sub) * (double) NSEC_PER_SEC /
+                                                   (double) sub->points.n_points),
+                        .idempotency_key = sub->key,
+                },
+                &sub->id);
         if (error < 0)
                 return service_fail(s, r, error, "storing the experiment", 0);
         sub->created = true;
@@ -323,7 +325,7 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
-static int prepare_submission(struct service *s, struct submission *sub, struct refusal *r) {
+int submission_prepare(struct service *s, struct submission *sub, struct refusal *r) {
         int error = read_spec(s, sub, r);
         if (error == 0)
                 error = service_look_at_machine(s, r);
@@ -335,8 +337,8 @@ static int prepare_submission(struct service *s, struct submission *sub, struct 
         return error < 0 ? error : choose_order(s, sub, r);
 }
 
-static int submission_new(struct service *s, const char *body, size_t length, const char *key, struct submission **ret,
-                          struct refusal *r) {
+int submission_new(struct service *s, const char *body, size_t length, const char *key, struct submission **ret,
+                   struct refusal *r) {
         _cleanup_(submission_freep) struct submission *sub = calloc(1, sizeof(*sub));
         if (!sub)
                 return service_fail(s, r, -ENOMEM, "the submission", 0);
@@ -359,13 +361,13 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
                    bool *ret_created, struct refusal *r) {
         static const struct call_type type = {commit_submission, submission_free};
         _cleanup_(submission_freep) struct submission *sub = NULL;
-        int error = idempotency_key ? check_key(idempotency_key, r) : 0;
+        int error = idempotency_key ? idempotency_check(idempotency_key, r) : 0;
         if (error == 0)
                 error = submission_new(s, body, length, idempotency_key, &sub, r);
         if (error == 0 && sub->key)
                 error = find_first_by_reader(s, sub, r);
         if (error == 0 && sub->id == 0) {
-                error = prepare_submission(s, sub, r);
+                error = submission_prepare(s, sub, r);
                 if (error == 0)
                         error = service_call(s, &type, (void **) &sub, r);
         }

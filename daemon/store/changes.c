@@ -162,24 +162,30 @@ int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, 
 
 /* Points with their runs */
 
-void store_points_free(struct point_record *points, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                for (size_t k = 0; k < points[i].n_runs; k++) {
-                        free(points[i].runs[k].result_json);
-                        free(points[i].runs[k].flags_json);
-                        free(points[i].runs[k].error);
-                }
-                free(points[i].runs);
-                free(points[i].point_json);
+void point_record_deinit(struct point_record *p) {
+        for (size_t k = 0; k < p->n_runs; k++) {
+                free(p->runs[k].result_json);
+                free(p->runs[k].flags_json);
+                free(p->runs[k].error);
         }
+        free(p->runs);
+        free(p->point_json);
+        *p = (struct point_record){0};
+}
+
+void store_points_free(struct point_record *points, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                point_record_deinit(&points[i]);
         free(points);
 }
 
-static int read_point_runs(struct db *db, int64_t point_id, struct point_record *p, size_t *bytes) {
+static int read_point_runs(struct db *db, int64_t point_id, bool done_only, struct point_record *p, size_t *bytes) {
         size_t size = 0;
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT state, result, flags, error FROM runs WHERE point_id = ? ORDER BY position",
-                          DB_INT(point_id));
+        int r = db_select(db, &q,
+                          "SELECT state, result, flags, error FROM runs WHERE point_id = ? "
+                          "AND (state = 'done' OR NOT ?) ORDER BY position",
+                          DB_INT(point_id), DB_INT(done_only));
         while (r == 0 && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &p->runs, &size, p->n_runs, sizeof(*p->runs));
                 if (r < 0)
@@ -215,7 +221,7 @@ int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, 
                 if (r < 0)
                         break;
                 items[n++] = (struct point_record){.point_json = db_column_text(&q, 1)};
-                r = read_point_runs(s->db, db_column_i64(&q, 0), &items[n - 1], &bytes);
+                r = read_point_runs(s->db, db_column_i64(&q, 0), false, &items[n - 1], &bytes);
         }
         if (r == 0)
                 r = q.error;
@@ -225,5 +231,48 @@ int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, 
         }
         *ret = items;
         *ret_n = n;
+        return 0;
+}
+
+/* The writer of merged specs has one order of members, so that equal objects are equal text. */
+#define SAME(field) "AND json_extract(merged, '$." field "') IS json_extract(?2, '$." field "') "
+
+static int find_earlier(struct db *db, const char *point_json, const char *merged_json, uint32_t least,
+                        int64_t *ret_experiment, int64_t *ret_point) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(db, &q,
+                          "SELECT experiment_id, points.id FROM points "
+                          "JOIN experiments ON experiments.id = experiment_id WHERE point = ?1 "
+                          "AND (SELECT count(*) FROM runs WHERE point_id = points.id AND state = 'done') >= ?3 " SAME(
+                                  "duration_seconds") SAME("messages") SAME("bytes") SAME("warmup_seconds") SAME("rate")
+                                  SAME("verify") SAME("chunk") SAME("transport_options")
+                                          SAME("tune") "ORDER BY experiment_id DESC LIMIT 1",
+                          DB_TEXT(point_json), DB_TEXT(merged_json), DB_INT(least));
+        if (r == 0)
+                r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        *ret_experiment = db_column_i64(&q, 0);
+        *ret_point = db_column_i64(&q, 1);
+        return q.error;
+}
+
+int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
+                       int64_t *ret_experiment, struct point_record *ret) {
+        int64_t experiment_id = 0, point_id = 0;
+        struct point_record p = {0};
+        size_t bytes = 0;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = find_earlier(s->db, point_json, merged_json, least, &experiment_id, &point_id);
+        if (r == 0)
+                r = read_point_runs(s->db, point_id, true, &p, &bytes);
+        if (r < 0) {
+                point_record_deinit(&p);
+                return r;
+        }
+        *ret_experiment = experiment_id;
+        *ret = p;
         return 0;
 }

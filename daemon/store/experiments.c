@@ -16,12 +16,13 @@
 static int insert_experiment(struct db *db, const struct new_experiment *e, int64_t change, uint64_t n_runs,
                              int64_t *ret_id) {
         int r = db_run(db,
-                       "INSERT INTO experiments (change, state, seed, estimate_ns, created_at, runs_total, "
-                       "idempotency_key, version, name, skipped, merged, spec) "
-                       "VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                       "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, runs_total, "
+                       "idempotency_key, version, name, skipped, merged, spec, until) "
+                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                        DB_INT(change), DB_INT(e->seed), DB_INT(e->estimate_ns), DB_INT(util_now_ms()), DB_INT(n_runs),
                        DB_TEXT(e->idempotency_key), DB_TEXT(IPCLAB_VERSION), DB_TEXT(e->spec->name),
-                       DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json));
+                       DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
+                       DB_TEXT(e->until_json));
         if (r == 0)
                 *ret_id = db_last_id(db);
         return r;
@@ -41,25 +42,39 @@ static int insert_points(struct db *db, const struct point_list *points, int64_t
         return 0;
 }
 
-static int insert_runs(struct db *db, const struct new_experiment *e, int64_t experiment_id, int64_t first_change,
-                       const int64_t *point_ids) {
-        size_t n_points = e->points->n_points;
-        for (size_t i = 0; i < n_points * e->spec->repetitions; i++) {
-                if (e->order[i] >= n_points)
+int store_insert_runs(struct db *db, int64_t experiment_id, int64_t first_change, const int64_t *point_ids,
+                      const struct extension *x) {
+        size_t first_position = x->n_points * (x->first_repetition - 1);
+        for (size_t i = 0; i < x->n_points * x->repetitions; i++) {
+                size_t repetition = x->first_repetition + i / x->n_points;
+                if (x->order[i] >= x->n_points)
                         return -EINVAL;
                 int r = db_run(db,
-                               "INSERT INTO runs (change, experiment_id, point_id, repetition, position, state) "
-                               "VALUES (?, ?, ?, ?, ?, 'queued')",
+                               "INSERT INTO runs (change, experiment_id, point_id, repetition, block, position, state) "
+                               "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
                                DB_INT(first_change + (int64_t) i), DB_INT(experiment_id),
-                               DB_INT(point_ids[e->order[i]]), DB_INT(i / n_points + 1), DB_INT(i));
+                               DB_INT(point_ids[x->order[i]]), DB_INT(repetition),
+                               x->in_blocks ? DB_INT(repetition) : DB_NULL(), DB_INT(first_position + i));
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
+/* Among the submissions a constraint finds it. */
+static int check_key(struct db *db, const char *key) {
+        int64_t id;
+        int r = key ? db_get(db, &id, "SELECT experiment_id FROM requests WHERE key = ?", DB_TEXT(key)) : -ENOENT;
+        return r == -ENOENT ? 0 : r < 0 ? r : -EEXIST;
+}
+
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id) {
-        uint64_t n_runs = (uint64_t) e->points->n_points * e->spec->repetitions;
+        uint64_t n_runs = (uint64_t) e->points->n_points * e->repetitions;
+        const struct extension all = {.order = e->order,
+                                      .n_points = e->points->n_points,
+                                      .first_repetition = 1,
+                                      .repetitions = e->repetitions,
+                                      .in_blocks = e->spec->order == ORDER_BLOCKS};
         if (n_runs == 0)
                 return -EINVAL;
         _cleanup_free_ int64_t *point_ids = calloc(e->points->n_points, sizeof(*point_ids));
@@ -67,16 +82,18 @@ int store_add_experiment(struct store *s, const struct new_experiment *e, int64_
                 return -ENOMEM;
 
         _cleanup_transaction_ struct db_transaction t = {0};
-        int64_t change, id;
+        int64_t change = 0, id = 0;
         int r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = store_reserve_changes(s->db, n_runs + 1, &change);
+        if (r == 0)
+                r = check_key(s->db, e->idempotency_key);
         if (r == 0)
                 r = insert_experiment(s->db, e, change, n_runs, &id);
         if (r == 0)
                 r = insert_points(s->db, e->points, id, point_ids);
         if (r == 0)
-                r = insert_runs(s->db, e, id, change + 1, point_ids);
+                r = store_insert_runs(s->db, id, change + 1, point_ids, &all);
         if (r == 0)
                 r = db_commit(&t);
         if (r < 0)
@@ -87,7 +104,10 @@ int store_add_experiment(struct store *s, const struct new_experiment *e, int64_
 
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q, "SELECT id, spec FROM experiments WHERE idempotency_key = ?", DB_TEXT(key));
+        int r = db_select(s->db, &q,
+                          "SELECT id, spec FROM experiments WHERE idempotency_key = ?1 "
+                          "UNION ALL SELECT experiment_id, request FROM requests WHERE key = ?1",
+                          DB_TEXT(key));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -109,13 +129,16 @@ int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, ch
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms) {
         return db_run(db,
                       "UPDATE experiments SET finished_at = ?, "
+                      "until = CASE WHEN cancel_requested_at IS NOT NULL OR runs_cancelled > 0 "
+                      "             THEN json_set(until, '$.state', 'cancelled') ELSE until END, "
                       "state = CASE WHEN cancel_requested_at IS NOT NULL OR runs_cancelled > 0 THEN 'cancelled' "
                       "             WHEN runs_failed > 0 THEN 'failed' ELSE 'done' END, "
                       "error = CASE WHEN cancel_requested_at IS NULL AND runs_cancelled = 0 THEN "
                       "             (SELECT error FROM runs WHERE experiment_id = experiments.id AND state = 'failed' "
                       "              ORDER BY position LIMIT 1) END "
                       "WHERE id = ? AND state IN ('queued', 'running') "
-                      "AND runs_done + runs_failed + runs_cancelled = runs_total",
+                      "AND runs_done + runs_failed + runs_cancelled = runs_total "
+                      "AND (cancel_requested_at IS NOT NULL OR runs_cancelled > 0 OR NOT " UNDECIDED ")",
                       DB_INT(now_ms), DB_INT(id));
 }
 
@@ -238,7 +261,7 @@ static int fill_backlog(struct db *db, const struct running_now *running, struct
         int r = db_select_all(db, &q,
                               "SELECT id, state, runs_total - runs_done - runs_failed - runs_cancelled, estimate_ns, "
                               "runs_done, measured_ms FROM experiments WHERE state IN ('running', 'queued') "
-                              "ORDER BY state = 'queued', id");
+                              "ORDER BY state = 'queued', turn");
         if (r < 0)
                 return r;
         while ((r = db_step(&q)) > 0) {
@@ -315,6 +338,8 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
                 .skipped_json = db_column_text(q, 14),
                 .merged_json = db_column_text(q, 15),
                 .spec_json = db_column_text(q, 16),
+                .measured_ms = db_column_i64(q, 17),
+                .until_json = db_column_text(q, 18),
         };
         int r = store_row_state(q, 2, &e.state);
         if (r == 0)
@@ -360,7 +385,7 @@ static int select_experiments(struct db *db, struct db_query *q, bool by_state, 
 }
 
 size_t store_experiment_bytes(const struct experiment_record *e) {
-        const char *const texts[] = {e->name, e->error, e->spec_json, e->merged_json, e->skipped_json};
+        const char *const texts[] = {e->name, e->error, e->spec_json, e->merged_json, e->skipped_json, e->until_json};
         size_t bytes = 0;
         for (size_t i = 0; i < ELEMENTS(texts); i++)
                 bytes += texts[i] ? strlen(texts[i]) : 0;

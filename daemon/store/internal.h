@@ -23,9 +23,15 @@ int store_migrate(struct db *db, const struct migration *list, size_t n);
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
 int store_count_samples(struct db *db, int64_t difference);
 
-/* Ends the experiment when none of its runs is queued or running. */
+/* Of an experiment that is to be decided about when its runs have ended: whether it gets more. */
+#define UNDECIDED "(until IS NOT NULL AND json_extract(until, '$.state') = 'running')"
+
+/* Ends the experiment when none of its runs is queued or running, and it gets no more. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
+/* Queued runs with the change numbers from first_change on. -EINVAL: an order of other points. */
+int store_insert_runs(struct db *db, int64_t experiment_id, int64_t first_change, const int64_t *point_ids,
+                      const struct extension *x);
 
 /* The queued and running experiments, in the order in which they run. */
 struct backlog {
@@ -42,13 +48,13 @@ void backlog_deinit(struct backlog *b);
 /* A record from the row of a select over these columns; nothing to free after an error. */
 #define EXPERIMENT_COLUMNS                                                                                             \
         "id, change, state, seed, created_at, started_at, finished_at, runs_total, runs_done, runs_failed, "           \
-        "runs_cancelled, version, name, error, skipped, merged, spec"
+        "runs_cancelled, version, name, error, skipped, merged, spec, measured_ms, until"
 int store_row_experiment(struct db_query *q, const struct backlog *b, struct experiment_record *ret);
 
 #define RUN_COLUMNS                                                                                                    \
         "runs.id, runs.change, runs.experiment_id, runs.repetition, runs.position, runs.state, runs.attempt, "         \
         "runs.started_at, runs.finished_at, runs.error, runs.flags, runs.result, runs.agents, runs.environment, "      \
-        "points.point"
+        "points.point, runs.block"
 #define RUN_TABLES "runs JOIN points ON points.id = runs.point_id"
 int store_row_run(struct db_query *q, struct run_record *ret);
 

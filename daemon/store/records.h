@@ -35,6 +35,8 @@ struct experiment_record {
         char *version;
         int64_t created_at, started_at, finished_at;
         uint32_t runs_total, runs_done, runs_failed, runs_cancelled;
+        int64_t measured_ms;    /* length of the done runs together */
+        char *until_json;       /* object; NULL: it has the repetitions that its spec says */
         int64_t eta_seconds;    /* -1: null (finished) */
         int64_t queue_position; /* 1 = next to start; 0: null (not waiting) */
 };
@@ -45,7 +47,8 @@ struct run_record {
         int64_t experiment_id;
         char *point_json;
         uint32_t repetition; /* from 1 */
-        uint32_t position;   /* in the shuffled order, from 0 */
+        uint32_t block;      /* from 1; 0: it is of none */
+        uint32_t position;   /* in the order in which they run, from 0 */
         enum state state;
         uint32_t attempt;
         char *error;

@@ -29,6 +29,7 @@ int store_row_run(struct db_query *q, struct run_record *ret) {
                 .agents_json = db_column_text(q, 12),
                 .environment_json = db_column_text(q, 13),
                 .point_json = db_column_text(q, 14),
+                .block = db_column_u32(q, 15),
         };
         int r = store_row_state(q, 5, &run.state);
         if (r == 0)
@@ -101,7 +102,10 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
         int64_t id;
         struct run_record run = {0};
         int r = db_get_one(s->db, &id,
-                           "SELECT id FROM runs WHERE state = 'queued' ORDER BY experiment_id, position LIMIT 1");
+                           "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
+                           "(SELECT id FROM experiments WHERE state IN ('running', 'queued') AND EXISTS "
+                           " (SELECT 1 FROM runs WHERE state = 'queued' AND experiment_id = experiments.id) "
+                           " ORDER BY turn LIMIT 1) ORDER BY position LIMIT 1");
         if (r == 0)
                 r = store_run(s, id, &run);
         if (r < 0)
@@ -246,11 +250,11 @@ static int requeue_leftover(struct db *db, const struct leftover *l) {
 static int recover_leftover(struct db *db, const struct leftover *l, struct recovery *counts) {
         if (l->cancel)
                 return end_leftover(db, l, STATE_CANCELLED, NULL);
-        if (l->state == STATE_RUNNING && l->attempt >= RUN_ATTEMPTS_MAX) {
+        if (l->state == STATE_RUNNING && l->attempt % RUN_ATTEMPTS_MAX == 0) {
                 char error[160];
                 snprintf(error, sizeof(error),
-                         "ipclabd ended without notice (crash, kill or power cut) during attempt %u of %u; not tried "
-                         "again",
+                         "ipclabd ended without notice (crash, kill or power cut) during attempt %u; a run is tried %u "
+                         "times by itself",
                          l->attempt, RUN_ATTEMPTS_MAX);
                 counts->given_up++;
                 return end_leftover(db, l, STATE_FAILED, error);

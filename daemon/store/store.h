@@ -24,23 +24,60 @@ int store_open(struct store **ret, const char *dir);
 int store_open_reader(struct store **ret, const char *dir);
 void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
 
-/* Submission: experiment, points and runs in one transaction. order as from spec_shuffle(). */
+/* Submission: experiment, points and runs in one transaction. order: the point of each run, every
+ * point once in each repetition (run/sequence.h). */
 struct new_experiment {
         const char *spec_json;   /* as posted, compact */
-        const struct spec *spec; /* merged_json, name, repetitions */
+        const struct spec *spec; /* merged_json, name, order */
         const struct point_list *points;
         const char *skipped_json;
         uint64_t seed;
+        uint32_t repetitions;   /* of the order */
+        const char *until_json; /* NULL: there are no more than these */
         const uint32_t *order;
         uint64_t estimate_ns;        /* planned length of one run */
         const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
 };
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
-/* The experiment that was posted with this key, and its body (malloc()ed); -ENOENT when the key is new. A key goes
- * with its experiment. */
+/* The experiment that was posted or given more to do with this key, and the body or the request's text (malloc()ed);
+ * -ENOENT when the key is new. A key goes with its experiment. */
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json);
 
-/* The oldest experiment's next queued run (by position), or -ENOENT: nothing to do. */
+/* More of an experiment that there is. */
+struct experiment_extent {
+        enum state state;
+        bool cancelling; /* it was cancelled, and a run of it may still be under way */
+        uint64_t seed;
+        uint32_t n_points, repetitions; /* planned of each point, done or not */
+        char *merged_json;
+};
+int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret); /* -ENOENT */
+void experiment_extent_deinit(struct experiment_extent *e);
+/* An Idempotency-Key, as those of submissions, and what was asked for under it. key NULL: none was given. */
+struct request_record {
+        const char *key, *text;
+};
+/* Runs after those that there are: order as of new_experiment, their first repetition being first_repetition. An
+ * experiment that had ended is queued again, behind the others. -EEXIST: the key is taken. */
+struct extension {
+        const uint32_t *order;
+        size_t n_points;
+        uint32_t first_repetition, repetitions;
+        bool in_blocks;
+        const char *until_json; /* what was decided; NULL: that is to be decided again, where it is at all */
+};
+int store_extend_experiment(struct store *s, int64_t id, const struct extension *x,
+                            const struct request_record *request);
+/* An experiment whose runs have all ended and of which it is to be decided (result/until.h) whether it gets more; the
+ * first of the queue. -ENOENT: there is none. */
+int store_undecided(struct store *s, struct experiment_record *ret);
+/* It gets no more, and ends. until_json NULL: nothing could be decided. */
+int store_conclude_experiment(struct store *s, int64_t id, const char *until_json);
+/* Failed, cancelled and interrupted runs are queued again, as above; their attempts are counted on. -ENODATA: there is
+ * none. */
+int store_retry_experiment(struct store *s, int64_t id, const struct request_record *request);
+
+/* The first experiment's next queued run (by position), or -ENOENT: nothing to do. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
 
 /* queued -> running, attempt + 1, samples of an earlier attempt removed; the experiment becomes running with it. */
@@ -57,8 +94,8 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
  * count. */
 int store_interrupt_run(struct store *s, int64_t run_id);
 
-/* At start: runs left running (a crash) or interrupted become queued again; after RUN_ATTEMPTS_MAX attempts failed.
- * *ret counts them. */
+/* At start: runs left running (a crash) or interrupted become queued again; with each RUN_ATTEMPTS_MAXth attempt
+ * failed. *ret counts them. */
 #define RUN_ATTEMPTS_MAX 3u
 struct recovery {
         uint32_t requeued, given_up;
@@ -129,6 +166,12 @@ struct point_record {
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                  struct point_record **ret, size_t *ret_n);
 void store_points_free(struct point_record *points, size_t n);
+/* The done runs of the same point in the newest experiment that has at least `least` of them and was measured in the
+ * same way: window, warm-up, rate, verify, chunk, transport_options and tune are those of merged_json. -ENOENT: there
+ * is none. */
+int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
+                       int64_t *ret_experiment, struct point_record *ret);
+void point_record_deinit(struct point_record *p);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
  * experiment and the runs that have been started, no samples. */

@@ -34,6 +34,7 @@ int options_check_ranges(const struct transport_options *t, char *ret_detail, si
 
 extern const struct value_table require_values; /* of struct spec_require */
 extern const struct value_table tune_values;    /* of struct spec_tune */
+extern const struct value_table until_values;   /* of struct spec_until */
 
 /* The bits of the transports that the spec's points have, 1u << enum transport; 0: none moves messages. */
 unsigned spec_transports(const struct spec *s);

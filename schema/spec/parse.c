@@ -116,6 +116,34 @@ static int take_repetitions(struct parser *p, const struct json *v) {
         return r;
 }
 
+static int take_order(struct parser *p, const struct json *v) {
+        unsigned word = 0;
+        int r = read_word(v, "/order", "order", &spec_order_words, &word, p->r);
+        if (r == 0)
+                p->spec->order = (enum spec_order) word;
+        return r;
+}
+
+/* After repetitions and order: whichever of repetitions and until is posted overrides what the preset has of both. */
+static int take_until(struct parser *p, const struct json *v) {
+        struct spec_until until = {0};
+        int r = values_read(&until_values, v, "/until", &until, p->r);
+        if (r < 0)
+                return r;
+        if (parser_is_posted(p, "repetitions"))
+                return parser_is_posted(p, "until")
+                               ? refuse(p->r, 422, "wrong-combination", "/until",
+                                        "until decides how many repetitions there are, and repetitions is given too")
+                               : 0;
+        if (p->spec->order != ORDER_BLOCKS)
+                return refuse(p->r, 422, "wrong-combination", "/order", "until adds whole blocks, and order is %s",
+                              spec_order_name(p->spec->order));
+        values_fill(&until_values, &until);
+        p->spec->until = until;
+        p->spec->repetitions = 1;
+        return 0;
+}
+
 static int take_chunk(struct parser *p, const struct json *v) {
         if (json_as_bool(v, &p->spec->chunk) < 0)
                 return refuse_type(v, "/chunk", "true or false", p->r);
@@ -188,6 +216,8 @@ static const struct field {
         {"bytes", take_bytes},
         {"warmup_seconds", take_warmup},
         {"repetitions", take_repetitions},
+        {"order", take_order},
+        {"until", take_until},
         {"rate", take_rate},
         {"chunk", take_chunk},
         {"seed", take_seed},
@@ -266,6 +296,7 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
         spec->verify = VERIFY_TOUCH;
         spec->warmup_ns = NSEC_PER_SEC;
         spec->repetitions = 1;
+        spec->order = stored ? ORDER_SHUFFLED : ORDER_BLOCKS; /* which was the only one before there was a choice */
         int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document) : refuse_type(root, "", "an object", r);
         if (x == 0)
                 x = take_all(&p);

@@ -133,6 +133,28 @@ static int check_count(const char *limit, const char *pointer, uint64_t n, unsig
                             value, limit, most_text);
 }
 
+static int check_runs(const struct spec *s, size_t n_points, struct refusal *r) {
+        if (s->until.relative_ci > 0)
+                return check_count("runs", "/until/max_repetitions", (uint64_t) n_points * s->until.max_repetitions,
+                                   SPEC_RUNS_MAX, r);
+        return check_count("runs", "/repetitions", (uint64_t) n_points * s->repetitions, SPEC_RUNS_MAX, r);
+}
+
+/* A row without the figure would never be known well enough. */
+static int check_until(const struct spec *s, const struct point_list *list, struct refusal *r) {
+        for (size_t i = 0; s->until.relative_ci > 0 && i < list->n_points; i++) {
+                const struct point *p = &list->points[i];
+                const char *why = until_figure_missing(s, p);
+                bool moves = workload_has_transport(p->workload);
+                if (why)
+                        return refuse(r, 422, "wrong-combination", "/until/figure", "a run of %s%s%s has no %s: %s",
+                                      workload_name(p->workload), moves ? " over " : "",
+                                      moves ? transport_name(p->transport) : "",
+                                      until_figure_words.name(s->until.figure), why);
+        }
+        return 0;
+}
+
 unsigned spec_transports(const struct spec *s) {
         const enum workload *workloads = s->axes[AXIS_WORKLOAD].values;
         const enum transport *transports = s->axes[AXIS_TRANSPORT].values;
@@ -158,7 +180,9 @@ int spec_points(const struct spec *s, struct point_list *ret, struct refusal *r)
         if (x == 0 && list.n_points == 0)
                 x = refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s", list.skipped[0].reason);
         if (x == 0)
-                x = check_count("runs", "/repetitions", (uint64_t) list.n_points * s->repetitions, SPEC_RUNS_MAX, r);
+                x = check_runs(s, list.n_points, r);
+        if (x == 0)
+                x = check_until(s, &list, r);
         if (x < 0) {
                 point_list_deinit(&list);
                 return x;

@@ -37,6 +37,11 @@ static const struct object {
         {"tune",
          "Settings of the host to change for the runs and to put back after them, where its configuration allows",
          &tune_values, false},
+        {"until",
+         "In place of repetitions: blocks are repeated until every point's figure is known so well. It is looked at "
+         "after 6, "
+         "9, 13, 19, 28, 41, 60, 88, 129 and 200 blocks; the experiment's \"until\" says what was reached",
+         &until_values, false},
         {"transport_options",
          "Settings of the mechanism; each is for some transports, at least one of which must be among the experiment's",
          &option_values, false},

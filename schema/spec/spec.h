@@ -9,6 +9,7 @@
  * is long enough or a node exists is asked by the daemon's admission, point by point.
  */
 
+#include "schema/figures.h"
 #include "schema/refusal.h"
 #include "schema/terms.h"
 
@@ -29,6 +30,7 @@ struct json_writer;
 #define SPEC_LIST_MAX 1024u  /* values of one axis */
 #define SPEC_SEED_MAX UINT64_C(9007199254740991)
 #define SPEC_REPETITIONS_MAX 1000u
+#define SPEC_UNTIL_REPETITIONS_MAX 200u /* as far as the looks of daemon/analysis/adaptive.h go */
 #define SPEC_RATE_MAX 1e9
 #define SPEC_FIELDS_MAX 64u
 #define SPEC_FIELDS_STANDARD 8u
@@ -145,13 +147,23 @@ struct spec_tune {
         enum toggle numa_balancing;
 };
 
+/* Blocks are repeated until every point's figure is known so well. */
+struct spec_until {
+        double relative_ci;       /* half the width of the 95 % interval, over the median; 0: not asked for */
+        unsigned figure;          /* an index of until_figure_words; until_figure() */
+        uint32_t max_repetitions; /* 1 … SPEC_UNTIL_REPETITIONS_MAX */
+        double budget_seconds;    /* of runs; 0: none */
+};
+
 struct spec {
         char *name; /* NULL when not given */
         char *preset;
         enum verify verify;
         struct window_end end;
         uint64_t warmup_ns;
-        uint32_t repetitions;
+        uint32_t repetitions; /* 1 where `until` decides */
+        enum spec_order order;
+        struct spec_until until;
         double rate; /* messages per second, 0 = closed loop */
         bool skip_impossible;
         bool has_seed;
@@ -200,9 +212,9 @@ struct point_list {
 int spec_points(const struct spec *spec, struct point_list *ret, struct refusal *r);
 void point_list_deinit(struct point_list *list);
 
-/* Order of the runs: `repetitions` blocks, each a permutation of 0 … n_points - 1 of its own, from the seed
- * (xoshiro256**, stable for ever: a recorded seed gives the recorded order). order has n_points * repetitions
- * entries. */
+/* The shuffled order: `repetitions` permutations of 0 … n_points - 1 from one sequence of random numbers (xoshiro256**,
+ * stable for ever: a recorded seed gives the recorded order, whatever the version that recorded it). More repetitions
+ * of the same seed begin with the same runs. order has n_points * repetitions entries. */
 void spec_shuffle(uint64_t seed, size_t n_points, uint32_t repetitions, uint32_t *order);
 
 /* Messages per second of a point's open loop; 0: its loop is closed, as it always is where none are sent. */
@@ -308,6 +320,12 @@ struct transport_options options_for_point(const struct transport_options *t, co
  * malloc()ed text; -ENOMEM. */
 int spec_schema(char **ret);
 int point_schema(char **ret);
+
+/* What `until` may name: "throughput", "latency_p99", …, and the figure that the word at this index stands for. */
+extern const struct vocabulary until_figure_words;
+enum figure until_figure(unsigned word);
+/* Why a run of this point does not have the spec's; NULL: it has. */
+const char *until_figure_missing(const struct spec *s, const struct point *p);
 
 /* Names of the transport_options that mean something for a transport, as a list. */
 void transport_option_names_put(struct json_writer *w, enum transport t);

@@ -132,6 +132,40 @@ static void power_describe(const struct value *v, struct json_writer *w) {
 
 const struct value_type value_power_of_two = {power_read, number_write, value_same_bytes, power_describe};
 
+/* Numbers that need not be whole. */
+
+#define MILLION 1e6
+
+static int real_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                     struct refusal *r) {
+        const double least = (double) v->least / MILLION, most = (double) v->most / MILLION;
+        double number;
+        char value[40], limit[40];
+
+        if (json_as_double(json, &number) < 0)
+                return refuse_type(json, pointer, "a number", r);
+        if (number >= least && number <= most) {
+                *(double *) ret = number;
+                return 0;
+        }
+        snprintf(value, sizeof(value), "%g", number);
+        snprintf(limit, sizeof(limit), "%g", number < least ? least : most);
+        return refuse_limit(r, pointer, v->name, limit, value, "%s is %g … %g, not %s", v->name, least, most, value);
+}
+
+static void real_write(const struct value *v, struct json_writer *w, const void *value) {
+        (void) v;
+        json_put_double(w, *(const double *) value);
+}
+
+static void real_describe(const struct value *v, struct json_writer *w) {
+        json_member_string(w, "type", "number");
+        json_member_double(w, "minimum", (double) v->least / MILLION);
+        json_member_double(w, "maximum", (double) v->most / MILLION);
+}
+
+const struct value_type value_real = {real_read, real_write, value_same_bytes, real_describe};
+
 /* Words: enums, which are unsigned. */
 
 static int word_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
@@ -253,6 +287,14 @@ int values_read(const struct value_table *t, const struct json *object, const ch
                         return x;
         }
         return 0;
+}
+
+void values_fill(const struct value_table *t, void *holder) {
+        for (size_t i = 0; i < t->n; i++) {
+                const struct value *v = value_at(t, i);
+                if (v->standard && !value_is_given(v, holder))
+                        memcpy((char *) holder + v->offset, v->standard, v->size);
+        }
 }
 
 void values_write(const struct value_table *t, struct json_writer *w, const void *holder) {

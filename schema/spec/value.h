@@ -39,6 +39,7 @@ struct value_type {
 
 extern const struct value_type value_number;       /* uint32_t or uint64_t */
 extern const struct value_type value_power_of_two; /* uint64_t */
+extern const struct value_type value_real;         /* double; its range is in millionths */
 extern const struct value_type value_word;         /* an enum */
 extern const struct value_type value_toggle;       /* enum toggle */
 extern const struct value_type value_name;         /* char [most + 1]: a-z, 0-9, _ and - */
@@ -64,6 +65,8 @@ void value_drop(const struct value *v, void *holder);
 /* *holder is zeroed before. 0; -EINVAL with *r: no object, an unknown member, a bad value. */
 int values_read(const struct value_table *t, const struct json *object, const char *pointer, void *holder,
                 struct refusal *r);
+/* Gives those that are not given their standard value, where they have one. */
+void values_fill(const struct value_table *t, void *holder);
 /* An object of those that are given. */
 void values_write(const struct value_table *t, struct json_writer *w, const void *holder);
 bool values_any(const struct value_table *t, const void *holder);

@@ -34,6 +34,20 @@ static void put_seconds(struct json_writer *w, const char *key, uint64_t ns) {
         json_member_double(w, key, (double) ns / 1e9);
 }
 
+/* Defaults spelled out; what has none is left out where it is not given. */
+static void put_until(struct json_writer *w, const struct spec_until *until) {
+        json_put_key(w, "until");
+        json_object_begin(w);
+        for (size_t i = 0; i < until_values.n; i++) {
+                const struct value *v = value_at(&until_values, i);
+                if (!v->standard && !value_is_given(v, until))
+                        continue;
+                json_put_key(w, v->name);
+                v->type->write(v, w, (const char *) until + v->offset);
+        }
+        json_object_end(w);
+}
+
 int spec_to_json(const struct spec *s, char **ret) {
         struct json_writer w;
         size_t length;
@@ -51,7 +65,11 @@ int spec_to_json(const struct spec *s, char **ret) {
         if (s->end.bytes)
                 json_member_u64(&w, "bytes", s->end.bytes);
         put_seconds(&w, "warmup_seconds", s->warmup_ns);
-        json_member_u64(&w, "repetitions", s->repetitions);
+        json_member_string(&w, "order", spec_order_name(s->order));
+        if (s->until.relative_ci > 0)
+                put_until(&w, &s->until);
+        else
+                json_member_u64(&w, "repetitions", s->repetitions);
         if (s->rate > 0)
                 json_member_double(&w, "rate", s->rate);
         if (s->chunk)

@@ -17,6 +17,7 @@ ROWS = json.loads((ROOT / "tests/unit/data/spec/documents.json").read_text(encod
 BEYOND = {
     ("limit-exceeded", ""),
     ("limit-exceeded", "/repetitions"),
+    ("limit-exceeded", "/until/max_repetitions"),
     ("unknown-value", "/preset"),
     ("wrong-combination", "/transport_options"),
     ("wrong-combination", "/chunk"),
@@ -25,6 +26,7 @@ BEYOND = {
     ("wrong-combination", "/wait"),
     ("wrong-combination", "/direction"),
     ("wrong-combination", "/rate"),
+    ("wrong-combination", "/until/figure"),
     ("duplicate-value", "/placement"),
     ("impossible-combination", "/placement"),
     ("no-points", ""),

@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import threading
 import time
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -35,6 +36,7 @@ class Poster(threading.Thread):
         self.target, self.rng = daemon, rng
         self.posted = []  # (id, name) in the order of their acknowledgement
         self.cancelled, self.deleted = set(), set()
+        self.extended, self.retried = Counter(), Counter()  # id -> how often
         self.stopping = threading.Event()
         self.error = None
 
@@ -69,6 +71,18 @@ class Poster(threading.Thread):
             if status in (200, 202, 204, 404):
                 self.deleted.add(identity)
 
+    def ask_again(self, identity, number):
+        """One more run of an experiment, or what failed of it once more; each under a key, until it is answered."""
+        target, key = f"/experiments/{identity}", {"Idempotency-Key": f"again-{number}"}
+        status, body = self.insist(lambda: self.target.request("POST", f"{target}/extend", {"blocks": 1}, key))
+        assert status in (200, 409), body
+        if status == 200:
+            self.extended[identity] += 1
+            return
+        status, body = self.insist(lambda: self.target.request("POST", f"{target}/retry", None, key))
+        assert status in (200, 409), body
+        self.retried[identity] += status == 200
+
     def run(self):
         try:
             number = 0
@@ -78,6 +92,9 @@ class Poster(threading.Thread):
                     identity = self.post(number)
                     if number % 7 == 0:
                         self.withdraw(identity, delete=number % 14 == 0)
+                    whole = [i for i, _ in self.posted if i not in self.cancelled | self.deleted]
+                    if number % 3 == 0 and whole:
+                        self.ask_again(self.rng.choice(whole), number)
                 time.sleep(self.rng.uniform(0, 0.1))
         except BaseException as error:  # the test's thread tells
             self.error = error
@@ -104,14 +121,15 @@ def check_samples(daemon, run):
     assert sum(s["bytes"] for s in samples) == run["result"]["bytes"], run
 
 
-def check_runs(daemon, experiment):
+def check_runs(daemon, experiment, extended, retried):
     runs = daemon.runs(experiment["id"])
     progress = experiment["progress"]
-    assert len(runs) == progress["runs_total"] == 2
+    assert len(runs) == progress["runs_total"] == 2 + extended
+    assert [r["block"] for r in runs] == [r["position"] + 1 for r in runs] == list(range(1, 3 + extended))
     assert [r["state"] for r in runs].count("done") == progress["runs_done"]
     assert [r["state"] for r in runs].count("failed") == progress["runs_failed"]
     for run in runs:
-        assert run["attempt"] <= ATTEMPTS_MAX
+        assert run["attempt"] <= ATTEMPTS_MAX * (1 + retried)
         if run["state"] == "done":
             check_samples(daemon, run)
         elif run["state"] == "failed":
@@ -168,10 +186,12 @@ def test_kill_at_random_moments(daemon):
         experiment = daemon.experiment(identity)
         assert experiment["name"] == name
         assert experiment["state"] == "cancelled" or identity not in poster.cancelled, experiment
-        check_runs(daemon, experiment)
+        check_runs(daemon, experiment, poster.extended[identity], poster.retried[identity])
 
     states = [e["state"] for e in stored.values()]
-    print({state: states.count(state) for state in FINAL}, f"{len(poster.deleted)} deleted")
+    print({state: states.count(state) for state in FINAL}, f"{len(poster.deleted)} deleted",
+          f"{poster.extended.total()} extended, {poster.retried.total()} retried")
+    assert poster.extended.total() > 0
     assert states.count("done") > 0
     assert states.count("failed") > 0, "no agent was hit"
     check_next(daemon)
@@ -191,6 +211,32 @@ def test_three_crashes_in_one_run_are_enough(daemon):
     assert "attempt" in run["error"]
     assert experiment["error"]
     check_next(daemon)
+
+
+def test_blocks_are_added_whenever_it_is_killed(daemon):
+    """What is decided after a look follows from what is stored: the looks are those of a daemon that lived on."""
+    rng = random.Random(int(os.environ.get("IPCLAB_SEED", 4711)))
+    goal = {"relative_ci": 0.0001, "max_repetitions": 13}  # which no run reaches
+    spec = {"transport": "pipe", "messages": 1000, "warmup_seconds": 0, "until": goal}
+    identity = daemon.post(spec)["id"]
+    done = kills = 0
+
+    def moved():
+        experiment = daemon.experiment(identity)
+        return (experiment["progress"]["runs_done"] > done or experiment["state"] in FINAL) and experiment
+
+    while (experiment := wait_for(moved, PATIENCE_SECONDS, "a further run"))["state"] not in FINAL:
+        done = experiment["progress"]["runs_done"]
+        time.sleep(rng.uniform(0, 0.2))
+        shoot(daemon, "daemon")  # a run is hit once at most
+        kills += 1
+    print(f"{kills} kills")
+    assert experiment["state"] == "done" and kills > 2, experiment
+    assert experiment["until"]["state"] == "max_repetitions"
+    assert [look["repetitions"] for look in experiment["until"]["looks"]] == [6, 9, 13]
+    runs = daemon.runs(identity)
+    assert [run["block"] for run in runs] == list(range(1, 14))
+    assert {run["state"] for run in runs} == {"done"}
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])

@@ -77,7 +77,7 @@ static inline int fixture_add(struct store *s, uint32_t n_points, uint32_t repet
         for (uint32_t i = 0; i < n_points * repetitions; i++)
                 order[i] = i % n_points;
         struct point_list list = {.points = points, .n_points = n_points};
-        struct spec spec = {.name = name, .merged_json = merged, .repetitions = repetitions};
+        struct spec spec = {.name = name, .merged_json = merged};
         return store_add_experiment(s,
                                     &(struct new_experiment){
                                             .spec_json = FIXTURE_BODY,
@@ -85,6 +85,7 @@ static inline int fixture_add(struct store *s, uint32_t n_points, uint32_t repet
                                             .points = &list,
                                             .skipped_json = "[]",
                                             .seed = 42,
+                                            .repetitions = repetitions,
                                             .order = order,
                                             .estimate_ns = 3 * NSEC_PER_SEC,
                                             .idempotency_key = key,

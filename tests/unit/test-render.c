@@ -36,7 +36,8 @@ static void a_bare_experiment_has_every_key(void) {
         CHECK_STRING(text, "{\"id\":1,\"name\":null,\"state\":\"queued\",\"spec\":null,\"error\":null,\"progress\":{"
                            "\"runs_total\":0,\"runs_done\":0,\"runs_failed\":0,\"runs_cancelled\":0},"
                            "\"eta_seconds\":null,\"queue_position\":null,\"created_at\":null,\"started_at\":null,"
-                           "\"finished_at\":null,\"seed\":0,\"skipped\":[],\"effective_spec\":null,\"version\":null}");
+                           "\"finished_at\":null,\"seed\":0,\"skipped\":[],\"until\":null,\"effective_spec\":null,"
+                           "\"version\":null}");
 }
 
 static void a_full_experiment(void) {
@@ -73,6 +74,7 @@ static void runs_bare_and_full(void) {
                                                                               .experiment_id = 2,
                                                                               .point_json = point,
                                                                               .repetition = 1,
+                                                                              .block = 3,
                                                                               .position = 4,
                                                                               .state = STATE_INTERRUPTED,
                                                                               .attempt = 3,
@@ -83,13 +85,16 @@ static void runs_bare_and_full(void) {
         json_writer_init(&w);
         render_run(&w, &bare);
         _cleanup_free_ char *text = steal(&w), *more = NULL;
-        CHECK_STRING(text, "{\"id\":7,\"experiment_id\":2,\"point\":null,\"repetition\":0,\"position\":0,\"state\":"
-                           "\"queued\",\"attempt\":0,\"error\":null,\"flags\":[],\"agents\":[],\"result\":null,"
-                           "\"environment\":null,\"started_at\":null,\"finished_at\":null}");
+        CHECK_STRING(
+                text,
+                "{\"id\":7,\"experiment_id\":2,\"point\":null,\"repetition\":0,\"block\":null,\"position\":0,\"state\":"
+                "\"queued\",\"attempt\":0,\"error\":null,\"flags\":[],\"agents\":[],\"result\":null,"
+                "\"environment\":null,\"started_at\":null,\"finished_at\":null}");
         json_writer_init(&w);
         render_run(&w, &full);
         more = steal(&w);
-        CHECK_STRING(more, "{\"id\":7,\"experiment_id\":2,\"point\":{\"message_size\":1},\"repetition\":1,\"position\":"
+        CHECK_STRING(more, "{\"id\":7,\"experiment_id\":2,\"point\":{\"message_size\":1},\"repetition\":1,\"block\":3,"
+                           "\"position\":"
                            "4,\"state\":\"interrupted\",\"attempt\":3,\"error\":null,\"flags\":[\"noisy:steal\"],"
                            "\"agents\":[{\"pid\":1}],\"result\":{\"messages\":5},\"environment\":null,\"started_at\":"
                            "null,\"finished_at\":null}");

@@ -3,6 +3,7 @@
 /* The queue's motor with a real store and agents that misbehave on request: what is written down, in which order, and
  * what happens when nothing can be written. */
 
+#include "daemon/result/until.h"
 #include "daemon/run/scheduler.h"
 
 #include "check.h"
@@ -81,15 +82,22 @@ static int submit(const char *text, int64_t *ret) {
         if (e == 0)
                 e = spec_points(spec, &points, &r);
         if (e == 0) {
-                spec_shuffle(1, points.n_points, spec->repetitions, order);
+                uint32_t repetitions = spec->repetitions;
+                _cleanup_free_ char *until = NULL;
+                if (spec->until.relative_ci > 0)
+                        e = until_begin(spec, 1, &repetitions, &until);
+                spec_shuffle(1, points.n_points, repetitions, order);
                 struct new_experiment n = {.spec_json = text,
                                            .spec = spec,
                                            .points = &points,
                                            .skipped_json = "[]",
                                            .seed = 1,
+                                           .repetitions = repetitions,
+                                           .until_json = until,
                                            .order = order,
                                            .estimate_ns = NSEC_PER_SEC};
-                e = store_add_experiment(store, &n, ret);
+                if (e == 0)
+                        e = store_add_experiment(store, &n, ret);
         }
         point_list_deinit(&points);
         spec_free(spec);

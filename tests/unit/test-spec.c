@@ -225,6 +225,7 @@ static void defaults(void) {
         CHECK_UINT(s->warmup_ns, NSEC_PER_SEC);
         CHECK_UINT(s->repetitions, 1);
         CHECK_INT(s->verify, VERIFY_TOUCH);
+        CHECK_INT(s->order, ORDER_BLOCKS);
         CHECK_INT(s->require.numa_balancing, TOGGLE_UNSET);
         CHECK_INT(s->tune.numa_balancing, TOGGLE_UNSET);
         CHECK(!s->chunk && !s->options.huge_pages && !s->options.congestion[0]);
@@ -534,6 +535,24 @@ static void shuffle_is_fair(void) {
         CHECK_UINT(order[0] | order[1] | order[2] | order[3], 0);
 }
 
+/* What was stored before there was a choice had the shuffled order; what is stored now says which. */
+static void order_of_a_stored_spec(void) {
+        static const struct {
+                const char *text;
+                enum spec_order order;
+        } cases[] = {{"{}", ORDER_SHUFFLED},
+                     {"{\"order\":\"shuffled\"}", ORDER_SHUFFLED},
+                     {"{\"order\":\"blocks\"}", ORDER_BLOCKS}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct spec *s = NULL;
+                struct refusal r;
+                CHECK_INT(spec_parse_stored(cases[i].text, strlen(cases[i].text), &s, &r), 0);
+                enum spec_order order = s->order;
+                spec_free(s);
+                CHECK_INT(order, cases[i].order);
+        }
+}
+
 int main(void) {
         RUN(documents);
         RUN(not_json);
@@ -550,6 +569,7 @@ int main(void) {
         RUN(end_in_messages);
         RUN(descriptors_of_points);
         RUN(buffers_of_a_multishot_receive);
+        RUN(order_of_a_stored_spec);
         RUN(shuffle_vectors);
         RUN(shuffle_is_fair);
         return check_end();

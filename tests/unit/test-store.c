@@ -176,6 +176,7 @@ static void check_version(unsigned version) {
         good = n == 2 && samples[0].messages == 10 && samples[1].latency && samples[1].latency->sum_ns == 5555;
         store_samples_free(samples, n);
         CHECK(good);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE block IS NULL"), 3); /* there were none yet */
         int64_t id;
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
         CHECK_INT(id, 3); /* 2 was deleted */
@@ -524,7 +525,7 @@ static void test_three_attempts(void) {
         }
         struct run_record run;
         CHECK_INT(store_run(f.store, 1, &run), 0);
-        bool good = run.state == STATE_FAILED && run.error && strstr(run.error, "attempt 3 of 3");
+        bool good = run.state == STATE_FAILED && run.error && strstr(run.error, "attempt 3; a run is tried 3 times");
         run_record_deinit(&run);
         CHECK(good);
         CHECK_INT(fixture_start(f.store), 2); /* the queue goes on */

@@ -36,6 +36,7 @@ ROUND_TRIP(memory_policy, memory_policy, MEMORY_COUNT)
 ROUND_TRIP(system_call, system_call, SYSTEM_CALL_COUNT)
 ROUND_TRIP(direction, data_direction, DIRECTION_COUNT)
 ROUND_TRIP(file_sync, file_sync, FILE_SYNC_COUNT)
+ROUND_TRIP(spec_order, spec_order, ORDER_COUNT)
 ROUND_TRIP(placement_kind, placement_kind, PLACEMENT_EXPLICIT)
 
 static void explicit_is_not_a_word(void) {
@@ -103,6 +104,7 @@ int main(void) {
         RUN(memory_policy_both_ways);
         RUN(system_call_both_ways);
         RUN(direction_both_ways);
+        RUN(spec_order_both_ways);
         RUN(file_sync_both_ways);
         RUN(placement_kind_both_ways);
         RUN(explicit_is_not_a_word);

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See until.h. Called by the service for a submission, and by the scheduler. */
+
+#include "daemon/result/until.h"
+
+#include "daemon/analysis/adaptive.h"
+#include "daemon/analysis/order.h"
+#include "daemon/result/figure.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define POINTS_PER_PAGE 32u
+#define INTERVAL_RUNS_MIN 6 /* order.h */
+/* Rows that are listed as not reached, the widest of them; how many there are is said beside them. */
+#define LISTED_MAX 64u
+
+struct row {
+        char *point_json;
+        uint32_t runs; /* that have the figure */
+        struct adaptive_row known;
+};
+
+struct table {
+        struct row *rows;
+        size_t n, size;
+        bool barren; /* all runs of a row have failed: no further block would help it */
+};
+
+static void table_deinit(struct table *t) {
+        for (size_t i = 0; i < t->n; i++)
+                free(t->rows[i].point_json);
+        free(t->rows);
+}
+
+static int summarize_point(struct point_record *p, enum figure figure, struct row *ret, bool *ret_done) {
+        _cleanup_free_ double *values = reallocarray(NULL, p->n_runs + 1, sizeof(*values));
+        if (!values)
+                return -ENOMEM;
+        size_t n = 0;
+        bool done = false;
+        for (size_t i = 0; i < p->n_runs; i++) {
+                const struct point_run *run = &p->runs[i];
+                done |= run->state == STATE_DONE;
+                int r = run->state == STATE_DONE && run->result_json
+                                ? figure_of_run(run->result_json, figure, &values[n])
+                                : -ENODATA;
+                if (r < 0 && r != -ENODATA)
+                        return r;
+                n += r == 0;
+        }
+        struct statistic s;
+        int r = order_summarize(values, n, &s);
+        if (r < 0)
+                return r == -EINVAL ? -EBADMSG : r;
+        *ret_done = done;
+        *ret = (struct row){.point_json = util_steal(&p->point_json),
+                            .runs = (uint32_t) n,
+                            .known = {.estimate = s.median,
+                                      .has_interval = n > 0 && s.has_ci95 && s.median != 0,
+                                      .low = s.ci95_low,
+                                      .high = s.ci95_high}};
+        return 0;
+}
+
+static int add_page(struct table *t, struct point_record *page, size_t n, enum figure figure) {
+        struct row *rows = reallocarray(t->rows, t->n + n, sizeof(*rows));
+        if (!rows)
+                return -ENOMEM;
+        t->rows = rows;
+        for (size_t i = 0; i < n; i++) {
+                bool done;
+                int r = summarize_point(&page[i], figure, &t->rows[t->n], &done);
+                if (r < 0)
+                        return r;
+                t->n++;
+                t->barren |= !done;
+        }
+        return 0;
+}
+
+static int read_table(struct store *store, int64_t experiment_id, enum figure figure, struct table *t) {
+        for (;;) {
+                struct point_record *page;
+                size_t n;
+                int r = store_points(store, experiment_id, (uint32_t) t->n, POINTS_PER_PAGE, &page, &n);
+                if (r < 0)
+                        return r;
+                if (n > 0)
+                        r = add_page(t, page, n, figure);
+                store_points_free(page, n);
+                if (r < 0 || n == 0)
+                        return r;
+        }
+}
+
+/* Those without an interval first, then the widest. */
+static int by_width(const void *a, const void *b) {
+        const struct row *x = *(const struct row *const *) a, *y = *(const struct row *const *) b;
+        if (x->known.has_interval != y->known.has_interval)
+                return x->known.has_interval ? 1 : -1;
+        double wide = adaptive_row_width(&x->known), other = adaptive_row_width(&y->known);
+        return x->known.has_interval && wide != other ? (wide < other ? 1 : -1) : 0;
+}
+
+static void put_row(struct json_writer *w, const struct row *row, double relative_ci, uint32_t blocks) {
+        uint32_t needed = adaptive_row_needs(&row->known, relative_ci, blocks);
+        json_object_begin(w);
+        json_member_raw(w, "point", row->point_json);
+        json_member_u64(w, "runs", row->runs);
+        json_put_key(w, "relative_ci");
+        if (row->known.has_interval)
+                json_put_double(w, adaptive_row_width(&row->known));
+        else
+                json_put_null(w);
+        json_put_key(w, "repetitions_needed");
+        if (needed < UINT32_MAX)
+                json_put_u64(w, needed);
+        else
+                json_put_null(w);
+        if (!row->known.has_interval)
+                json_member_string(
+                        w, "reason",
+                        row->runs < INTERVAL_RUNS_MIN
+                                ? "fewer than " UTIL_TEXT(
+                                          INTERVAL_RUNS_MIN) " runs have the figure, and there is no interval"
+                                : "the median is 0, and no interval is a part of it");
+        json_object_end(w);
+}
+
+static int put_rows(struct json_writer *w, const struct table *t, double relative_ci, uint32_t blocks) {
+        _cleanup_free_ const struct row **wide = reallocarray(NULL, t->n + 1, sizeof(*wide));
+        if (!wide)
+                return -ENOMEM;
+        size_t n = 0;
+        for (size_t i = 0; i < t->n; i++)
+                if (!adaptive_row_reached(&t->rows[i].known, relative_ci))
+                        wide[n++] = &t->rows[i];
+        qsort(wide, n, sizeof(*wide), by_width);
+        json_member_u64(w, "rows", t->n);
+        json_member_u64(w, "rows_reached", t->n - n);
+        json_put_key(w, "rows_not_reached");
+        json_array_begin(w);
+        for (size_t i = 0; i < n && i < LISTED_MAX; i++)
+                put_row(w, wide[i], relative_ci, blocks);
+        json_array_end(w);
+        return 0;
+}
+
+/* Those before, of the text that was stored, and this one. */
+static int put_looks(struct json_writer *w, const char *before, uint32_t blocks, size_t n_reached) {
+        struct json *root;
+        int r = json_parse(before, strlen(before), &root, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        const struct json *looks = json_type(root) == JSON_OBJECT ? json_get(root, "looks") : NULL;
+        json_put_key(w, "looks");
+        json_array_begin(w);
+        for (const struct json *look = looks ? json_first(looks) : NULL; r == 0 && look; look = json_next(look)) {
+                int64_t at;
+                const struct json *repetitions = json_get(look, "repetitions");
+                _cleanup_free_ char *text = json_print(look);
+                if (!text)
+                        r = -ENOMEM;
+                else if (!repetitions || json_as_i64(repetitions, &at) < 0)
+                        r = -EBADMSG;
+                else if (at != blocks) /* else it is taken again, after runs that were retried */
+                        json_put_raw(w, text);
+        }
+        json_free(root);
+        json_object_begin(w);
+        json_member_u64(w, "repetitions", blocks);
+        json_member_u64(w, "rows_reached", n_reached);
+        json_object_end(w);
+        json_array_end(w);
+        return r;
+}
+
+static void put_goal(struct json_writer *w, const char *state, const struct spec_until *until) {
+        json_member_string(w, "state", state);
+        json_member_string(w, "figure", until_figure_words.name(until->figure));
+        json_member_double(w, "relative_ci", until->relative_ci);
+        json_member_u64(w, "max_repetitions", until->max_repetitions);
+        json_put_key(w, "budget_seconds");
+        if (until->budget_seconds > 0)
+                json_put_double(w, until->budget_seconds);
+        else
+                json_put_null(w);
+}
+
+static struct adaptive_limits limits_of(const struct spec_until *until) {
+        return (struct adaptive_limits){.relative_half_width = until->relative_ci,
+                                        .blocks_max = until->max_repetitions,
+                                        .budget_seconds = until->budget_seconds > 0 ? until->budget_seconds : INFINITY};
+}
+
+int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blocks, char **ret_json) {
+        const struct spec_until *until = &spec->until;
+        uint32_t blocks = adaptive_next_look(0);
+        if (blocks > until->max_repetitions)
+                blocks = until->max_repetitions;
+        if (until->budget_seconds > 0 && block_seconds * blocks > until->budget_seconds)
+                blocks = (uint32_t) (until->budget_seconds / block_seconds);
+        if (blocks < 1)
+                blocks = 1; /* whoever asks for an experiment gets a figure */
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        put_goal(&w, "running", until);
+        json_member_raw(&w, "looks", "[]");
+        json_member_null(&w, "rows");
+        json_member_null(&w, "rows_reached");
+        json_member_raw(&w, "rows_not_reached", "[]");
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret_json, NULL);
+        if (r == 0)
+                *ret_blocks = blocks;
+        return r;
+}
+
+static int decide(const struct table *t, const struct experiment_record *e, const struct spec *spec,
+                  struct adaptive_decision *ret, const char **ret_state) {
+        static const char *const states[] = {
+                [ADAPTIVE_CONTINUE] = "running",
+                [ADAPTIVE_REACHED] = "reached",
+                [ADAPTIVE_MAX] = "max_repetitions",
+                [ADAPTIVE_BUDGET] = "budget",
+        };
+        _cleanup_free_ struct adaptive_row *rows = reallocarray(NULL, t->n, sizeof(*rows));
+        if (!rows)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->n; i++)
+                rows[i] = t->rows[i].known;
+        uint32_t blocks = e->runs_total / (uint32_t) t->n;
+        const struct adaptive_limits limits = limits_of(&spec->until);
+        int r = adaptive_decide(rows, t->n, blocks, (double) e->measured_ms / 1e3, &limits, ret);
+        if (r < 0)
+                return r == -EINVAL ? -EBADMSG : r;
+        if (t->barren && ret->reason == ADAPTIVE_CONTINUE)
+                ret->next_blocks = blocks;
+        *ret_state = t->barren && ret->reason == ADAPTIVE_CONTINUE ? "failed" : states[ret->reason];
+        return 0;
+}
+
+int until_decide(struct store *store, const struct experiment_record *e, const struct spec *spec,
+                 struct until_decision *ret) {
+        _cleanup_(table_deinit) struct table t = {0};
+        struct adaptive_decision d;
+        const char *state = NULL;
+        int r = read_table(store, e->id, until_figure(spec->until.figure), &t);
+        if (r == 0 && (t.n == 0 || !e->until_json))
+                r = -EBADMSG;
+        if (r == 0)
+                r = decide(&t, e, spec, &d, &state);
+        if (r < 0)
+                return r;
+        uint32_t blocks = e->runs_total / (uint32_t) t.n;
+        struct until_decision decision = {.more = d.next_blocks - blocks};
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        put_goal(&w, state, &spec->until);
+        r = put_looks(&w, e->until_json, blocks, d.n_reached);
+        if (r == 0)
+                r = put_rows(&w, &t, spec->until.relative_ci, blocks);
+        json_object_end(&w);
+        if (r == 0)
+                r = json_writer_steal(&w, &decision.json, NULL);
+        if (r == 0)
+                *ret = decision;
+        return r;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_RESULT_UNTIL_H
+#define IPCLAB_DAEMON_RESULT_UNTIL_H
+
+/*
+ * Experiments that repeat their blocks until the figure of every row is known well enough (`until` of a spec): how many
+ * blocks they begin with, and after these whether more are needed. A decision follows from what is stored alone, so
+ * that one that a crash prevented is taken again. What was decided is JSON (component Until of api/openapi).
+ */
+
+#include "daemon/store/store.h"
+
+/* Of a submission, where a block is planned to take `block_seconds`. 0 or -ENOMEM. */
+int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blocks, char **ret_json);
+
+struct until_decision {
+        uint32_t more; /* blocks to add; 0: it is over */
+        char *json;    /* malloc()ed */
+};
+
+/* After all of the experiment's runs have ended. 0; -EBADMSG: what is stored makes no sense; other negative errnos of
+ * the store. */
+int until_decide(struct store *store, const struct experiment_record *e, const struct spec *spec,
+                 struct until_decision *ret);
+
+#endif

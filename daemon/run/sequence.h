@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_RUN_SEQUENCE_H
+#define IPCLAB_DAEMON_RUN_SEQUENCE_H
+
+/* Which point each run of an experiment is of, in the order in which they run; for its submission and for what is added
+ * to it later. */
+
+#include "schema/terms.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The runs of `n` repetitions after the first `done` of them: n * n_points indices of points, malloc()ed. Each
+ * repetition has every point once. The same order, seed and numbers give the same sequence, so that an experiment that
+ * is extended runs as if it had been submitted so. 0; -EINVAL where there is nothing to run; -ENOMEM.
+ */
+int sequence_make(enum spec_order order, uint64_t seed, size_t n_points, uint32_t done, uint32_t n, uint32_t **ret);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * More of an experiment that there is: `extend` adds repetitions, `retry` queues what did not succeed. Both are
+ * committed on the main thread before they are answered, as a submission is.
+ */
+
+#include "daemon/run/sequence.h"
+#include "daemon/service/submission.h"
+#include "schema/json/json.h"
+#include "schema/spec/value.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* A call's payload. */
+struct again {
+        int64_t id;
+        const char *field;    /* that says how many: "blocks" or "repetitions"; static, NULL of a retry */
+        uint32_t repetitions; /* to add */
+        char *key;            /* NULL: none */
+        char text[80];        /* what is asked, whatever the body's words */
+        bool replayed;        /* result */
+};
+
+static void again_free(void *p) {
+        struct again *a = p;
+        if (!a)
+                return;
+        free(a->key);
+        free(a);
+}
+
+static void again_freep(struct again **p) {
+        again_free(*p);
+}
+
+/* The body of `extend`. */
+struct amount {
+        uint32_t blocks, repetitions;
+};
+
+static const struct value amounts[] = {
+        {"blocks", "Blocks to add, of each point once", VALUE(value_number, struct amount, blocks), .least = 1,
+         .most = SPEC_REPETITIONS_MAX},
+        {"repetitions", "The same", VALUE(value_number, struct amount, repetitions), .least = 1,
+         .most = SPEC_REPETITIONS_MAX},
+};
+static const struct value_table amount_values = {amounts, ELEMENTS(amounts), sizeof(amounts[0])};
+
+static int read_amount(struct service *s, const char *body, size_t length, struct again *a, struct refusal *r) {
+        struct json *root;
+        struct json_error e;
+        struct amount amount = {0};
+        int error = json_parse(body, length, &root, &e);
+        if (error == -EINVAL)
+                return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
+        if (error < 0)
+                return service_fail(s, r, error, "reading the body", 0);
+        error = values_read(&amount_values, root, "", &amount, r);
+        json_free(root);
+        if (error < 0)
+                return error;
+        if (amount.blocks > 0 && amount.repetitions > 0)
+                return refuse(r, 422, "wrong-combination", "/repetitions",
+                              "blocks and repetitions are the same number; both are given");
+        if (amount.blocks == 0 && amount.repetitions == 0)
+                return refuse(r, 422, "missing-field", "/blocks", "how many blocks are to be added is not given");
+        a->field = amount.blocks > 0 ? "blocks" : "repetitions";
+        a->repetitions = amount.blocks > 0 ? amount.blocks : amount.repetitions;
+        return 0;
+}
+
+static int check_state(int64_t id, const struct experiment_extent *e, struct refusal *r) {
+        if (e->cancelling || e->state == STATE_CANCELLED)
+                return refuse(r, 409, "not-extensible", "",
+                              "experiment %" PRId64 " was cancelled: retry what was cancelled first", id);
+        if (e->state == STATE_FAILED)
+                return refuse(r, 409, "not-extensible", "", "experiment %" PRId64 " failed: retry what failed first",
+                              id);
+        return 0;
+}
+
+static int check_limit(const struct again *a, const char *limit, uint64_t n, unsigned most, struct refusal *r) {
+        char pointer[32], value[32], most_text[32];
+        if (n <= most)
+                return 0;
+        (void) snprintf(pointer, sizeof(pointer), "/%s", a->field);
+        (void) snprintf(value, sizeof(value), "%" PRIu64, n);
+        (void) snprintf(most_text, sizeof(most_text), "%u", most);
+        return refuse_limit(r, pointer, limit, most_text, value,
+                            "experiment %" PRId64 " would have %s %s in all, at most %s are allowed", a->id, value,
+                            limit, most_text);
+}
+
+static int extend(struct service *s, const struct again *a, const struct experiment_extent *e, struct refusal *r) {
+        uint64_t repetitions = (uint64_t) e->repetitions + a->repetitions;
+        unsigned most = SPEC_REPETITIONS_MAX;
+        _cleanup_free_ uint32_t *points = NULL;
+        struct spec *spec = NULL;
+        int error = check_state(a->id, e, r);
+        if (error == 0)
+                error = spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, r);
+        if (error == 0 && spec->until.relative_ci > 0)
+                most = SPEC_UNTIL_REPETITIONS_MAX;
+        if (error == 0)
+                error = check_limit(a, "repetitions", repetitions, most, r);
+        if (error == 0)
+                error = check_limit(a, "runs", repetitions * e->n_points, SPEC_RUNS_MAX, r);
+        if (error < 0) {
+                spec_free(spec);
+                return error == -ENOMEM ? service_fail(s, r, error, "reading the spec", 0) : error;
+        }
+        struct extension x = {.n_points = e->n_points,
+                              .first_repetition = e->repetitions + 1,
+                              .repetitions = a->repetitions,
+                              .in_blocks = spec->order == ORDER_BLOCKS};
+        error = sequence_make(spec->order, e->seed, e->n_points, e->repetitions, a->repetitions, &points);
+        spec_free(spec);
+        x.order = points;
+        if (error == 0)
+                error = store_extend_experiment(s->store, a->id, &x, &(struct request_record){a->key, a->text});
+        return error < 0 ? service_fail(s, r, error, "extending the experiment", 0) : 0;
+}
+
+static int retry(struct service *s, const struct again *a, const struct experiment_extent *e, struct refusal *r) {
+        if (e->cancelling && e->state == STATE_RUNNING) {
+                (void) refuse(r, 409, "running", "",
+                              "experiment %" PRId64 " is being cancelled: a run of it still ends", a->id);
+                return -EBUSY;
+        }
+        int error = store_retry_experiment(s->store, a->id, &(struct request_record){a->key, a->text});
+        if (error == -ENODATA) {
+                (void) refuse(r, 409, "nothing-to-retry", "",
+                              "experiment %" PRId64 " has no run that failed, was cancelled or was interrupted", a->id);
+                return error;
+        }
+        return error < 0 ? service_fail(s, r, error, "queueing the runs again", 0) : 0;
+}
+
+/* Main thread. */
+static int commit_again(struct service *s, void *payload, struct refusal *r) {
+        struct again *a = payload;
+        int64_t known = 0;
+        int error = a->key ? idempotency_find(s, s->store, a->key, a->text, &known, r) : 0;
+        a->replayed = known > 0;
+        if (error < 0 || a->replayed)
+                return error;
+        struct experiment_extent e = {0};
+        error = store_read_extent(s->store, a->id, &e);
+        if (error < 0)
+                return service_fail(s, r, error, "experiment", a->id);
+        error = a->field ? extend(s, a, &e, r) : retry(s, a, &e, r);
+        experiment_extent_deinit(&e);
+        if (error < 0)
+                return error;
+        service_changed(s, a->id);
+        if (s->hooks.submitted)
+                s->hooks.submitted(s->hooks.userdata);
+        return 0;
+}
+
+static int again_new(struct service *s, int64_t id, const char *key, struct again **ret, struct refusal *r) {
+        int error = key ? idempotency_check(key, r) : 0;
+        if (error < 0)
+                return error;
+        _cleanup_(again_freep) struct again *a = calloc(1, sizeof(*a));
+        if (!a)
+                return service_fail(s, r, -ENOMEM, "the call", 0);
+        a->id = id;
+        a->key = key ? strdup(key) : NULL;
+        if (key && !a->key)
+                return service_fail(s, r, -ENOMEM, "the call", 0);
+        *ret = util_steal(&a);
+        return 0;
+}
+
+static int call_again(struct service *s, struct again **a, bool *ret_replayed, struct refusal *r) {
+        static const struct call_type type = {commit_again, again_free};
+        int error = service_call(s, &type, (void **) a, r);
+        if (error == 0)
+                *ret_replayed = (*a)->replayed;
+        return error;
+}
+
+int service_extend(struct service *s, int64_t id, const char *body, size_t length, const char *idempotency_key,
+                   bool *ret_replayed, struct refusal *r) {
+        _cleanup_(again_freep) struct again *a = NULL;
+        int error = again_new(s, id, idempotency_key, &a, r);
+        if (error == 0)
+                error = read_amount(s, body, length, a, r);
+        if (error < 0)
+                return error;
+        (void) snprintf(a->text, sizeof(a->text), "extend %" PRId64 " %" PRIu32, id, a->repetitions);
+        return call_again(s, &a, ret_replayed, r);
+}
+
+int service_retry(struct service *s, int64_t id, const char *idempotency_key, bool *ret_replayed, struct refusal *r) {
+        _cleanup_(again_freep) struct again *a = NULL;
+        int error = again_new(s, id, idempotency_key, &a, r);
+        if (error < 0)
+                return error;
+        (void) snprintf(a->text, sizeof(a->text), "retry %" PRId64, id);
+        return call_again(s, &a, ret_replayed, r);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What a submission would become, without storing it: the points, the runs, how long they take, what is left out, and
+ * what earlier runs of this host tell about how many repetitions are enough.
+ */
+
+#include "daemon/analysis/compare.h"
+#include "daemon/result/figure.h"
+#include "daemon/service/submission.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define EARLIER_RUNS_MIN 6 /* as an interval has */
+#define DIFFERENCE 0.05
+
+/* Standard deviation over mean of the earlier runs' figure. */
+struct variation {
+        int64_t experiment_id;
+        enum figure figure;
+        uint32_t n;
+        double value;
+};
+
+static double variation_of(const double *values, size_t n) {
+        double mean = 0, squares = 0;
+        for (size_t i = 0; i < n; i++)
+                mean += values[i] / (double) n;
+        for (size_t i = 0; i < n; i++)
+                squares += (values[i] - mean) * (values[i] - mean);
+        return sqrt(squares / (double) (n - 1)) / mean;
+}
+
+/* -ENOENT: too few of the runs have the figure. */
+static int read_figures(const struct point_record *p, struct variation *v) {
+        _cleanup_free_ double *values = reallocarray(NULL, p->n_runs + 1, sizeof(*values));
+        if (!values)
+                return -ENOMEM;
+        size_t n = 0;
+        for (size_t i = 0; i < p->n_runs; i++) {
+                int r = p->runs[i].result_json ? figure_of_run(p->runs[i].result_json, v->figure, &values[n])
+                                               : -ENODATA;
+                if (r < 0 && r != -ENODATA)
+                        return r;
+                n += r == 0 && values[n] > 0;
+        }
+        if (n < EARLIER_RUNS_MIN)
+                return -ENOENT;
+        v->n = (uint32_t) n;
+        v->value = variation_of(values, n);
+        return 0;
+}
+
+static int find_variation(struct store *store, const struct submission *sub, const struct point *p, const char *json,
+                          struct variation *ret) {
+        struct variation v = {.figure = workload_has_transport(p->workload) ? FIGURE_THROUGHPUT : FIGURE_COST};
+        _cleanup_(point_record_deinit) struct point_record earlier = {0};
+        int r = store_earlier_runs(store, json, sub->spec->merged_json, EARLIER_RUNS_MIN, &v.experiment_id, &earlier);
+        if (r == 0)
+                r = read_figures(&earlier, &v);
+        if (r == 0)
+                *ret = v;
+        return r;
+}
+
+static void put_enough(struct json_writer *w, const struct variation *v) {
+        json_put_key(w, "enough");
+        if (!v) {
+                json_put_null(w);
+                json_member_string(w, "enough_reason",
+                                   "no experiment of this host has " UTIL_TEXT(
+                                           EARLIER_RUNS_MIN) " done runs of this point that were "
+                                                             "measured in the same way");
+                return;
+        }
+        json_object_begin(w);
+        json_member_u64(w, "repetitions", compare_runs_for(v->value, DIFFERENCE, false, 1));
+        json_member_double(w, "difference", DIFFERENCE);
+        json_member_double(w, "power", COMPARE_POWER);
+        json_member_string(w, "figure", figure_terms[v->figure].name);
+        json_member_double(w, "variation", v->value);
+        json_member_i64(w, "experiment_id", v->experiment_id);
+        json_member_u64(w, "runs", v->n);
+        json_object_end(w);
+}
+
+static int put_point(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p) {
+        struct variation v = {0};
+        _cleanup_free_ char *json = point_to_json(p);
+        if (!json)
+                return -ENOMEM;
+        int r = find_variation(store, sub, p, json, &v);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        double seconds = (double) submission_estimate(sub->spec, p) * sub->repetitions / (double) NSEC_PER_SEC;
+        json_object_begin(w);
+        json_member_raw(w, "point", json);
+        json_member_u64(w, "runs", sub->repetitions);
+        json_member_double(w, "estimated_seconds", seconds);
+        put_enough(w, r == 0 ? &v : NULL);
+        json_object_end(w);
+        return 0;
+}
+
+static int put_plan(struct json_writer *w, struct store *store, const struct submission *sub) {
+        const struct point_list *list = &sub->points;
+        const struct spec_until *until = &sub->spec->until;
+        uint32_t most = until->relative_ci > 0 ? until->max_repetitions : sub->repetitions;
+        double block = submission_block_seconds(sub), longest = block * most;
+        if (until->budget_seconds > 0 && longest > until->budget_seconds)
+                longest = fmax(until->budget_seconds, block * sub->repetitions);
+        json_object_begin(w);
+        json_member_u64(w, "runs", (uint64_t) list->n_points * sub->repetitions);
+        json_member_double(w, "estimated_seconds", block * sub->repetitions);
+        json_member_u64(w, "runs_at_most", (uint64_t) list->n_points * most);
+        json_member_double(w, "estimated_seconds_at_most", longest);
+        json_put_key(w, "points");
+        json_array_begin(w);
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < list->n_points; i++)
+                r = put_point(w, store, sub, &list->points[i]);
+        json_array_end(w);
+        json_member_raw(w, "skipped", sub->skipped_json);
+        json_member_raw(w, "effective_spec", sub->spec->merged_json);
+        json_object_end(w);
+        return r;
+}
+
+int service_plan(struct service *s, const char *body, size_t length, char **ret, struct refusal *r) {
+        _cleanup_(submission_freep) struct submission *sub = NULL;
+        struct reader *reader;
+        int error = submission_new(s, body, length, NULL, &sub, r);
+        if (error == 0)
+                error = submission_prepare(s, sub, r);
+        if (error == 0)
+                error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        error = put_plan(&w, reader->store, sub);
+        service_reader_put(s, reader);
+        if (error == 0)
+                error = json_writer_steal(&w, ret, NULL);
+        return error < 0 ? service_fail(s, r, error, "planning the experiment", 0) : 0;
+}

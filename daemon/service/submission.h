@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_SERVICE_SUBMISSION_H
+#define IPCLAB_DAEMON_SERVICE_SUBMISSION_H
+
+/* A posted experiment on its way to the store: what submit.c commits, and plan.c only describes. */
+
+#include "daemon/service/internal.h"
+
+struct submission {
+        char *body; /* as posted: what is found wrong with it is named by its place there */
+        size_t length;
+        char *compact; /* the same without white space between its tokens: what is stored, and compared */
+        char *key, *skipped_json;
+        struct spec *spec;
+        struct point_list points;
+        uint32_t repetitions; /* of the order; with `until` those before the first look */
+        char *until_json;     /* NULL: there are no more */
+        uint32_t *order;
+        uint64_t seed;
+        int64_t id; /* results */
+        bool created;
+};
+
+/* Whether the key is one. 0; -EINVAL with *r. */
+int idempotency_check(const char *key, struct refusal *r);
+/* *ret_id: the experiment that this text was posted to with the key, 0 where the key is new. -EINVAL with *r where it
+ * was used with another text; NULL is the same as none. */
+int idempotency_find(struct service *s, struct store *store, const char *key, const char *text, int64_t *ret_id,
+                     struct refusal *r);
+
+/* key: NULL, or the Idempotency-Key. 0; -ENOMEM with *r. */
+int submission_new(struct service *s, const char *body, size_t length, const char *key, struct submission **ret,
+                   struct refusal *r);
+/* Parses, spans and admits the points, and draws their order. 0; negative errno with *r. */
+int submission_prepare(struct service *s, struct submission *sub, struct refusal *r);
+void submission_free(void *p); /* NULL-safe; of a struct submission, as calls free their payload */
+static inline void submission_freep(struct submission **p) {
+        submission_free(*p);
+}
+
+/* Planned length of a run of the point in nanoseconds, and of a block in seconds. */
+uint64_t submission_estimate(const struct spec *spec, const struct point *p);
+double submission_block_seconds(const struct submission *sub);
+
+#endif

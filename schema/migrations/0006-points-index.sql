@@ -1,0 +1,2 @@
+-- Earlier runs of the same point, by its JSON.
+CREATE INDEX points_point ON points (point);

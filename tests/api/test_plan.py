@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""POST /experiments?dry_run=true: what it would be, and nothing stored."""
+
+import statistics
+
+import pytest
+from conftest import SHORT
+
+PLAN = "/experiments?dry_run=true"
+
+
+def plan(client, spec, **headers):
+    answer = client.request("POST", PLAN, spec, headers)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def newest(client):
+    return [e["id"] for e in client.get("/experiments?limit=1")["items"]]
+
+
+def test_it_tells_points_runs_and_seconds_and_stores_nothing(client):
+    before = newest(client)
+    spec = {"transport": ["pipe", "fifo"], "message_size": [64, 4096], "duration_seconds": 2, "repetitions": 3}
+    answer = client.request("POST", PLAN, spec, {"Idempotency-Key": f"plan-{client.host}"})
+    assert answer.status == 200 and answer.headers["Location"] is None
+    told = answer.json
+    assert told["runs"] == 12
+    assert [p["runs"] for p in told["points"]] == [3] * 4
+    assert [(p["point"]["transport"], p["point"]["message_size"]) for p in told["points"]] == [
+        ("pipe", 64),
+        ("pipe", 4096),
+        ("fifo", 64),
+        ("fifo", 4096),
+    ]
+    assert told["estimated_seconds"] == pytest.approx(12 * 3.5)  # warm-up, window, and what is around them
+    assert sum(p["estimated_seconds"] for p in told["points"]) == pytest.approx(told["estimated_seconds"])
+    assert told["skipped"] == []
+    assert told["effective_spec"]["order"] == "blocks" and told["effective_spec"]["warmup_seconds"] == 1
+    assert newest(client) == before
+    # the key is as new as it was: another body may have it
+    other = client.request("POST", "/experiments", SHORT, {"Idempotency-Key": f"plan-{client.host}"})
+    assert other.status == 201 and other.headers["Idempotency-Replayed"] is None
+    assert client.wait_final(other.json["id"])["state"] == "done"
+
+
+def test_a_known_key_is_not_looked_at(unix):
+    key = {"Idempotency-Key": "plan-known"}
+    first = unix.request("POST", "/experiments", SHORT, key)
+    assert first.status == 201
+    assert plan(unix, SHORT | {"repetitions": 2}, **key)["runs"] == 2
+    unix.wait_final(first.json["id"])
+
+
+def test_what_is_left_out_has_its_reason(unix):
+    bad = {"sender": {"cpu": 8191}}
+    told = plan(unix, SHORT | {"placement": ["default", bad], "skip_impossible": True})
+    assert told["runs"] == len(told["points"]) == 1
+    assert [s["point"]["placement"] for s in told["skipped"]] == [bad]
+    assert "8191" in told["skipped"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "slug", "pointer"),
+    [
+        ({"transport": "pigeon"}, 422, "unknown-value", "/transport"),
+        ({"message_size": 4096, "repetitions": 0}, 422, "limit-exceeded", "/repetitions"),
+        (b"{", 400, "invalid-json", None),
+    ],
+)
+def test_what_a_submission_would_be_refused_for(unix, body, status, slug, pointer):
+    problem = unix.refused("POST", PLAN, status, slug, body, {"Content-Type": "application/json"})
+    assert problem.get("pointer") == pointer
+
+
+@pytest.mark.parametrize("value", ["1", "True", "", "yes"])
+def test_dry_run_is_true_or_false(unix, value):
+    before = newest(unix)
+    assert '"dry_run"' in unix.refused("POST", f"/experiments?dry_run={value}", 400, "bad-parameter", SHORT)["detail"]
+    assert newest(unix) == before
+
+
+def test_false_submits(unix):
+    answer = unix.request("POST", "/experiments?dry_run=false", SHORT)
+    assert answer.status == 201
+    assert unix.wait_final(answer.json["id"])["state"] == "done"
+
+
+def test_it_needs_the_token(stranger):
+    stranger.refused("POST", PLAN, 401, "token-required", SHORT)
+
+
+def test_earlier_runs_tell_how_many_are_enough(unix):
+    spec = {"message_size": 3333, "messages": 20000, "warmup_seconds": 0}
+    (point,) = plan(unix, spec)["points"]
+    assert point["enough"] is None and "6 done runs" in point["enough_reason"]
+    few = unix.wait_final(unix.post(spec | {"repetitions": 5})["id"])
+    assert few["state"] == "done", few
+    assert plan(unix, spec)["points"][0]["enough"] is None
+    ran = unix.wait_final(unix.post(spec | {"repetitions": 7, "message_size": [3333, 3334]})["id"])
+    assert ran["state"] == "done", ran
+    enough = plan(unix, spec | {"name": "again", "repetitions": 3})["points"][0]["enough"]
+    runs = [r for r in unix.items(f"/experiments/{ran['id']}/runs") if r["point"]["message_size"] == 3333]
+    values = [run["result"]["throughput_bytes_per_second"] for run in runs]
+    assert enough["experiment_id"] == ran["id"] and enough["runs"] == 7
+    assert enough["figure"] == "throughput_bytes_per_second"
+    assert enough["variation"] == pytest.approx(statistics.stdev(values) / statistics.mean(values))
+    assert (enough["difference"], enough["power"]) == (0.05, 0.95)
+    # normal approximation: two sides, 5 % of false alarms, 95 % of power
+    least = 2 * ((1.96 + 1.645) * enough["variation"] / 0.0488) ** 2
+    assert least * 0.9 <= enough["repetitions"] <= least * 1.3 + 6
+    # measured in another way, they tell nothing of it
+    for other in (
+        {"messages": 20001},
+        {"warmup_seconds": 0.1},
+        {"verify": "none"},
+        {"rate": 1000},
+        {"message_size": 3335},
+        {"transport_options": {"pipe_size": 65536}},
+    ):
+        assert plan(unix, spec | other)["points"][0]["enough"] is None, other
+
+
+def test_of_calls_it_is_their_cost(unix):
+    spec = {"workload": "syscall", "messages": 20000, "warmup_seconds": 0}
+    ran = unix.wait_final(unix.post(spec | {"repetitions": 6})["id"])
+    assert ran["state"] == "done", ran
+    assert plan(unix, spec)["points"][0]["enough"]["figure"] == "cost_ns"

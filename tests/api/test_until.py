@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""`until`: blocks are repeated until every row is known well enough, or as often as may be."""
+
+import statistics
+
+import pytest
+from conftest import SHORT, Daemon
+
+SMALL = {"transport": "pipe", "message_size": [64, 4096], "messages": 100, "warmup_seconds": 0}
+NEVER = 0.0001  # no two runs are so alike
+
+
+def finished(client, spec):
+    experiment = client.wait_final(client.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    return experiment
+
+
+def widths(client, identity, figure):
+    """From the table of results, as a person would."""
+    found = []
+    for row in client.get(f"/experiments/{identity}/results")["items"]:
+        s = figure(row)
+        found.append(max(s["ci95"][1] - s["median"], s["median"] - s["ci95"][0]) / s["median"])
+    return found
+
+
+def test_it_stops_at_the_first_look_that_is_good_enough(client):
+    posted = client.post(SMALL | {"until": {"relative_ci": 1}})
+    assert posted["until"] == {
+        "state": "running",
+        "figure": "throughput",
+        "relative_ci": 1,
+        "max_repetitions": 60,
+        "budget_seconds": None,
+        "looks": [],
+        "rows": None,
+        "rows_reached": None,
+        "rows_not_reached": [],
+    }
+    assert posted["progress"]["runs_total"] == 12
+    spelled_out = {"relative_ci": 1, "figure": "throughput", "max_repetitions": 60}
+    assert posted["effective_spec"]["until"] == spelled_out and "repetitions" not in posted["effective_spec"]
+    experiment = client.wait_final(posted["id"])
+    until = experiment["until"]
+    looks = [6, 9, 13, 19, 28, 41, 60]
+    repetitions = experiment["progress"]["runs_done"] // 2
+    assert until["state"] == "reached", experiment
+    assert [look["repetitions"] for look in until["looks"]] == looks[: looks.index(repetitions) + 1]
+    assert until["rows"] == until["rows_reached"] == until["looks"][-1]["rows_reached"] == 2
+    assert all(look["rows_reached"] < 2 for look in until["looks"][:-1])
+    assert until["rows_not_reached"] == []
+    assert max(widths(client, experiment["id"], lambda row: row["throughput_bytes_per_second"])) <= 1
+    runs = client.items(f"/experiments/{experiment['id']}/runs")
+    assert [run["block"] for run in runs] == sorted(2 * list(range(1, repetitions + 1)))
+
+
+@pytest.mark.parametrize(
+    ("figure", "value"),
+    [
+        ("throughput", lambda row: row["throughput_bytes_per_second"]),
+        ("latency_p50", lambda row: row["latency_ns"]["p50"]),
+        ("latency_p99", lambda row: row["latency_ns"]["p99"]),
+        ("cpu_per_message", lambda row: row["cpu_ns_per_message"]),
+    ],
+)
+def test_at_most_so_many_repetitions(unix, figure, value):
+    goal = {"relative_ci": NEVER, "figure": figure, "max_repetitions": 7}
+    experiment = finished(unix, SMALL | {"workload": "pingpong", "until": goal})
+    until = experiment["until"]
+    assert until["state"] == "max_repetitions", experiment
+    assert experiment["progress"]["runs_total"] == 14
+    assert [look["repetitions"] for look in until["looks"]] == [6, 7]
+    told = until["rows_not_reached"]
+    seen = sorted((w for w in widths(unix, experiment["id"], value) if w > NEVER), reverse=True)
+    assert [row["relative_ci"] for row in told] == pytest.approx(seen)
+    assert until["rows_reached"] == 2 - len(told)
+    assert [row["runs"] for row in told] == [7] * len(told)
+    for row in told:
+        needed = 7 * (row["relative_ci"] / NEVER) ** 2
+        assert row["repetitions_needed"] == pytest.approx(needed, abs=1) or needed > 4e9
+
+
+def test_before_there_is_an_interval_it_says_so(unix):
+    experiment = finished(unix, SMALL | {"until": {"relative_ci": 0.5, "max_repetitions": 2}})
+    (row, _) = experiment["until"]["rows_not_reached"]
+    assert experiment["until"]["state"] == "max_repetitions"
+    assert row["relative_ci"] is None and row["repetitions_needed"] is None and row["reason"]
+
+
+def test_a_budget_ends_it(unix):
+    spec = SHORT | {"until": {"relative_ci": NEVER, "budget_seconds": 4}}
+    experiment = finished(unix, spec)
+    until = experiment["until"]
+    assert until["state"] == "budget" and until["budget_seconds"] == 4, experiment
+    assert 1 <= experiment["progress"]["runs_done"] < 60
+    assert len(until["rows_not_reached"]) == 1
+
+
+def test_a_budget_for_less_than_the_first_look(unix):
+    """By the estimate there is time for one block; what it really took tells how many there is time for."""
+    experiment = finished(unix, SMALL | {"until": {"relative_ci": NEVER, "budget_seconds": 1}})
+    looks = [look["repetitions"] for look in experiment["until"]["looks"]]
+    assert experiment["until"]["state"] == "budget"
+    assert looks[0] == 1 and looks == sorted(set(looks))
+    assert experiment["progress"]["runs_done"] == 2 * looks[-1]
+
+
+def test_of_calls_their_cost(unix):
+    spec = {"workload": ["syscall", "context-switch"], "messages": 2000, "warmup_seconds": 0}
+    experiment = finished(unix, spec | {"until": {"relative_ci": 1, "figure": "cost", "max_repetitions": 6}})
+    assert experiment["until"]["rows"] == 2
+
+
+def test_it_goes_on_where_it_is_extended(unix):
+    identity = finished(unix, SMALL | {"until": {"relative_ci": NEVER, "max_repetitions": 6}})["id"]
+    answer = unix.request("POST", f"/experiments/{identity}/extend", {"blocks": 2})
+    assert answer.json["until"]["state"] == "running" and answer.json["progress"]["runs_total"] == 16
+    experiment = unix.wait_final(identity)
+    assert experiment["until"]["state"] == "max_repetitions"
+    assert [look["repetitions"] for look in experiment["until"]["looks"]] == [6, 8]
+    problem = unix.refused("POST", f"/experiments/{identity}/extend", 422, "limit-exceeded", {"blocks": 193})
+    assert problem["limit"] == {"name": "repetitions", "value": 200} and problem["value"] == 201
+
+
+def test_cancelled_it_says_so_and_retried_it_goes_on(unix, long_run):
+    identity = unix.post(SMALL | {"until": {"relative_ci": NEVER, "max_repetitions": 7}})["id"]
+    unix.request("POST", f"/experiments/{identity}/cancel")
+    assert unix.get(f"/experiments/{identity}")["until"]["state"] == "cancelled"
+    retried = unix.request("POST", f"/experiments/{identity}/retry").json
+    assert retried["until"]["state"] == "running"
+    unix.request("POST", f"/experiments/{long_run['id']}/cancel")
+    experiment = unix.wait_final(identity)
+    assert (experiment["state"], experiment["until"]["state"]) == ("done", "max_repetitions")
+    assert experiment["progress"]["runs_done"] == 14
+
+
+def test_rows_that_only_fail_end_it():
+    d = Daemon("--run-timeout=2")
+    try:
+        spec = {"transport": "pipe", "messages": 10**12, "warmup_seconds": 0, "until": {"max_repetitions": 60}}
+        experiment = d.unix.wait_final(d.unix.post(spec)["id"])
+        assert (experiment["state"], experiment["until"]["state"]) == ("failed", "failed")
+        assert experiment["progress"]["runs_failed"] == 6
+    finally:
+        d.remove()
+
+
+def test_a_dry_run_says_how_far_it_may_go(unix):
+    spec = SMALL | {"until": {"max_repetitions": 20}}
+    told = unix.request("POST", "/experiments?dry_run=true", spec).json
+    assert (told["runs"], told["runs_at_most"]) == (12, 40)
+    assert told["estimated_seconds_at_most"] == pytest.approx(told["estimated_seconds"] * 20 / 6)
+    spec["until"]["budget_seconds"] = 7
+    told = unix.request("POST", "/experiments?dry_run=true", spec).json
+    assert told["estimated_seconds"] <= told["estimated_seconds_at_most"] == 7
+
+
+def test_medians_are_of_the_runs(unix):
+    """What `until` looks at is what the results show."""
+    experiment = finished(unix, SMALL | {"message_size": 64, "until": {"relative_ci": NEVER, "max_repetitions": 6}})
+    runs = unix.items(f"/experiments/{experiment['id']}/runs")
+    values = sorted(run["result"]["throughput_bytes_per_second"] for run in runs)
+    median = statistics.median_low(values)
+    (row,) = experiment["until"]["rows_not_reached"]
+    assert row["relative_ci"] == pytest.approx(max(values[-1] - median, median - values[0]) / median)

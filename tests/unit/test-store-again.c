@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Experiments that get more to do: further repetitions, runs once more, and their place in the queue. */
+
+#include "daemon/store/internal.h"
+#include "schema/util.h"
+#include "tests/unit/check.h"
+#include "tests/unit/store-fixture.h"
+
+#include <errno.h>
+
+static const struct request_record no_key = {NULL, "extend"};
+
+/* Runs all that is queued; the number of runs, of which each but those of `failing` (bits by turn) is done. */
+static int run_all(struct fixture *f, unsigned failing) {
+        int n = 0;
+        for (int64_t id; (id = fixture_start(f->store)) > 0; n++)
+                if (fixture_finish(f->store, id, failing >> n & 1 ? STATE_FAILED : STATE_DONE,
+                                   failing >> n & 1 ? "broken" : NULL) < 0)
+                        return -1;
+        return n;
+}
+
+/* One more repetition of an experiment of two points. */
+static int extend(struct fixture *f, int64_t id, uint32_t first, const struct request_record *request) {
+        static const uint32_t order[] = {1, 0};
+        return store_extend_experiment(
+                f->store, id,
+                &(struct extension){
+                        .order = order, .n_points = 2, .first_repetition = first, .repetitions = 1, .in_blocks = true},
+                request);
+}
+
+static void test_extend_one_that_is_done(void) {
+        FIXTURE f;
+        int64_t id, change;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 2, NULL, &id), 0);
+        CHECK_INT(run_all(&f, 0), 4);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        CHECK_INT(extend(&f, id, 3, &no_key), 0);
+        CHECK_INT(fixture_reopen(&f), 0); /* it was on disk */
+
+        struct experiment_record e;
+        CHECK_INT(store_experiment(f.store, id, util_now_ms(), &e), 0);
+        bool good = e.state == STATE_QUEUED && e.runs_total == 6 && e.runs_done == 4 && e.finished_at == 0 &&
+                    e.started_at > 0 && e.change > change && e.queue_position == 1;
+        experiment_record_deinit(&e);
+        CHECK(good);
+        struct run_record *runs;
+        size_t n;
+        CHECK_INT(store_runs(f.store, id, 4, 10, &runs, &n), 0);
+        good = n == 2 && runs[0].repetition == 3 && runs[0].block == 3 && runs[0].position == 4 &&
+               runs[1].position == 5 && strstr(runs[0].point_json, "\"message_size\":2") &&
+               strstr(runs[1].point_json, "\"message_size\":1,") && runs[0].change > change;
+        store_runs_free(runs, n);
+        CHECK(good);
+        CHECK_INT(run_all(&f, 0), 2);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);
+}
+
+static void test_extend_is_all_or_nothing(void) {
+        FIXTURE f;
+        int64_t id;
+        static const uint32_t order[] = {0, 2};
+        const struct extension bad = {.order = order, .n_points = 2, .first_repetition = 2, .repetitions = 1};
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        CHECK_INT(store_extend_experiment(f.store, id, &bad, &no_key), -EINVAL);
+        CHECK_INT(extend(&f, id, 1, &no_key), -EEXIST); /* these positions are taken */
+        CHECK_INT(extend(&f, 99, 1, &no_key), -EBADMSG);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 2);
+        CHECK_INT(number(&f, "SELECT runs_total FROM experiments"), 2);
+}
+
+static void test_queued_again_is_last(void) {
+        FIXTURE f;
+        int64_t first, second, third;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &first), 0);
+        CHECK_INT(run_all(&f, 0), 2);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &second), 0);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &third), 0);
+        int64_t running = fixture_start(f.store);
+        CHECK_INT(extend(&f, first, 2, &no_key), 0);
+        CHECK_INT(extend(&f, second, 2, &no_key), 0); /* it runs: it keeps its turn, and so does the next */
+        CHECK_INT(extend(&f, third, 2, &no_key), 0);
+        CHECK_INT(fixture_experiment_state(f.store, second), STATE_RUNNING);
+        CHECK_INT(fixture_finish(f.store, running, STATE_DONE, NULL), 0);
+
+        const int64_t want[] = {second, second, second, third, third, third, third, first, first};
+        for (size_t i = 0; i < ELEMENTS(want); i++) {
+                struct run_record run;
+                struct experiment_record e;
+                CHECK_INT(store_next_run(f.store, &run, &e), 0);
+                int64_t got = run.experiment_id, id = run.id, place = e.queue_position;
+                run_record_deinit(&run);
+                experiment_record_deinit(&e);
+                CHECK_INT(got, want[i]);
+                CHECK(place <= 1); /* the order in which they are shown is that in which they run */
+                CHECK_INT(store_start_run(f.store, id), 0);
+                CHECK_INT(fixture_finish(f.store, id, STATE_DONE, NULL), 0);
+        }
+}
+
+static void test_retry_what_failed(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 2, NULL, &id), 0);
+        CHECK_INT(run_all(&f, 1u << 1 | 1u << 2), 4);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_FAILED);
+        CHECK_INT(store_retry_experiment(f.store, id, &no_key), 0);
+        CHECK_INT(fixture_reopen(&f), 0);
+
+        struct experiment_record e;
+        CHECK_INT(store_experiment(f.store, id, util_now_ms(), &e), 0);
+        bool good = e.state == STATE_QUEUED && !e.error && e.runs_done == 2 && e.runs_failed == 0 && e.runs_total == 4;
+        experiment_record_deinit(&e);
+        CHECK(good);
+        struct run_record *runs;
+        size_t n;
+        CHECK_INT(store_runs(f.store, id, 0, 10, &runs, &n), 0);
+        good = n == 4 && runs[0].state == STATE_DONE && runs[1].state == STATE_QUEUED && runs[1].attempt == 1 &&
+               !runs[1].error && runs[1].started_at == 0 && runs[2].state == STATE_QUEUED &&
+               runs[1].change != runs[2].change;
+        store_runs_free(runs, n);
+        CHECK(good);
+        CHECK_INT(run_all(&f, 0), 2);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE attempt = 2"), 2);
+        CHECK_INT(store_retry_experiment(f.store, id, &no_key), -ENODATA);
+        CHECK_INT(store_retry_experiment(f.store, 99, &no_key), -ENOENT);
+}
+
+static void test_retry_what_was_cancelled(void) {
+        FIXTURE f;
+        int64_t id, running;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 2, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
+        CHECK_INT(running, run);
+        CHECK_INT(fixture_finish(f.store, run, STATE_CANCELLED, NULL), 0);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
+        CHECK_INT(store_retry_experiment(f.store, id, &no_key), 0);
+        CHECK_INT(run_all(&f, 0), 4);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE); /* the cancellation is forgotten */
+        CHECK_INT(number(&f, "SELECT runs_cancelled FROM experiments"), 0);
+}
+
+/* One that was given up after three attempts has three more when a person asks for it. */
+static void test_retry_has_its_own_attempts(void) {
+        FIXTURE f;
+        int64_t id;
+        struct recovery counts;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        for (unsigned round = 0; round < 2; round++) {
+                for (unsigned attempt = 0; attempt < RUN_ATTEMPTS_MAX; attempt++) {
+                        CHECK(fixture_start(f.store) > 0);
+                        CHECK_INT(store_recover(f.store, &counts), 0);
+                        CHECK_UINT(counts.given_up, attempt + 1 == RUN_ATTEMPTS_MAX);
+                }
+                CHECK_INT(fixture_experiment_state(f.store, id), STATE_FAILED);
+                CHECK_INT(store_retry_experiment(f.store, id, &no_key), 0);
+        }
+        CHECK_INT(number(&f, "SELECT attempt FROM runs"), 2 * RUN_ATTEMPTS_MAX);
+}
+
+static void test_keys(void) {
+        FIXTURE f;
+        int64_t id, found;
+        char *text;
+        const struct request_record request = {"extend-1", "extend 1 1"}, other = {"submitted", "extend 1 1"};
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, "submitted", &id), 0);
+        CHECK_INT(extend(&f, id, 2, &request), 0);
+        CHECK_INT(store_find_idempotency(f.store, "extend-1", &found, &text), 0);
+        bool same = strcmp(text, "extend 1 1") == 0;
+        free(text);
+        CHECK(same);
+        CHECK_INT(found, id);
+        CHECK_INT(extend(&f, id, 3, &request), -EEXIST);
+        CHECK_INT(extend(&f, id, 3, &other), -EEXIST);
+        CHECK_INT(fixture_add(f.store, 1, 1, "extend-1", &found), -EEXIST);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 4);
+        CHECK_INT(run_all(&f, 0), 4);
+        CHECK_INT(store_delete_experiment(f.store, id), 0);
+        CHECK_INT(store_find_idempotency(f.store, "extend-1", &found, &text), -ENOENT); /* a key goes with it */
+}
+
+int main(void) {
+        RUN(test_extend_one_that_is_done);
+        RUN(test_extend_is_all_or_nothing);
+        RUN(test_queued_again_is_last);
+        RUN(test_retry_what_failed);
+        RUN(test_retry_what_was_cancelled);
+        RUN(test_retry_has_its_own_attempts);
+        RUN(test_keys);
+        return check_end();
+}
