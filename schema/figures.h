@@ -60,6 +60,9 @@ extern const struct figure_group_term {
         bool by_role;       /* in that object's member for the agent that counted */
 } figure_groups[FIGURES_GROUPS];
 
+/* Which way a figure is the faster one, where /compare holds it against another experiment's. */
+enum figure_faster { FIGURE_NOT_COMPARED, FIGURE_MORE_IS_FASTER, FIGURE_LESS_IS_FASTER };
+
 extern const struct figure_term {
         enum figure_group group;
         const char *name;
@@ -69,6 +72,7 @@ extern const struct figure_term {
          * leave its trace in the last digits. NULL: none. */
         const char *scaled;
         double factor, divisor;
+        enum figure_faster faster;
 } figure_terms[FIGURE_COUNT];
 
 /* "latency_ns_p50": the figure's name where there is no object around it. */

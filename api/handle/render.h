@@ -17,6 +17,9 @@ void render_run_briefly(struct json_writer *w, const struct run_record *run); /*
 void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram);
 void render_result(struct json_writer *w, const struct result_record *row);
 
+/* A member with a time in milliseconds since the epoch; null for 0. */
+void render_time(struct json_writer *w, const char *key, int64_t ms);
+
 /* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
 const char *render_latency_kind(const char *point_json);
 

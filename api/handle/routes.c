@@ -34,6 +34,20 @@ static const struct parameter samples_parameters[] = {
         {0},
 };
 
+static const struct parameter compare_parameters[] = {
+        {"baseline", "{\"type\": \"string\"}",
+         "An experiment's id; with an axis, the value of it that the other is held against."},
+        {"candidate", "{\"type\": \"string\"}", "Likewise."},
+        {"experiment", "{\"type\": \"integer\", \"minimum\": 1}", "With an axis: the experiment that has both values."},
+        {"axis", "{\"type\": \"string\"}",
+         "Compare two values of this axis within one experiment: a word, a number, or a placement's JSON."},
+        {"delta", "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1, \"default\": 0.03}",
+         "A ratio whose 90 % interval lies within 1 ± delta is called equivalent."},
+        {"force", "{\"enum\": [\"true\", \"false\"], \"default\": \"false\"}",
+         "Compare across unlike environments, too; the answer then has environment.forced."},
+        {0},
+};
+
 static const struct media experiment_media[] = {{"application/json", "Experiment"}, {0}};
 static const struct media experiments_media[] = {{"application/json", "ExperimentList"}, {0}};
 static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
@@ -42,6 +56,7 @@ static const struct media results_media[] = {{"application/json", "ResultTable"}
 static const struct media samples_media[] = {
         {"application/json", "SampleList"}, {"application/x-ndjson", "Sample"}, {"text/csv", NULL}, {0}};
 static const struct media events_media[] = {{"text/event-stream", NULL}, {0}};
+static const struct media comparison_media[] = {{"application/json", "Comparison"}, {0}};
 static const struct media presets_media[] = {{"application/json", "PresetList"}, {0}};
 static const struct media transports_media[] = {{"application/json", "TransportList"}, {0}};
 static const struct media topology_media[] = {{"application/json", "Topology"}, {0}};
@@ -87,6 +102,10 @@ const struct route routes[] = {
         {METHOD_GET, "/runs/{id}/samples", handle_run_samples, "listRunSamples",
          "What each agent did in each second of a run", .parameters = samples_parameters, .status = 200,
          .media = samples_media, .problems = "400 404 406 503"},
+        {METHOD_GET, "/compare", handle_compare, "compare",
+         "Two experiments, or two values of an axis within one, row by row: what differs in their environments, ratios "
+         "with intervals, and verdicts",
+         .parameters = compare_parameters, .status = 200, .media = comparison_media, .problems = "400 404 409 422 503"},
         {METHOD_GET, "/presets", handle_presets, "listPresets", "Named specs that ship with ipclab", .status = 200,
          .media = presets_media, .problems = "503"},
         {METHOD_GET, "/transports", handle_transports, "listTransports",

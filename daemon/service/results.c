@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/result/cost.h"
 #include "daemon/result/effective.h"
+#include "daemon/result/figure.h"
 #include "daemon/result/result.h"
 #include "daemon/service/internal.h"
 #include "schema/figures.h"
@@ -64,14 +65,10 @@ static int columns_init(struct columns *c, size_t n_runs) {
         return 0;
 }
 
-static const struct json *object_member(const struct json *object, const char *key) {
-        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
-}
-
 static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch"};
 
 static const char *known_latency_kind(const struct json *result) {
-        const struct json *kind = object_member(object_member(result, "latency_ns"), "kind");
+        const struct json *kind = result_member(result_member(result, "latency_ns"), "kind");
         const char *name;
         if (!kind || json_as_string(kind, &name) < 0)
                 return NULL;
@@ -81,37 +78,15 @@ static const char *known_latency_kind(const struct json *result) {
         return NULL;
 }
 
-static const char *string_member(const struct json *object, const char *key) {
-        const struct json *member = object_member(object, key);
-        const char *s;
-        return member && json_as_string(member, &s) == 0 ? s : NULL;
-}
-
-static bool is_open(const char *loop) {
-        return loop && strcmp(loop, "open") == 0;
-}
-
-/* The object that has a figure, or would have it. Runs of earlier versions halve round trips of open loops, too. */
-static const struct json *object_of(enum figure f, const struct json *result) {
-        const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
-        if (figure_terms[f].group == FIGURES_ONE_WAY && is_open(string_member(result, "loop")))
-                return NULL;
-        const struct json *object = group->in_run ? object_member(result, group->in_run) : result;
-        const char *role = group->by_role ? string_member(result, "counted_by") : NULL;
-        if (!group->by_role)
-                return object;
-        return role ? object_member(object, role) : NULL;
-}
-
 /* Reasons stand beside a figure as NAME_reason, or among the counters' "reasons" by name or for all the hardware's. */
 static const char *reason_for(enum figure f, const struct json *object) {
         char name[64];
         (void) snprintf(name, sizeof(name), "%s_reason", figure_terms[f].name);
-        const struct json *reasons = object_member(object, "reasons");
-        const char *reason = string_member(object, name);
+        const struct json *reasons = result_member(object, "reasons");
+        const char *reason = result_word(object, name);
         if (!reason)
-                reason = string_member(reasons, figure_terms[f].name);
-        return reason || !figure_groups[figure_terms[f].group].by_role ? reason : string_member(reasons, "hardware");
+                reason = result_word(reasons, figure_terms[f].name);
+        return reason || !figure_groups[figure_terms[f].group].by_role ? reason : result_word(reasons, "hardware");
 }
 
 static int keep(char **kept, const char *text) {
@@ -124,18 +99,17 @@ static int keep(char **kept, const char *text) {
 }
 
 static int collect_figure(const struct json *result, enum figure i, struct columns *c) {
-        const struct json *object = object_of(i, result), *value = object_member(object, figure_terms[i].name);
         double v;
-        if (value && json_as_double(value, &v) == 0) {
+        if (result_figure(i, result, &v)) {
                 c->values[i][c->n[i]++] = v;
                 return 0;
         }
-        const char *reason = reason_for(i, object);
+        const char *reason = reason_for(i, result_figure_object(i, result));
         return reason ? keep(&c->reasons[i], reason) : 0;
 }
 
 static void collect_steady(const struct json *result, struct columns *c) {
-        const struct json *member = object_member(result, "steady");
+        const struct json *member = result_member(result, "steady");
         bool steady;
         if (!member || json_as_bool(member, &steady) < 0)
                 return;
@@ -166,7 +140,7 @@ static int collect_run(const char *result_json, struct columns *c, const char **
         for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
                 r = collect_figure(result, (enum figure) i, c);
         for (size_t i = 0; r == 0 && i < WORD_COUNT; i++) {
-                const char *word = string_member(result, words[i]);
+                const char *word = result_word(result, words[i]);
                 if (word)
                         r = keep(&c->words[i], word);
         }
@@ -260,7 +234,7 @@ static const char *one_way_reason(const struct columns *c, const struct result_r
         if (c->words[ONE_WAY_REASON])
                 return c->words[ONE_WAY_REASON];
         bool round_trips = row->figures[FIGURE_BOTH_WAYS].n > 0;
-        return round_trips && is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
+        return round_trips && result_loop_is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
 }
 
 /* Of all figures that are null although there are runs. */

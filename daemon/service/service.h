@@ -14,6 +14,7 @@
  * Functions return 0, or a negative errno with *r filled for the client (status, code, detail).
  */
 
+#include "daemon/service/compare.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
 

@@ -119,6 +119,7 @@ void store_samples_free(struct sample_record *samples, size_t n);
 /* A point with the results of its runs, from which a row of /results is made. */
 struct point_run {
         enum state state;
+        uint32_t repetition; /* from 1 */
         char *result_json, *flags_json, *error;
 };
 struct point_record {
@@ -129,6 +130,9 @@ struct point_record {
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                  struct point_record **ret, size_t *ret_n);
 void store_points_free(struct point_record *points, size_t n);
+/* The environment of an experiment's first done run by position, or of its last; malloc()ed. -ENOENT: none is done, or
+ * there is no such experiment. */
+int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
  * experiment and the runs that have been started, no samples. */

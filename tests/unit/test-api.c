@@ -163,6 +163,12 @@ int service_results(struct service *s, int64_t id, uint32_t from, uint32_t limit
 }
 
 /* Experiment 2 has a change for each number up to last_change. */
+int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                    struct refusal *r) {
+        (void) s, (void) q, (void) ret;
+        return missing(r);
+}
+
 int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
                                  const struct sample_record *sample),

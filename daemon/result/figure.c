@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See the header. The table of results and the comparison read runs through this file. */
+
+#include "daemon/result/figure.h"
+
+#include <string.h>
+
+const struct json *result_member(const struct json *object, const char *key) {
+        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+const char *result_word(const struct json *object, const char *key) {
+        const struct json *member = result_member(object, key);
+        const char *s;
+        return member && json_as_string(member, &s) == 0 ? s : NULL;
+}
+
+bool result_loop_is_open(const char *loop) {
+        return loop && strcmp(loop, "open") == 0;
+}
+
+/* Runs of earlier versions halve round trips of open loops, too. */
+const struct json *result_figure_object(enum figure f, const struct json *result) {
+        const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
+        if (figure_terms[f].group == FIGURES_ONE_WAY && result_loop_is_open(result_word(result, "loop")))
+                return NULL;
+        const struct json *object = group->in_run ? result_member(result, group->in_run) : result;
+        const char *role = group->by_role ? result_word(result, "counted_by") : NULL;
+        if (!group->by_role)
+                return object;
+        return role ? result_member(object, role) : NULL;
+}
+
+bool result_figure(enum figure f, const struct json *result, double *ret) {
+        const struct json *value = result_member(result_figure_object(f, result), figure_terms[f].name);
+        return value && json_as_double(value, ret) == 0;
+}
