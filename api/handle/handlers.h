@@ -20,6 +20,8 @@ HANDLER(handle_run);
 HANDLER(handle_results);
 /* compare.c */
 HANDLER(handle_compare);
+/* histograms.c */
+HANDLER(handle_run_histogram);
 /* handle-samples.c */
 HANDLER(handle_experiment_samples);
 HANDLER(handle_run_samples);

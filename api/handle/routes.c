@@ -48,10 +48,18 @@ static const struct parameter compare_parameters[] = {
         {0},
 };
 
+static const struct parameter results_parameters[] = {
+        {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
+         "1: with each row the latencies of all its done runs together: HdrHistogram V2 compressed, in base64, and as "
+         "JSON their percentiles at log-nines."},
+        {0},
+};
+
 static const struct media experiment_media[] = {{"application/json", "Experiment"}, {0}};
 static const struct media experiments_media[] = {{"application/json", "ExperimentList"}, {0}};
 static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
 static const struct media run_media[] = {{"application/json", "Run"}, {0}};
+static const struct media histogram_media[] = {{"application/json", "RunHistogram"}, {0}};
 static const struct media results_media[] = {{"application/json", "ResultTable"}, {"text/csv", NULL}, {0}};
 static const struct media samples_media[] = {
         {"application/json", "SampleList"}, {"application/x-ndjson", "Sample"}, {"text/csv", NULL}, {0}};
@@ -88,7 +96,7 @@ const struct route routes[] = {
          "An experiment's runs, in the order they run in", .parameters = runs_parameters, .status = 200,
          .media = runs_media, .problems = "400 404 503"},
         {METHOD_GET, "/experiments/{id}/results", handle_results, "getResults", "A row per point, over its repetitions",
-         .status = 200, .media = results_media, .problems = "404 406 503"},
+         .parameters = results_parameters, .status = 200, .media = results_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/samples", handle_experiment_samples, "listExperimentSamples",
          "What each agent did in each second, of all runs, as it was recorded", .parameters = samples_parameters,
          .status = 200, .media = samples_media, .problems = "400 404 406 503"},
@@ -99,6 +107,9 @@ const struct route routes[] = {
          .status = 200, .media = events_media, .problems = "400 404 503"},
         {METHOD_GET, "/runs/{id}", handle_run, "getRun", "A run", .status = 200, .media = run_media,
          .problems = "404 503"},
+        {METHOD_GET, "/runs/{id}/histogram", handle_run_histogram, "getRunHistogram",
+         "All latencies of a run: HdrHistogram V2, and percentiles at log-nines for drawing", .status = 200,
+         .media = histogram_media, .problems = "404 503"},
         {METHOD_GET, "/runs/{id}/samples", handle_run_samples, "listRunSamples",
          "What each agent did in each second of a run", .parameters = samples_parameters, .status = 200,
          .media = samples_media, .problems = "400 404 406 503"},

@@ -280,9 +280,15 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
 
 static int make_row(struct point_record *p, struct result_record *ret) {
         struct result_record row = {.point_json = util_steal(&p->point_json), .runs_planned = (uint32_t) p->n_runs};
+        row.run_ids = reallocarray(NULL, p->n_runs ? p->n_runs : 1, sizeof(*row.run_ids));
+        if (!row.run_ids) {
+                result_record_deinit(&row);
+                return -ENOMEM;
+        }
         for (size_t i = 0; i < p->n_runs; i++) {
                 struct point_run *run = &p->runs[i];
-                row.runs += run->state == STATE_DONE;
+                if (run->state == STATE_DONE)
+                        row.run_ids[row.runs++] = run->id;
                 row.runs_failed += run->state == STATE_FAILED;
                 if (run->state == STATE_FAILED && run->error) {
                         free(row.error);

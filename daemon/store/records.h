@@ -75,6 +75,7 @@ struct result_record {
         char *point_json;
         uint32_t runs; /* that are done, from which the statistics are made */
         uint32_t runs_planned, runs_failed;
+        int64_t *run_ids; /* of the done ones */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         /* Of each run's own figure; n = 0 where no run has one. */
         struct statistic figures[FIGURE_COUNT];

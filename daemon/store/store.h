@@ -118,6 +118,7 @@ void store_samples_free(struct sample_record *samples, size_t n);
 
 /* A point with the results of its runs, from which a row of /results is made. */
 struct point_run {
+        int64_t id;
         enum state state;
         uint32_t repetition; /* from 1 */
         char *result_json, *flags_json, *error;
