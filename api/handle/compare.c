@@ -77,15 +77,20 @@ static int read_axis(const struct request *q, struct comparison_query *c, int64_
 
 static int read_experiments(const struct request *q, struct comparison_query *c, int64_t experiment,
                             struct refusal *r) {
-        for (size_t side = 0; side < SIDE_COUNT; side++) {
-                int k = read_id(q, side_names[side], &c->experiments[side], r);
-                if (k < 0)
-                        return k;
-        }
+        const char *baseline = request_parameter(q, side_names[SIDE_BASELINE]);
+        int k = read_word(q, side_names[SIDE_BASELINE], "an experiment's id or a baseline's name", &baseline, r);
+        if (k == 0 && baseline && baseline[strspn(baseline, "0123456789")] != '\0')
+                c->baseline = baseline;
+        else if (k == 0)
+                k = read_id(q, side_names[SIDE_BASELINE], &c->experiments[SIDE_BASELINE], r);
+        if (k == 0)
+                k = read_id(q, side_names[SIDE_CANDIDATE], &c->experiments[SIDE_CANDIDATE], r);
+        if (k < 0)
+                return k;
         if (experiment > 0)
                 return refuse_missing(r, "axis", "the axis whose values are compared within the experiment");
         for (size_t side = 0; side < SIDE_COUNT; side++)
-                if (c->experiments[side] == 0)
+                if (c->experiments[side] == 0 && !(side == SIDE_BASELINE && c->baseline))
                         return refuse_missing(r, side_names[side], "an experiment's id");
         return 0;
 }

@@ -44,11 +44,13 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
         json_array_begin(w);
         if (strstr(route->pattern, "{id}"))
                 put_parameter(w, "id", "path", "{\"type\": \"integer\", \"minimum\": 1}", "Its id.");
+        if (strstr(route->pattern, "{name}"))
+                put_parameter(w, "name", "path", "{\"type\": \"string\"}", "Its name.");
         if (strstr(route->pattern, "{path}"))
                 put_parameter(w, "path", "path", "{\"type\": \"string\"}", "Its path; may contain slashes.");
         for (const struct parameter *i = route->parameters; i && i->name; i++)
                 put_parameter(w, i->name, "query", i->schema, i->description);
-        if (route->body == BODY_JSON)
+        if (route->body == BODY_JSON && route->method == METHOD_POST)
                 put_parameter(w, "Idempotency-Key", "header",
                               "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 200}",
                               "A key of the client's own: the same body sent again with it is answered with the "

@@ -41,6 +41,7 @@ struct pairs_of_points {
 struct work {
         struct service *service;
         const struct comparison_query *query;
+        int64_t ids[SIDE_COUNT];          /* of the query's experiments */
         struct study studies[SIDE_COUNT]; /* the second is empty with an axis */
         const struct axis *axis;
         struct point values[SIDE_COUNT]; /* with the axis set */
@@ -184,16 +185,26 @@ static int fill_side(struct work *w, enum comparison_side side) {
         return 0;
 }
 
+static int find_baseline(struct work *w, struct refusal *r) {
+        struct baseline_record b;
+        int error = service_baseline(w->service, w->query->baseline, &b, r);
+        if (error < 0)
+                return error;
+        w->ids[SIDE_BASELINE] = b.experiment_id;
+        baseline_record_deinit(&b);
+        return 0;
+}
+
 static int load_sides(struct work *w, struct refusal *r) {
         const struct comparison_query *q = w->query;
-        int error = q->axis ? find_axis(w, r) : 0;
-        if (error == 0 && !q->axis && q->experiments[SIDE_BASELINE] == q->experiments[SIDE_CANDIDATE])
+        int error = q->axis ? find_axis(w, r) : q->baseline ? find_baseline(w, r) : 0;
+        if (error == 0 && !q->axis && w->ids[SIDE_BASELINE] == w->ids[SIDE_CANDIDATE])
                 return refuse(r, 422, "same-experiment", "", "baseline and candidate are both experiment %" PRId64,
-                              q->experiments[SIDE_BASELINE]);
+                              w->ids[SIDE_BASELINE]);
         if (error == 0)
-                error = study_load(w->service, q->experiments[SIDE_BASELINE], &w->studies[SIDE_BASELINE], r);
+                error = study_load(w->service, w->ids[SIDE_BASELINE], &w->studies[SIDE_BASELINE], r);
         if (error == 0 && !q->axis)
-                error = study_load(w->service, q->experiments[SIDE_CANDIDATE], &w->studies[SIDE_CANDIDATE], r);
+                error = study_load(w->service, w->ids[SIDE_CANDIDATE], &w->studies[SIDE_CANDIDATE], r);
         if (error == 0 && q->axis)
                 error = take_axis(w, r);
         if (error < 0)
@@ -219,7 +230,7 @@ static int refuse_unlike(const struct work *w, struct refusal *r) {
         return refuse(r, 409, "unlike-environments", "",
                       "the environments of experiments %" PRId64 " and %" PRId64
                       " differ in %s; force=true compares them all the same",
-                      w->query->experiments[SIDE_BASELINE], w->query->experiments[SIDE_CANDIDATE], text);
+                      w->ids[SIDE_BASELINE], w->ids[SIDE_CANDIDATE], text);
 }
 
 /* Within one experiment: of its first and its last run. Both values were measured there, side by side. */
@@ -446,7 +457,7 @@ static int match_points(struct work *w, struct refusal *r) {
                               w->query->values[SIDE_BASELINE], w->query->values[SIDE_CANDIDATE]);
         return refuse(r, 422, "nothing-in-common", "",
                       "experiments %" PRId64 " and %" PRId64 " have no point in common: %zu and %zu points, none equal",
-                      w->query->experiments[SIDE_BASELINE], w->query->experiments[SIDE_CANDIDATE], b->n, c->n);
+                      w->ids[SIDE_BASELINE], w->ids[SIDE_CANDIDATE], b->n, c->n);
 }
 
 static int take_unmatched(struct work *w, enum comparison_side side) {
@@ -538,6 +549,7 @@ static int take_experiments(struct work *w) {
 int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
                     struct refusal *r) {
         _cleanup_(work_deinit) struct work w = {.service = s, .query = q};
+        memcpy(w.ids, q->experiments, sizeof(w.ids));
         comparison_figures(&w.figures);
         w.answer = calloc(1, sizeof(*w.answer));
         if (!w.answer)

@@ -23,6 +23,7 @@ enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
 
 struct comparison_query {
         int64_t experiments[SIDE_COUNT]; /* the same one with an axis */
+        const char *baseline;            /* the name of a baseline, for the first of them; NULL: its id is given */
         const char *axis;                /* NULL: two experiments */
         const char *values[SIDE_COUNT];  /* of the axis: a word, a number or JSON */
         double margin;                   /* of equivalence; 0 < margin < 1 */

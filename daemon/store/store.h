@@ -69,8 +69,17 @@ int store_recover(struct store *s, struct recovery *ret);
  * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). -EALREADY when the
  * experiment has ended. */
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run);
-/* -EBUSY while running. The samples are removed later, by store_tidy(). */
+/* -EBUSY while running; -EEXIST while a baseline pins it. The samples are removed later, by store_tidy(). */
 int store_delete_experiment(struct store *s, int64_t id);
+
+/* A baseline is pinned to another experiment when it is there already. -ENOENT: there is no such experiment, or name.
+ */
+int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id);
+int store_remove_baseline(struct store *s, const char *name);
+int store_baseline(struct store *s, const char *name, struct baseline_record *ret);
+/* By name; those of one experiment, or (0) all. */
+int store_baselines(struct store *s, int64_t experiment_id, struct baseline_record **ret, size_t *ret_n);
+void store_baselines_free(struct baseline_record *baselines, size_t n);
 
 /* A batch in one transaction. change is assigned here. -ENOENT when a sample's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);

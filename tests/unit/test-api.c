@@ -169,6 +169,26 @@ int service_compare(struct service *s, const struct comparison_query *q, struct 
         return missing(r);
 }
 
+int service_baseline(struct service *s, const char *name, struct baseline_record *ret, struct refusal *r) {
+        (void) s, (void) name, (void) ret;
+        return missing(r);
+}
+
+int service_baselines(struct service *s, struct baseline_record **ret, size_t *ret_n, struct refusal *r) {
+        (void) s, (void) ret, (void) ret_n;
+        return missing(r);
+}
+
+int service_pin_baseline(struct service *s, const char *name, int64_t experiment_id, struct refusal *r) {
+        (void) s, (void) name, (void) experiment_id;
+        return missing(r);
+}
+
+int service_remove_baseline(struct service *s, const char *name, struct refusal *r) {
+        (void) s, (void) name;
+        return missing(r);
+}
+
 int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
                                  const struct sample_record *sample),
