@@ -36,7 +36,8 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
 
 const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_THROUGHPUT] = RATE("throughput_bytes_per_second", "bytes/s", .title = "Throughput",
-                                   .scaled = "throughput_gbit_per_second", .factor = 8, .divisor = 1e9),
+                                   .scaled = "throughput_gbit_per_second", .factor = 8, .divisor = 1e9,
+                                   .faster = FIGURE_MORE_IS_FASTER),
         [FIGURE_MESSAGES] = RATE("messages_per_second", "messages/s", .title = "Messages",
                                  .description = "Of a syscall its calls, of a context-switch the rounds through all "
                                                 "its processes."),
@@ -48,16 +49,19 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_COST] = RATE("cost_ns", "ns", .title = "Cost",
                              .description = "Of a call, or of a context switch less the pipe's overhead; null for "
                                             "workloads that move data.",
-                             .absent = "of syscall and context-switch only"),
+                             .absent = "of syscall and context-switch only", .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_HOP] = RATE("hop_ns", "ns", .title = "Hop",
                             .description = "Of a context switch, the pipe's overhead included; null for other "
                                            "workloads.",
                             .absent = "of context-switch only"),
         [FIGURE_LATENCY_MIN] = LATENCY("min", .title = "Shortest latency"),
-        [FIGURE_LATENCY_P50] = LATENCY("p50", .title = "Median latency", .usual = true),
-        [FIGURE_LATENCY_P90] = LATENCY("p90", .title = "Latency, 90th percentile"),
-        [FIGURE_LATENCY_P99] = LATENCY("p99", .title = "Latency, 99th percentile", .usual = true),
-        [FIGURE_LATENCY_P99_9] = LATENCY("p99_9", .title = "Latency, 99.9th percentile", .usual = true),
+        [FIGURE_LATENCY_P50] =
+                LATENCY("p50", .title = "Median latency", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P90] = LATENCY("p90", .title = "Latency, 90th percentile", .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P99] =
+                LATENCY("p99", .title = "Latency, 99th percentile", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P99_9] =
+                LATENCY("p99_9", .title = "Latency, 99.9th percentile", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_LATENCY_MAX] = LATENCY("max", .title = "Longest latency"),
         [FIGURE_LATENCY_MEAN] =
                 LATENCY("mean", .title = "Mean latency", .scaled = "latency_us_mean", .factor = 1, .divisor = 1e3),
@@ -81,7 +85,7 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
                          .description = "CPU time of the counted agent, io_uring's workers included, per message that "
                                         "it sent or received (with direction both, of all these together), or per "
                                         "round trip of a pingpong.",
-                         .usual = true),
+                         .usual = true, .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_CPU_PER_GIGABYTE] =
                 PER_UNIT("cpu_ns_per_gigabyte", "ns", .title = "CPU time per 10^9 bytes",
                          .description = "CPU time of the counted agent per 10^9 bytes that it sent or received; those "

@@ -63,6 +63,9 @@ extern const struct figure_group_term {
         const char *const *kinds; /* that the object of a row may have as its "kind", up to NULL; NULL: no object */
 } figure_groups[FIGURES_GROUPS];
 
+/* Which way a figure is the faster one, where /compare holds it against another experiment's. */
+enum figure_faster { FIGURE_NOT_COMPARED, FIGURE_MORE_IS_FASTER, FIGURE_LESS_IS_FASTER };
+
 extern const struct figure_term {
         enum figure_group group;
         const char *name;
@@ -75,6 +78,7 @@ extern const struct figure_term {
          * leave its trace in the last digits. NULL: none. */
         const char *scaled;
         double factor, divisor;
+        enum figure_faster faster;
 } figure_terms[FIGURE_COUNT];
 
 /* "latency_ns_p50": the figure's name where there is no object around it. */

@@ -118,7 +118,8 @@ static int options(struct request *q, struct response *p, struct refusal *r) {
         char allow[ALLOW_MAX];
         route_match(q, &allowed);
         if (strcmp(q->path, "*") == 0)
-                allowed = 1u << METHOD_GET | 1u << METHOD_HEAD | 1u << METHOD_POST | 1u << METHOD_DELETE;
+                allowed = 1u << METHOD_GET | 1u << METHOD_HEAD | 1u << METHOD_POST | 1u << METHOD_PUT |
+                          1u << METHOD_DELETE;
         if (allowed == 0)
                 return refuse(r, 404, "not-found", "", "There is no resource at %.200s.", q->path);
         route_print_allow(allow, allowed);

@@ -20,6 +20,15 @@ HANDLER(handle_delete);
 HANDLER(handle_runs);
 HANDLER(handle_run);
 HANDLER(handle_results);
+/* baselines.c */
+HANDLER(handle_pin_baseline);
+HANDLER(handle_baselines);
+HANDLER(handle_baseline);
+HANDLER(handle_remove_baseline);
+/* compare.c */
+HANDLER(handle_compare);
+/* histograms.c */
+HANDLER(handle_run_histogram);
 /* handle-samples.c */
 HANDLER(handle_experiment_samples);
 HANDLER(handle_run_samples);

@@ -8,9 +8,10 @@
 #include "api/http/text.h"
 #include "schema/util.h"
 
+#include <math.h>
 #include <string.h>
 
-static void member_time(struct json_writer *w, const char *key, int64_t ms) {
+void render_time(struct json_writer *w, const char *key, int64_t ms) {
         char text[40];
         struct tm tm;
         time_t seconds = (time_t) (ms / 1000);
@@ -50,9 +51,9 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
                 json_member_i64(w, "queue_position", e->queue_position);
         else
                 json_member_null(w, "queue_position");
-        member_time(w, "created_at", e->created_at);
-        member_time(w, "started_at", e->started_at);
-        member_time(w, "finished_at", e->finished_at);
+        render_time(w, "created_at", e->created_at);
+        render_time(w, "started_at", e->started_at);
+        render_time(w, "finished_at", e->finished_at);
         json_member_u64(w, "seed", e->seed);
         member_list(w, "skipped", e->skipped_json);
         json_member_raw(w, "until", e->until_json);
@@ -91,8 +92,8 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
         member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);
-        member_time(w, "started_at", run->started_at);
-        member_time(w, "finished_at", run->finished_at);
+        render_time(w, "started_at", run->started_at);
+        render_time(w, "finished_at", run->finished_at);
         json_object_end(w);
 }
 
@@ -124,6 +125,26 @@ const char *render_latency_kind(const char *point_json) {
         return kind;
 }
 
+static void put_summary(struct json_writer *w, const struct latency_summary *s, const char *kind) {
+        json_member_u64(w, "min", s->min);
+        json_member_u64(w, "p50", s->p50);
+        json_member_u64(w, "p90", s->p90);
+        json_member_u64(w, "p99", s->p99);
+        json_member_u64(w, "p99_9", s->p99_9);
+        json_member_u64(w, "max", s->max);
+        json_member_u64(w, "mean", (uint64_t) (s->mean + 0.5));
+        json_member_string(w, "kind", kind);
+        json_member_u64(w, "count", s->count);
+}
+
+static void member_histogram(struct json_writer *w, const struct histogram *h) {
+        _cleanup_free_ char *text = NULL;
+        int k = histogram_export(h, &text);
+        if (k < 0 && w->error == 0)
+                w->error = k;
+        json_member_string(w, "histogram", text);
+}
+
 static void render_latency(struct json_writer *w, const struct histogram *h, const char *kind, bool histogram) {
         struct latency_summary s;
         if (!h || histogram_summarize(h, &s) < 0) {
@@ -131,22 +152,46 @@ static void render_latency(struct json_writer *w, const struct histogram *h, con
                 return;
         }
         json_object_begin(w);
-        json_member_u64(w, "min", s.min);
-        json_member_u64(w, "p50", s.p50);
-        json_member_u64(w, "p90", s.p90);
-        json_member_u64(w, "p99", s.p99);
-        json_member_u64(w, "p99_9", s.p99_9);
-        json_member_u64(w, "max", s.max);
-        json_member_u64(w, "mean", (uint64_t) (s.mean + 0.5));
-        json_member_string(w, "kind", kind);
-        json_member_u64(w, "count", s.count);
-        if (histogram) {
-                _cleanup_free_ char *text = NULL;
-                int k = histogram_export(h, &text);
-                if (k < 0 && w->error == 0)
-                        w->error = k;
-                json_member_string(w, "histogram", text);
+        put_summary(w, &s, kind);
+        if (histogram)
+                member_histogram(w, h);
+        json_object_end(w);
+}
+
+#define TICKS_PER_NINE 10u
+
+/* 0, 0.1, 0.2 … nines, as far as a value of its own stands for them, and the highest. */
+static void member_percentiles(struct json_writer *w, const struct histogram *h, const struct latency_summary *s) {
+        json_put_key(w, "percentiles");
+        json_array_begin(w);
+        for (unsigned tick = 0;; tick++) {
+                double nines = (double) tick / TICKS_PER_NINE, beyond = pow(10, -nines);
+                bool last = beyond * (double) s->count < 1;
+                json_object_begin(w);
+                json_put_key(w, "nines");
+                if (last)
+                        json_put_null(w);
+                else
+                        json_put_double(w, nines);
+                json_member_double(w, "quantile", last ? 1 : 1 - beyond);
+                json_member_u64(w, "value_ns", last ? s->max : histogram_quantile(h, 1 - beyond));
+                json_object_end(w);
+                if (last)
+                        break;
         }
+        json_array_end(w);
+}
+
+void render_distribution(struct json_writer *w, const struct histogram *h, const char *kind) {
+        struct latency_summary s;
+        if (!h || histogram_summarize(h, &s) < 0) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        put_summary(w, &s, kind);
+        member_histogram(w, h);
+        member_percentiles(w, h, &s);
         json_object_end(w);
 }
 
@@ -165,6 +210,13 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_object_end(w);
 }
 
+static void member_if(struct json_writer *w, const char *key, bool known, double value) {
+        if (known)
+                json_member_double(w, key, value);
+        else
+                json_member_null(w, key);
+}
+
 static void member_statistic(struct json_writer *w, const char *key, const struct statistic *s) {
         json_put_key(w, key);
         if (s->n == 0) {
@@ -172,9 +224,12 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
                 return;
         }
         json_object_begin(w);
+        json_member_u64(w, "n", s->n);
         json_member_double(w, "median", s->median);
         json_member_double(w, "min", s->min);
         json_member_double(w, "max", s->max);
+        member_if(w, "cov", s->has_variation, s->variation);
+        member_if(w, "hodges_lehmann", s->has_hodges_lehmann, s->hodges_lehmann);
         json_put_key(w, "ci95");
         if (s->has_ci95) {
                 json_array_begin(w);
@@ -210,7 +265,8 @@ static void member_figures(struct json_writer *w, enum figure_group group, const
                 json_object_end(w);
 }
 
-void render_result(struct json_writer *w, const struct result_record *row) {
+void render_result(struct json_writer *w, const struct result_record *row, const struct histogram *latency,
+                   bool histogram) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
         json_member_u64(w, "runs", row->runs);
@@ -227,6 +283,10 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         member_figures(w, FIGURES_PER_UNIT, NULL, row);
         json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");
         json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");
+        if (histogram) {
+                json_put_key(w, "latency_histogram");
+                render_distribution(w, latency, row->latency_kind);
+        }
         member_list(w, "flags", row->flags_json);
         json_member_string(w, "error", row->error);
         json_object_end(w);

@@ -15,7 +15,15 @@ void render_run(struct json_writer *w, const struct run_record *run);
 void render_run_briefly(struct json_writer *w, const struct run_record *run); /* in lists and events: shorten.h */
 /* latency_kind: "rtt" or "one_way", NULL when the sample has no latency. */
 void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram);
-void render_result(struct json_writer *w, const struct result_record *row);
+/* With `histogram`, the latencies of all its runs together, which may be NULL, are a member. */
+void render_result(struct json_writer *w, const struct result_record *row, const struct histogram *latency,
+                   bool histogram);
+/* A histogram whole: its summary, its HdrHistogram V2, and its percentiles at log-nines for drawing. NULL, or empty:
+ * null. */
+void render_distribution(struct json_writer *w, const struct histogram *h, const char *kind);
+
+/* A member with a time in milliseconds since the epoch; null for 0. */
+void render_time(struct json_writer *w, const char *key, int64_t ms);
 
 /* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
 const char *render_latency_kind(const char *point_json);

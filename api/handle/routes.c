@@ -40,15 +40,41 @@ static const struct parameter samples_parameters[] = {
         {0},
 };
 
+static const struct parameter compare_parameters[] = {
+        {"baseline", "{\"type\": \"string\"}",
+         "An experiment's id, or the name of a baseline; with an axis, the value of it that the other is held "
+         "against."},
+        {"candidate", "{\"type\": \"string\"}", "Likewise."},
+        {"experiment", "{\"type\": \"integer\", \"minimum\": 1}", "With an axis: the experiment that has both values."},
+        {"axis", "{\"type\": \"string\"}",
+         "Compare two values of this axis within one experiment: a word, a number, or a placement's JSON."},
+        {"delta", "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1, \"default\": 0.03}",
+         "A ratio whose 90 % interval lies within 1 ± delta is called equivalent."},
+        {"force", "{\"enum\": [\"true\", \"false\"], \"default\": \"false\"}",
+         "Compare across unlike environments, too; the answer then has environment.forced."},
+        {0},
+};
+
+static const struct parameter results_parameters[] = {
+        {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
+         "1: with each row the latencies of all its done runs together: HdrHistogram V2 compressed, in base64, and as "
+         "JSON their percentiles at log-nines."},
+        {0},
+};
+
 static const struct media experiment_media[] = {{"application/json", "Experiment"}, {0}};
 static const struct media plan_media[] = {{"application/json", "Plan"}, {0}};
 static const struct media experiments_media[] = {{"application/json", "ExperimentList"}, {0}};
 static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
 static const struct media run_media[] = {{"application/json", "Run"}, {0}};
+static const struct media histogram_media[] = {{"application/json", "RunHistogram"}, {0}};
 static const struct media results_media[] = {{"application/json", "ResultTable"}, {"text/csv", NULL}, {0}};
 static const struct media samples_media[] = {
         {"application/json", "SampleList"}, {"application/x-ndjson", "Sample"}, {"text/csv", NULL}, {0}};
 static const struct media events_media[] = {{"text/event-stream", NULL}, {0}};
+static const struct media baseline_media[] = {{"application/json", "Baseline"}, {0}};
+static const struct media baselines_media[] = {{"application/json", "BaselineList"}, {0}};
+static const struct media comparison_media[] = {{"application/json", "Comparison"}, {0}};
 static const struct media presets_media[] = {{"application/json", "PresetList"}, {0}};
 static const struct media transports_media[] = {{"application/json", "TransportList"}, {0}};
 static const struct media topology_media[] = {{"application/json", "Topology"}, {0}};
@@ -73,7 +99,8 @@ const struct route routes[] = {
         {METHOD_GET, "/experiments/{id}", handle_experiment, "getExperiment", "An experiment", .status = 200,
          .media = experiment_media, .problems = "404 503"},
         {METHOD_DELETE, "/experiments/{id}", handle_delete, "deleteExperiment",
-         "Forget an experiment that does not run", .writes = true, .status = 204, .problems = "401 404 409 503"},
+         "Forget an experiment that does not run and is no baseline", .writes = true, .status = 204,
+         .problems = "401 404 409 503"},
         {METHOD_POST, "/experiments/{id}/cancel", handle_cancel, "cancelExperiment", "Stop an experiment",
          .writes = true, .body = BODY_OPTIONAL, .status = 200, .media = experiment_media,
          .problems = "401 404 409 503"},
@@ -88,7 +115,7 @@ const struct route routes[] = {
          "An experiment's runs, in the order they run in", .parameters = runs_parameters, .status = 200,
          .media = runs_media, .problems = "400 404 503"},
         {METHOD_GET, "/experiments/{id}/results", handle_results, "getResults", "A row per point, over its repetitions",
-         .status = 200, .media = results_media, .problems = "404 406 503"},
+         .parameters = results_parameters, .status = 200, .media = results_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/samples", handle_experiment_samples, "listExperimentSamples",
          "What each agent did in each second, of all runs, as it was recorded", .parameters = samples_parameters,
          .status = 200, .media = samples_media, .problems = "400 404 406 503"},
@@ -99,9 +126,27 @@ const struct route routes[] = {
          .status = 200, .media = events_media, .problems = "400 404 503"},
         {METHOD_GET, "/runs/{id}", handle_run, "getRun", "A run", .status = 200, .media = run_media,
          .problems = "404 503"},
+        {METHOD_GET, "/runs/{id}/histogram", handle_run_histogram, "getRunHistogram",
+         "All latencies of a run: HdrHistogram V2, and percentiles at log-nines for drawing", .status = 200,
+         .media = histogram_media, .problems = "404 503"},
         {METHOD_GET, "/runs/{id}/samples", handle_run_samples, "listRunSamples",
          "What each agent did in each second of a run", .parameters = samples_parameters, .status = 200,
          .media = samples_media, .problems = "400 404 406 503"},
+        {METHOD_PUT, "/baselines/{name}", handle_pin_baseline, "pinBaseline",
+         "Pin an experiment that has finished under a name, or move the name to it", .writes = true, .body = BODY_JSON,
+         .body_schema = "BaselinePin", .status = 200, .media = baseline_media,
+         .problems = "400 401 404 409 411 413 415 422 503"},
+        {METHOD_GET, "/baselines", handle_baselines, "listBaselines", "Pinned experiments, by name", .status = 200,
+         .media = baselines_media, .problems = "503"},
+        {METHOD_GET, "/baselines/{name}", handle_baseline, "getBaseline", "A pinned experiment", .status = 200,
+         .media = baseline_media, .problems = "404 503"},
+        {METHOD_DELETE, "/baselines/{name}", handle_remove_baseline, "deleteBaseline",
+         "Forget the name; the experiment stays, and can be deleted", .writes = true, .status = 204,
+         .problems = "401 404 503"},
+        {METHOD_GET, "/compare", handle_compare, "compare",
+         "Two experiments, or two values of an axis within one, row by row: what differs in their environments, ratios "
+         "with intervals, and verdicts",
+         .parameters = compare_parameters, .status = 200, .media = comparison_media, .problems = "400 404 409 422 503"},
         {METHOD_GET, "/presets", handle_presets, "listPresets", "Named specs that ship with ipclab", .status = 200,
          .media = presets_media, .problems = "503"},
         {METHOD_GET, "/transports", handle_transports, "listTransports",
@@ -125,19 +170,23 @@ const struct route routes[] = {
 const size_t n_routes = ELEMENTS(routes);
 
 /* One pattern segment against one decoded path segment. */
-static bool segment_matches(const char *pattern, size_t length, const char *segment, int64_t *id) {
+static bool segment_matches(const char *pattern, size_t length, const char *segment, int64_t *id, const char **name) {
+        if (length == 6 && strncmp(pattern, "{name}", 6) == 0) {
+                *name = segment;
+                return *segment != '\0';
+        }
         if (length == 4 && strncmp(pattern, "{id}", 4) == 0)
                 return decimal_parse(segment, id) == 0 && *id > 0;
         return strlen(segment) == length && strncmp(pattern, segment, length) == 0;
 }
 
-static bool pattern_matches(const char *pattern, const struct request *q, int64_t *id) {
+static bool pattern_matches(const char *pattern, const struct request *q, int64_t *id, const char **name) {
         size_t i = 0;
         for (pattern++; *pattern; i++) {
                 size_t length = strcspn(pattern, "/");
                 if (length == 6 && strncmp(pattern, "{path}", 6) == 0)
                         return i < q->n_segments;
-                if (i >= q->n_segments || !segment_matches(pattern, length, q->segments[i], id))
+                if (i >= q->n_segments || !segment_matches(pattern, length, q->segments[i], id, name))
                         return false;
                 pattern += length;
                 pattern += *pattern == '/';
@@ -150,13 +199,15 @@ const struct route *route_match(struct request *q, unsigned *ret_allowed) {
         *ret_allowed = 0;
         for (size_t i = 0; i < n_routes; i++) {
                 int64_t id = 0;
-                if (!pattern_matches(routes[i].pattern, q, &id))
+                const char *name = NULL;
+                if (!pattern_matches(routes[i].pattern, q, &id, &name))
                         continue;
                 *ret_allowed |= 1u << routes[i].method;
                 if (routes[i].method == METHOD_GET)
                         *ret_allowed |= 1u << METHOD_HEAD;
                 if (routes[i].method == wanted) {
                         q->id = id;
+                        q->name = name;
                         return &routes[i];
                 }
         }

@@ -22,7 +22,7 @@ struct media {
 
 struct route {
         enum method method;  /* a GET answers HEAD too */
-        const char *pattern; /* "{id}" is a decimal id; "{path}" is all the rest */
+        const char *pattern; /* "{id}" is a decimal id, "{name}" any segment; "{path}" is all the rest */
         /* Fills *p; or returns a negative errno, with *r filled when there are words for the client. */
         int (*handle)(struct api *a, const struct request *q, struct response *p, struct refusal *r);
         const char *operation; /* OpenAPI operationId */

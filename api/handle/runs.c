@@ -3,6 +3,7 @@
 /* Runs, and the table of results over them as JSON or CSV. */
 
 #include "api/handle/handlers.h"
+#include "api/handle/histograms.h"
 #include "api/handle/render.h"
 #include "api/http/feed.h"
 #include "api/http/negotiate.h"
@@ -112,7 +113,10 @@ struct table {
         uint32_t from; /* point */
         bool begun;
         struct columns point, effective; /* CSV: the points' fields; what was in force */
+        bool with_histogram;
+        struct histogram *latency; /* of the row; NULL without */
         int error;
+        struct refusal *refusal; /* where what went wrong with a row is said */
         struct text *text;
 };
 
@@ -125,15 +129,30 @@ static void table_free(void *userdata) {
         struct table *t = userdata;
         columns_deinit(&t->point);
         columns_deinit(&t->effective);
+        free(t->latency);
         free(t);
+}
+
+/* The latencies of all done runs of a row, merged. */
+static int merge_latencies(struct table *t, const struct result_record *row) {
+        if (!t->with_histogram)
+                return 0;
+        *t->latency = (struct histogram){0};
+        int k = 0;
+        for (uint32_t i = 0; k == 0 && i < row->runs; i++)
+                k = histograms_add_run(t->service, row->run_ids[i], t->latency, t->refusal);
+        return k;
 }
 
 static int visit_result_json(void *userdata, const struct result_record *row) {
         struct table *t = userdata;
+        int k = merge_latencies(t, row);
+        if (k < 0)
+                return k;
         text_item(t->text, &t->begun);
         _cleanup_(json_writer_deinit) struct json_writer w;
         json_writer_init(&w);
-        render_result(&w, row);
+        render_result(&w, row, t->latency, t->with_histogram);
         text_json(t->text, &w);
         t->from++;
         return t->text->error < 0 ? t->text->error : t->text->length >= FEED_PORTION;
@@ -259,9 +278,23 @@ static int csv_members(struct text *t, const struct columns *c, const char *obje
         return k;
 }
 
+static void csv_histogram(struct table *t) {
+        struct latency_summary s;
+        char *text = NULL;
+        if (t->with_histogram)
+                text_puts(t->text, ",");
+        if (!t->with_histogram || histogram_summarize(t->latency, &s) < 0)
+                return;
+        t->error = histogram_export(t->latency, &text);
+        text_puts(t->text, text ? text : "");
+        free(text);
+}
+
 static int visit_result_csv(void *userdata, const struct result_record *row) {
         struct table *t = userdata;
-        t->error = csv_members(t->text, &t->point, row->point_json);
+        t->error = merge_latencies(t, row);
+        if (t->error == 0)
+                t->error = csv_members(t->text, &t->point, row->point_json);
         if (t->error < 0)
                 return 1;
         text_printf(t->text, "%u,%u,%u", row->runs, row->runs_planned, row->runs_failed);
@@ -284,6 +317,7 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         csv_flags(t->text, row->flags_json);
         text_puts(t->text, ",");
         text_csv(t->text, row->error);
+        csv_histogram(t);
         text_puts(t->text, "\r\n");
         t->from++;
         return t->text->error < 0 ? t->text->error : t->text->length >= FEED_PORTION;
@@ -321,11 +355,12 @@ static void csv_header(struct table *t) {
         csv_group_header(t->text, FIGURES_PER_UNIT);
         for (size_t i = 0; i < t->effective.n; i++)
                 text_printf(t->text, ",effective_%s", t->effective.names[i]);
-        text_puts(t->text, ",reasons,flags,error\r\n");
+        text_printf(t->text, ",reasons,flags,error%s\r\n", t->with_histogram ? ",latency_histogram" : "");
 }
 
 static int fill_rows(struct table *t, int (*visit)(void *userdata, const struct result_record *row),
                      struct refusal *r) {
+        t->refusal = r;
         for (;;) {
                 uint32_t from = t->from;
                 int k = service_results(t->service, t->experiment_id, from, AT_A_TIME, visit, t, r);
@@ -360,15 +395,22 @@ static const struct feed_source json_source = {.fill = fill_json, .free = table_
 
 HANDLER(handle_results) {
         static const char *const types[] = {"application/json", "text/csv", NULL};
-        uint32_t runs;
-        int k = count_runs(a, q->id, &runs, r);
+        uint32_t runs, histogram;
+        int k = request_parameter_u32(q, "histogram", 0, 1, 0, &histogram, r);
+        if (k >= 0)
+                k = count_runs(a, q->id, &runs, r);
         int type = k < 0 ? k : negotiate(q, types, r);
         if (type < 0)
                 return type;
         struct table *t = calloc(1, sizeof(*t));
         if (!t)
                 return -ENOMEM;
-        *t = (struct table){.service = a->service, .experiment_id = q->id};
+        *t = (struct table){.service = a->service, .experiment_id = q->id, .with_histogram = histogram > 0};
+        t->latency = t->with_histogram ? malloc(sizeof(*t->latency)) : NULL;
+        if (t->with_histogram && !t->latency) {
+                table_free(t);
+                return -ENOMEM;
+        }
         response_header(p, "Vary", "Accept");
         if (type == 0)
                 return feed_respond(a, q, p, "application/json", &json_source, t, r);

@@ -194,6 +194,6 @@ int guard_body(const struct request *q, enum body_rule rule, struct refusal *r) 
         if (has_body)
                 return guard_media(q, r);
         if (rule == BODY_JSON)
-                return refuse(r, 400, "invalid-json", "", "The body is empty; an experiment is a JSON object.");
+                return refuse(r, 400, "invalid-json", "", "The body is empty; it must be a JSON object.");
         return 0;
 }

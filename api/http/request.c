@@ -14,7 +14,7 @@
 #include <strings.h>
 
 static const char *const method_names[] = {
-        [METHOD_GET] = "GET",       [METHOD_HEAD] = "HEAD",       [METHOD_POST] = "POST",
+        [METHOD_GET] = "GET",       [METHOD_HEAD] = "HEAD",       [METHOD_POST] = "POST", [METHOD_PUT] = "PUT",
         [METHOD_DELETE] = "DELETE", [METHOD_OPTIONS] = "OPTIONS", [METHOD_OTHER] = "",
 };
 

@@ -17,7 +17,7 @@
 #define REQUEST_PAIRS_MAX 100u
 #define REQUEST_BODY_MAX (1024u * 1024u)
 
-enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_DELETE, METHOD_OPTIONS, METHOD_OTHER };
+enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, METHOD_OPTIONS, METHOD_OTHER };
 
 const char *method_name(enum method m); /* "" for METHOD_OTHER */
 enum method method_from_name(const char *name);
@@ -49,7 +49,8 @@ struct request {
         struct pairs headers;
         char *body; /* NUL-terminated; NULL when there was none */
         size_t body_length;
-        int64_t id; /* the {id} of the path, set by the route's match */
+        int64_t id;       /* the {id} of the path, set by the route's match */
+        const char *name; /* likewise its {name}; NULL: it has none */
 };
 
 /* Takes the target apart: path, segments, query. -EINVAL with *r (400) on one that is not clean, -ENOMEM. */

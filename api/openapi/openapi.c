@@ -45,6 +45,8 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
         json_array_begin(w);
         if (strstr(route->pattern, "{id}"))
                 put_parameter(w, "id", "path", "{\"type\": \"integer\", \"minimum\": 1}", "Its id.");
+        if (strstr(route->pattern, "{name}"))
+                put_parameter(w, "name", "path", "{\"type\": \"string\"}", "Its name.");
         if (strstr(route->pattern, "{path}"))
                 put_parameter(w, "path", "path", "{\"type\": \"string\"}", "Its path; may contain slashes.");
         for (const struct parameter *i = route->parameters; i && i->name; i++)

@@ -3,6 +3,7 @@
 /* See order.h. Called for every figure of the results table, and by whatever else sorts or takes a median. */
 
 #include "daemon/analysis/order.h"
+#include "daemon/analysis/rank.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -69,6 +70,34 @@ int order_interval(const double *sorted, size_t n, double p, double level, struc
         return 0;
 }
 
+static void put_variation(const double *values, size_t n, struct statistic *s) {
+        double mean = 0, squares = 0;
+        for (size_t i = 0; i < n; i++)
+                mean += values[i] / (double) n;
+        for (size_t i = 0; i < n; i++)
+                squares += (values[i] - mean) * (values[i] - mean);
+        double variation = n >= 2 && fabs(mean) > 0 ? sqrt(squares / (double) (n - 1)) / fabs(mean) : NAN;
+        s->has_variation = isfinite(variation);
+        s->variation = s->has_variation ? variation : 0;
+}
+
+/* As rank_signed_shift() has it, without its interval. */
+static int put_hodges_lehmann(const double *values, size_t n, struct statistic *s) {
+        if (n > RANK_MAX)
+                return 0;
+        size_t k = 0;
+        _cleanup_free_ double *walsh = reallocarray(NULL, n * (n + 1) / 2, sizeof(*walsh));
+        if (!walsh)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = i; j < n; j++)
+                        walsh[k++] = values[i] / 2 + values[j] / 2;
+        order_sort(walsh, k);
+        s->has_hodges_lehmann = true;
+        s->hodges_lehmann = order_middle(walsh, k);
+        return 0;
+}
+
 int order_summarize(const double *values, size_t n, struct statistic *ret) {
         if (n == 0) {
                 *ret = (struct statistic){0};
@@ -88,7 +117,7 @@ int order_summarize(const double *values, size_t n, struct statistic *ret) {
         int r = order_interval(sorted, n, 0.5, ORDER_LEVEL, &ci95);
         if (r < 0)
                 return r;
-        *ret = (struct statistic){
+        struct statistic s = {
                 .n = (uint32_t) n,
                 .median = order_quantile(sorted, n, 0.5),
                 .min = sorted[0],
@@ -98,5 +127,9 @@ int order_summarize(const double *values, size_t n, struct statistic *ret) {
                 .ci95_high = ci95.high,
                 .level = ci95.level,
         };
-        return 0;
+        put_variation(sorted, n, &s);
+        r = put_hodges_lehmann(sorted, n, &s);
+        if (r == 0)
+                *ret = s;
+        return r;
 }

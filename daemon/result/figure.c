@@ -1,35 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See figure.h. Called for the table of results, for `until`, and for what earlier runs tell of a point. */
+/* See the header. The table of results, the comparison, `until` and what earlier runs tell of a point read runs through
+ * this file. */
 
 #include "daemon/result/figure.h"
-
-#include "schema/json/json.h"
 
 #include <errno.h>
 #include <string.h>
 
-static const struct json *member_of(const struct json *object, const char *key) {
+const struct json *result_member(const struct json *object, const char *key) {
         return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
 }
 
-/* Runs of earlier versions halve round trips of open loops, too. */
-static bool is_open(const struct json *result) {
-        const struct json *loop = member_of(result, "loop");
-        const char *word;
-        return loop && json_as_string(loop, &word) == 0 && strcmp(word, "open") == 0;
+const char *result_word(const struct json *object, const char *key) {
+        const struct json *member = result_member(object, key);
+        const char *s;
+        return member && json_as_string(member, &s) == 0 ? s : NULL;
 }
 
-const struct json *figure_object(enum figure f, const struct json *result) {
+bool result_loop_is_open(const char *loop) {
+        return loop && strcmp(loop, "open") == 0;
+}
+
+/* Runs of earlier versions halve round trips of open loops, too. */
+const struct json *result_figure_object(enum figure f, const struct json *result) {
         const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
-        if (figure_terms[f].group == FIGURES_ONE_WAY && is_open(result))
+        if (figure_terms[f].group == FIGURES_ONE_WAY && result_loop_is_open(result_word(result, "loop")))
                 return NULL;
-        const struct json *object = group->in_run ? member_of(result, group->in_run) : result;
+        const struct json *object = group->in_run ? result_member(result, group->in_run) : result;
+        const char *role = group->by_role ? result_word(result, "counted_by") : NULL;
         if (!group->by_role)
                 return object;
-        const struct json *counted_by = member_of(result, "counted_by");
-        const char *role;
-        return counted_by && json_as_string(counted_by, &role) == 0 ? member_of(object, role) : NULL;
+        return role ? result_member(object, role) : NULL;
+}
+
+bool result_figure(enum figure f, const struct json *result, double *ret) {
+        const struct json *value = result_member(result_figure_object(f, result), figure_terms[f].name);
+        return value && json_as_double(value, ret) == 0;
 }
 
 int figure_of_run(const char *result_json, enum figure f, double *ret) {
@@ -37,8 +44,7 @@ int figure_of_run(const char *result_json, enum figure f, double *ret) {
         int r = json_parse(result_json, strlen(result_json), &result, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
-        const struct json *value = member_of(figure_object(f, result), figure_terms[f].name);
-        r = value && json_as_double(value, ret) == 0 ? 0 : -ENODATA;
+        r = result_figure(f, result, ret) ? 0 : -ENODATA;
         json_free(result);
         return r;
 }

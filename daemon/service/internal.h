@@ -95,6 +95,9 @@ void service_reader_put(struct service *s, struct reader *reader);
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id);
 int service_unavailable(struct refusal *r, int error, const char *detail);
 
+/* Main thread: 409 for an experiment that is not deleted as baselines pin it, which are named. Returns -EEXIST. */
+int service_refuse_pinned(struct service *s, int64_t experiment_id, struct refusal *r);
+
 void service_arm_tidy(struct service *s); /* main thread */
 
 struct admission_host service_admission_host(const struct service *s);

@@ -65,12 +65,8 @@ static int columns_init(struct columns *c, size_t n_runs) {
         return 0;
 }
 
-static const struct json *object_member(const struct json *object, const char *key) {
-        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
-}
-
 static const char *known_latency_kind(const struct json *result) {
-        const struct json *kind = object_member(object_member(result, "latency_ns"), "kind");
+        const struct json *kind = result_member(result_member(result, "latency_ns"), "kind");
         const char *name;
         if (!kind || json_as_string(kind, &name) < 0)
                 return NULL;
@@ -80,25 +76,15 @@ static const char *known_latency_kind(const struct json *result) {
         return NULL;
 }
 
-static const char *string_member(const struct json *object, const char *key) {
-        const struct json *member = object_member(object, key);
-        const char *s;
-        return member && json_as_string(member, &s) == 0 ? s : NULL;
-}
-
-static bool is_open(const char *loop) {
-        return loop && strcmp(loop, "open") == 0;
-}
-
 /* Reasons stand beside a figure as NAME_reason, or among the counters' "reasons" by name or for all the hardware's. */
 static const char *reason_for(enum figure f, const struct json *object) {
         char name[64];
         (void) snprintf(name, sizeof(name), "%s_reason", figure_terms[f].name);
-        const struct json *reasons = object_member(object, "reasons");
-        const char *reason = string_member(object, name);
+        const struct json *reasons = result_member(object, "reasons");
+        const char *reason = result_word(object, name);
         if (!reason)
-                reason = string_member(reasons, figure_terms[f].name);
-        return reason || !figure_groups[figure_terms[f].group].by_role ? reason : string_member(reasons, "hardware");
+                reason = result_word(reasons, figure_terms[f].name);
+        return reason || !figure_groups[figure_terms[f].group].by_role ? reason : result_word(reasons, "hardware");
 }
 
 static int keep(char **kept, const char *text) {
@@ -111,18 +97,17 @@ static int keep(char **kept, const char *text) {
 }
 
 static int collect_figure(const struct json *result, enum figure i, struct columns *c) {
-        const struct json *object = figure_object(i, result), *value = object_member(object, figure_terms[i].name);
         double v;
-        if (value && json_as_double(value, &v) == 0) {
+        if (result_figure(i, result, &v)) {
                 c->values[i][c->n[i]++] = v;
                 return 0;
         }
-        const char *reason = reason_for(i, object);
+        const char *reason = reason_for(i, result_figure_object(i, result));
         return reason ? keep(&c->reasons[i], reason) : 0;
 }
 
 static void collect_steady(const struct json *result, struct columns *c) {
-        const struct json *member = object_member(result, "steady");
+        const struct json *member = result_member(result, "steady");
         bool steady;
         if (!member || json_as_bool(member, &steady) < 0)
                 return;
@@ -153,7 +138,7 @@ static int collect_run(const char *result_json, struct columns *c, const char **
         for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
                 r = collect_figure(result, (enum figure) i, c);
         for (size_t i = 0; r == 0 && i < WORD_COUNT; i++) {
-                const char *word = string_member(result, words[i]);
+                const char *word = result_word(result, words[i]);
                 if (word)
                         r = keep(&c->words[i], word);
         }
@@ -247,7 +232,7 @@ static const char *one_way_reason(const struct columns *c, const struct result_r
         if (c->words[ONE_WAY_REASON])
                 return c->words[ONE_WAY_REASON];
         bool round_trips = row->figures[FIGURE_BOTH_WAYS].n > 0;
-        return round_trips && is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
+        return round_trips && result_loop_is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
 }
 
 /* Of all figures that are null although there are runs. */
@@ -293,9 +278,15 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
 
 static int make_row(struct point_record *p, struct result_record *ret) {
         struct result_record row = {.point_json = util_steal(&p->point_json), .runs_planned = (uint32_t) p->n_runs};
+        row.run_ids = reallocarray(NULL, p->n_runs ? p->n_runs : 1, sizeof(*row.run_ids));
+        if (!row.run_ids) {
+                result_record_deinit(&row);
+                return -ENOMEM;
+        }
         for (size_t i = 0; i < p->n_runs; i++) {
                 struct point_run *run = &p->runs[i];
-                row.runs += run->state == STATE_DONE;
+                if (run->state == STATE_DONE)
+                        row.run_ids[row.runs++] = run->id;
                 row.runs_failed += run->state == STATE_FAILED;
                 if (run->state == STATE_FAILED && run->error) {
                         free(row.error);

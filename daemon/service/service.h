@@ -14,6 +14,7 @@
  * Functions return 0, or a negative errno with *r filled for the client (status, code, detail).
  */
 
+#include "daemon/service/compare.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
 
@@ -36,7 +37,8 @@ int service_extend(struct service *s, int64_t id, const char *body, size_t lengt
                    bool *ret_replayed, struct refusal *r);
 int service_retry(struct service *s, int64_t id, const char *idempotency_key, bool *ret_replayed, struct refusal *r);
 int service_cancel(struct service *s, int64_t id, struct refusal *r); /* 404; 409 when it is finished */
-int service_delete(struct service *s, int64_t id, struct refusal *r); /* 404; 409 while it runs */
+int service_delete(struct service *s, int64_t id, struct refusal *r); /* 404; 409 while it runs, or a
+                                                                                 baseline pins it */
 
 /* One record; 404 in *r when there is none. */
 int service_experiment(struct service *s, int64_t id, struct experiment_record *ret, struct refusal *r);
@@ -70,6 +72,14 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
 /* A row per point, in the points' order: `limit` at most, from the point `from` on, which are counted from 0. */
 int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                     int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r);
+
+/* Pins an experiment that has finished, or moves the name to it. 422: a bad name; 404; 409: it has not finished, or no
+ * run of it is done. */
+int service_pin_baseline(struct service *s, const char *name, int64_t experiment_id, struct refusal *r);
+int service_remove_baseline(struct service *s, const char *name, struct refusal *r); /* 404 */
+int service_baseline(struct service *s, const char *name, struct baseline_record *ret, struct refusal *r);
+/* By name; the caller frees each and the array. */
+int service_baselines(struct service *s, struct baseline_record **ret, size_t *ret_n, struct refusal *r);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no

@@ -402,6 +402,8 @@ static int run_delete(struct service *s, void *payload, struct refusal *r) {
                 (void) refuse(r, 409, "running", "", "experiment %" PRId64 " is running: cancel it first", id);
                 return error;
         }
+        if (error == -EEXIST)
+                return service_refuse_pinned(s, id, r);
         if (error < 0)
                 return service_fail(s, r, error, "experiment", id);
         service_changed(s, id);

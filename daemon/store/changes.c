@@ -183,7 +183,7 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, stru
         size_t size = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q,
-                          "SELECT state, result, flags, error FROM runs WHERE point_id = ? "
+                          "SELECT state, result, flags, error, repetition, id FROM runs WHERE point_id = ? "
                           "AND (state = 'done' OR NOT ?) ORDER BY position",
                           DB_INT(point_id), DB_INT(done_only));
         while (r == 0 && (r = db_step(&q)) > 0) {
@@ -195,6 +195,8 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, stru
                         .result_json = db_column_text(&q, 1),
                         .flags_json = db_column_text(&q, 2),
                         .error = db_column_text(&q, 3),
+                        .repetition = db_column_u32(&q, 4),
+                        .id = db_column_i64(&q, 5),
                 };
                 *bytes += (run->result_json ? strlen(run->result_json) : 0) + (run->error ? strlen(run->error) : 0);
                 r = store_row_state(&q, 0, &run->state);
@@ -274,5 +276,29 @@ int store_earlier_runs(struct store *s, const char *point_json, const char *merg
         }
         *ret_experiment = experiment_id;
         *ret = p;
+        return 0;
+}
+
+int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = last ? db_select(s->db, &q,
+                                 "SELECT environment FROM runs WHERE experiment_id = ? AND state = 'done' "
+                                 "AND environment IS NOT NULL ORDER BY position DESC LIMIT 1",
+                                 DB_INT(experiment_id))
+                     : db_select(s->db, &q,
+                                 "SELECT environment FROM runs WHERE experiment_id = ? AND state = 'done' "
+                                 "AND environment IS NOT NULL ORDER BY position LIMIT 1",
+                                 DB_INT(experiment_id));
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        char *text = db_column_text(&q, 0);
+        if (q.error < 0) {
+                free(text);
+                return q.error;
+        }
+        *ret = text;
         return 0;
 }

@@ -212,6 +212,10 @@ int store_delete_experiment(struct store *s, int64_t id) {
                 return r;
         if (c.state == STATE_RUNNING)
                 return -EBUSY;
+        int64_t one;
+        r = db_get(s->db, &one, "SELECT 1 FROM baselines WHERE experiment_id = ? LIMIT 1", DB_INT(id));
+        if (r != -ENOENT)
+                return r < 0 ? r : -EEXIST;
         r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(id));
         if (r == 0)
                 r = db_run(s->db, "DELETE FROM experiments WHERE id = ?", DB_INT(id));

@@ -59,6 +59,7 @@ void sample_record_deinit(struct sample_record *r) {
 }
 
 void result_record_deinit(struct result_record *r) {
+        free(r->run_ids);
         free(r->point_json);
         free(r->flags_json);
         free(r->reasons_json);

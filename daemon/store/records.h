@@ -78,6 +78,7 @@ struct result_record {
         char *point_json;
         uint32_t runs; /* that are done, from which the statistics are made */
         uint32_t runs_planned, runs_failed;
+        int64_t *run_ids;         /* of the done ones */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         /* Of each run's own figure; n = 0 where no run has one. */
         struct statistic figures[FIGURE_COUNT];
@@ -91,6 +92,16 @@ struct result_record {
         char *effective_json; /* {"chunk_bytes": 8192}: values in force, a list where the runs differ */
         char *error;          /* of the last failed run, or NULL */
 };
+
+/* A name for an experiment that later ones are held against. */
+#define BASELINE_NAME_MAX 64u
+struct baseline_record {
+        char *name;
+        int64_t experiment_id;
+        char *experiment_name; /* NULL: it has none */
+        int64_t pinned_at;
+};
+void baseline_record_deinit(struct baseline_record *b);
 
 void experiment_record_deinit(struct experiment_record *r);
 void run_record_deinit(struct run_record *r);

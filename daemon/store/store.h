@@ -106,8 +106,17 @@ int store_recover(struct store *s, struct recovery *ret);
  * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). -EALREADY when the
  * experiment has ended. */
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run);
-/* -EBUSY while running. The samples are removed later, by store_tidy(). */
+/* -EBUSY while running; -EEXIST while a baseline pins it. The samples are removed later, by store_tidy(). */
 int store_delete_experiment(struct store *s, int64_t id);
+
+/* A baseline is pinned to another experiment when it is there already. -ENOENT: there is no such experiment, or name.
+ */
+int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id);
+int store_remove_baseline(struct store *s, const char *name);
+int store_baseline(struct store *s, const char *name, struct baseline_record *ret);
+/* By name; those of one experiment, or (0) all. */
+int store_baselines(struct store *s, int64_t experiment_id, struct baseline_record **ret, size_t *ret_n);
+void store_baselines_free(struct baseline_record *baselines, size_t n);
 
 /* A batch in one transaction. change is assigned here. -ENOENT when a sample's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);
@@ -155,7 +164,9 @@ void store_samples_free(struct sample_record *samples, size_t n);
 
 /* A point with the results of its runs, from which a row of /results is made. */
 struct point_run {
+        int64_t id;
         enum state state;
+        uint32_t repetition; /* from 1 */
         char *result_json, *flags_json, *error;
 };
 struct point_record {
@@ -172,6 +183,9 @@ void store_points_free(struct point_record *points, size_t n);
 int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
                        int64_t *ret_experiment, struct point_record *ret);
 void point_record_deinit(struct point_record *p);
+/* The environment of an experiment's first done run by position, or of its last; malloc()ed. -ENOENT: none is done, or
+ * there is no such experiment. */
+int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
  * experiment and the runs that have been started, no samples. */

@@ -33,6 +33,7 @@ class Client(shared.Client):
             schema = {"$ref": "#/components/schemas/Problem"}
         else:
             path = re.sub(r"/\d+(?=/|$)", "/{id}", unquote(target.split("?")[0]))
+            path = re.sub(r"^/baselines/[^/]+", "/baselines/{name}", path)
             operation = self.openapi["paths"][path][{"HEAD": "get"}.get(method, method.lower())]
             schema = operation["responses"][str(answer.status)]["content"]["application/json"]["schema"]
         self.validate(schema, answer.json)

@@ -71,7 +71,7 @@ def test_options_of_what_is_not_readable(unix):
     unix.refused("GET", "/experiments/1/cancel", 405, "method-not-allowed")
     assert unix.request("OPTIONS", "/experiments").headers["Allow"] == "GET, HEAD, POST, OPTIONS"
     assert unix.request("OPTIONS", "/experiments/1").headers["Allow"] == "GET, HEAD, DELETE, OPTIONS"
-    assert unix.request("OPTIONS", "*").headers["Allow"] == "GET, HEAD, POST, DELETE, OPTIONS"
+    assert unix.request("OPTIONS", "*").headers["Allow"] == "GET, HEAD, POST, PUT, DELETE, OPTIONS"
     unix.refused("OPTIONS", "/nowhere", 404, "not-found")
 
 
@@ -87,7 +87,7 @@ def test_options_of_what_is_not_readable(unix):
         "/runs",
         "/health/",
         "/findings",
-        "/compare",
+        "/comparison",
         "/experiments/1/findings",
         "/a/b/c/d/e/f/g/h/i/j",
         "/experiments%2F1",

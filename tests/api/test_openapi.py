@@ -35,7 +35,7 @@ def test_it_describes_the_routes_and_nothing_else(openapi):
 def test_what_it_describes_is_served(openapi, unix):
     """Each path knows exactly the methods that are described for it."""
     for path, item in openapi["paths"].items():
-        target = path.replace("{id}", "999999999").replace("{path}", "none.js")
+        target = path.replace("{id}", "999999999").replace("{path}", "none.js").replace("{name}", "none")
         allowed = set(unix.request("OPTIONS", target).headers["Allow"].split(", "))
         methods = {method.upper() for method in item}
         assert allowed == methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set()), path
@@ -58,7 +58,7 @@ def test_every_parameter_is_read(openapi, unix, done):
 def test_writes_are_marked(openapi):
     for path, item in openapi["paths"].items():
         for method, operation in item.items():
-            assert ("security" in operation) == (method in ("post", "delete")), (method, path)
+            assert ("security" in operation) == (method in ("post", "put", "delete")), (method, path)
             assert operation["operationId"] and operation["summary"]
 
 

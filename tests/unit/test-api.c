@@ -63,6 +63,33 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
         return 0;
 }
 
+int service_extend(struct service *s, int64_t id, const char *body, size_t length, const char *idempotency_key,
+                   bool *ret_replayed, struct refusal *r) {
+        (void) s;
+        (void) id;
+        (void) body;
+        (void) length;
+        (void) idempotency_key;
+        (void) ret_replayed;
+        return missing(r);
+}
+
+int service_retry(struct service *s, int64_t id, const char *idempotency_key, bool *ret_replayed, struct refusal *r) {
+        (void) s;
+        (void) id;
+        (void) idempotency_key;
+        (void) ret_replayed;
+        return missing(r);
+}
+
+int service_plan(struct service *s, const char *body, size_t length, char **ret, struct refusal *r) {
+        (void) s;
+        (void) body;
+        (void) length;
+        (void) ret;
+        return missing(r);
+}
+
 int service_cancel(struct service *s, int64_t id, struct refusal *r) {
         (void) s;
         return id <= 3 ? 0 : missing(r);
@@ -163,6 +190,32 @@ int service_results(struct service *s, int64_t id, uint32_t from, uint32_t limit
 }
 
 /* Experiment 2 has a change for each number up to last_change. */
+int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                    struct refusal *r) {
+        (void) s, (void) q, (void) ret;
+        return missing(r);
+}
+
+int service_baseline(struct service *s, const char *name, struct baseline_record *ret, struct refusal *r) {
+        (void) s, (void) name, (void) ret;
+        return missing(r);
+}
+
+int service_baselines(struct service *s, struct baseline_record **ret, size_t *ret_n, struct refusal *r) {
+        (void) s, (void) ret, (void) ret_n;
+        return missing(r);
+}
+
+int service_pin_baseline(struct service *s, const char *name, int64_t experiment_id, struct refusal *r) {
+        (void) s, (void) name, (void) experiment_id;
+        return missing(r);
+}
+
+int service_remove_baseline(struct service *s, const char *name, struct refusal *r) {
+        (void) s, (void) name;
+        return missing(r);
+}
+
 int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
                                  const struct sample_record *sample),

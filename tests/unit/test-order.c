@@ -3,6 +3,7 @@
 /* Held against published tables of the sign test's confidence limits for the median, and against R and SciPy. */
 
 #include "daemon/analysis/order.h"
+#include "daemon/analysis/rank.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"
@@ -36,6 +37,31 @@ static void test_middle(void) {
         CHECK(order_middle((const double[]){1, 2, 4, 5}, 4) == 3);
         CHECK(order_middle((const double[]){1e308, 1.5e308}, 2) == 1.25e308); /* the sum would overflow */
         CHECK(order_middle((const double[]){1, INFINITY, INFINITY, INFINITY}, 4) == INFINITY);
+}
+
+/* By hand: the mean of 2, 4, 9 is 5, their variance 13; their Walsh averages are 2, 3, 4, 5.5, 6.5, 9. */
+static void test_scatter_and_shift(void) {
+        struct statistic s;
+        CHECK_INT(order_summarize((const double[]){9, 2, 4}, 3, &s), 0);
+        CHECK(s.has_variation && fabs(s.variation - sqrt(13) / 5) < 1e-15);
+        CHECK(s.has_hodges_lehmann && s.hodges_lehmann == 4.75);
+        struct rank_shift shift;
+        double values[RANK_MAX + 1];
+        for (size_t i = 0; i < N(values); i++)
+                values[i] = sin((double) i) + 3;
+        CHECK_INT(order_summarize(values, 50, &s), 0);
+        CHECK_INT(rank_signed_shift(values, 50, 0.95, &shift), 0);
+        CHECK(s.hodges_lehmann == shift.estimate);
+        CHECK_INT(order_summarize(values, RANK_MAX, &s), 0);
+        CHECK(s.has_hodges_lehmann);
+        CHECK_INT(order_summarize(values, N(values), &s), 0);
+        CHECK(!s.has_hodges_lehmann && s.has_variation);
+        CHECK_INT(order_summarize((const double[]){7}, 1, &s), 0);
+        CHECK(!s.has_variation && s.hodges_lehmann == 7);
+        CHECK_INT(order_summarize((const double[]){-1, 1}, 2, &s), 0);
+        CHECK(!s.has_variation && s.hodges_lehmann == 0);
+        CHECK_INT(order_summarize((const double[]){-1e308, 1.5e308}, 2, &s), 0);
+        CHECK(!s.has_variation);
 }
 
 static void test_nothing_to_show(void) {
@@ -159,6 +185,7 @@ static void test_input_is_left_alone(void) {
 int main(void) {
         RUN(test_median);
         RUN(test_middle);
+        RUN(test_scatter_and_shift);
         RUN(test_nothing_to_show);
         RUN(test_interval_ranks);
         RUN(test_interval_of_many);

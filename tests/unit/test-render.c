@@ -168,7 +168,7 @@ static void a_bare_result_has_every_key(void) {
         struct json_writer w;
         JSON *root = NULL;
         json_writer_init(&w);
-        render_result(&w, &row);
+        render_result(&w, &row, NULL, false);
         _cleanup_free_ char *text = steal(&w);
         CHECK(text && json_parse(text, strlen(text), &root, NULL) == 0);
         static const char *const nulls[] = {
@@ -209,7 +209,7 @@ static void figures_show_their_statistic(void) {
         for (size_t f = 0; f < FIGURE_COUNT; f++)
                 row.figures[f] = (struct statistic){.n = 1, .median = 100 + (double) f};
         json_writer_init(&w);
-        render_result(&w, &row);
+        render_result(&w, &row, NULL, false);
         _cleanup_free_ char *text = steal(&w);
         CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
         for (size_t f = 0; f < FIGURE_COUNT; f++) {
@@ -223,6 +223,39 @@ static void figures_show_their_statistic(void) {
         json_free(root);
 }
 
+/* 1000 values: three nines have a value beyond them, and more have not. */
+static void a_distribution_has_its_percentiles(void) {
+        struct json_writer w;
+        struct histogram h = {0};
+        struct json *root = NULL;
+        for (uint64_t i = 1; i <= 1000; i++)
+                histogram_record(&h, 2 * i);
+        json_writer_init(&w);
+        render_distribution(&w, &h, "rtt");
+        _cleanup_free_ char *text = steal(&w);
+        CHECK(text);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        int64_t v = 0, last = 0;
+        CHECK(json_as_i64(json_get(root, "count"), &v) == 0 && v == 1000);
+        const struct json *percentiles = json_get(root, "percentiles");
+        CHECK_UINT(json_length(percentiles), 32); /* 0 to 3.0 nines, and the highest */
+        for (const struct json *i = json_first(percentiles); i; i = json_next(i)) {
+                double q = 2;
+                CHECK(json_as_double(json_get(i, "quantile"), &q) == 0 && q <= 1);
+                CHECK(json_as_i64(json_get(i, "value_ns"), &v) == 0 && v >= last);
+                if (json_next(i))
+                        CHECK_INT(v, (int64_t) histogram_quantile(&h, q));
+                else
+                        CHECK(q == 1 && json_type(json_get(i, "nines")) == JSON_NULL && v >= 2000);
+                last = v;
+        }
+        json_free(root);
+        json_writer_init(&w);
+        render_distribution(&w, NULL, NULL);
+        _cleanup_free_ char *none = steal(&w);
+        CHECK_STRING(none, "null");
+}
+
 static void statistics_with_and_without_an_interval(void) {
         const struct statistic s = {
                 .n = 3, .median = 2.5, .min = 1, .max = 4, .ci95_low = 1.5, .ci95_high = 3.5, .level = 0.96875};
@@ -230,19 +263,26 @@ static void statistics_with_and_without_an_interval(void) {
                                     .figures = {[FIGURE_LATENCY_P50] = s, [FIGURE_ONE_WAY_P50] = s}};
         struct json_writer w;
         row.figures[FIGURE_THROUGHPUT] = row.figures[FIGURE_HOP] = row.figures[FIGURE_CYCLES_PER_BYTE] = s;
-        row.figures[FIGURE_CYCLES_PER_BYTE].has_ci95 = true;
+        struct statistic *cycles = &row.figures[FIGURE_CYCLES_PER_BYTE];
+        cycles->has_ci95 = cycles->has_variation = cycles->has_hodges_lehmann = true;
+        cycles->variation = 0.25;
+        cycles->hodges_lehmann = 2.25;
         json_writer_init(&w);
-        render_result(&w, &row);
+        render_result(&w, &row, NULL, false);
         _cleanup_free_ char *text = steal(&w);
         CHECK(text);
-        CHECK(strstr(
-                text,
-                "\"throughput_bytes_per_second\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null,\"level\":null}"));
-        CHECK(strstr(text, "\"hop_ns\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":null,\"level\":null}"));
+        static const char plain[] = "{\"n\":3,\"median\":2.5,\"min\":1,\"max\":4,\"cov\":null,"
+                                    "\"hodges_lehmann\":null,\"ci95\":null,\"level\":null}";
+        static const char full[] = "\"cycles_per_byte\":{\"n\":3,\"median\":2.5,\"min\":1,\"max\":4,\"cov\":0.25,"
+                                   "\"hodges_lehmann\":2.25,\"ci95\":[1.5,3.5],\"level\":0.96875}";
+        const char *at = strstr(text, "\"throughput_bytes_per_second\":");
+        CHECK(at && strncmp(strchr(at, '{'), plain, strlen(plain)) == 0);
+        at = strstr(text, "\"hop_ns\":");
+        CHECK(at && strncmp(strchr(at, '{'), plain, strlen(plain)) == 0);
+        CHECK(strstr(text, full));
+        CHECK(strstr(text, "\"latency_ns\":{\"kind\":\"rtt\",\"min\":null,\"p50\":{\"n\":3,\"median\":2.5,"));
         CHECK(strstr(text,
-                     "\"cycles_per_byte\":{\"median\":2.5,\"min\":1,\"max\":4,\"ci95\":[1.5,3.5],\"level\":0.96875}"));
-        CHECK(strstr(text, "\"latency_ns\":{\"kind\":\"rtt\",\"min\":null,\"p50\":{\"median\":2.5,"));
-        CHECK(strstr(text, "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"median\":2.5,"));
+                     "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"n\":3,\"median\":2.5,"));
 }
 
 int main(void) {
@@ -254,6 +294,7 @@ int main(void) {
         RUN(latencies_with_and_without_their_histogram);
         RUN(a_bare_result_has_every_key);
         RUN(figures_show_their_statistic);
+        RUN(a_distribution_has_its_percentiles);
         RUN(statistics_with_and_without_an_interval);
         return check_end();
 }

@@ -50,6 +50,9 @@ static void requests_find_their_row(void) {
                 {METHOD_GET, "/experiments/1/runs/2", NULL, 0},
                 {METHOD_GET, "/experiments/%7Bid%7D", NULL, 0},
                 {METHOD_GET, "/runs", NULL, 0},
+                {METHOD_PUT, "/baselines/v1.2", "pinBaseline", 0},
+                {METHOD_GET, "/baselines/12", "getBaseline", 0},
+                {METHOD_GET, "/baselines/", NULL, 0},
                 {METHOD_GET, "/experiments%2F1", NULL, 0}, /* a name with a slash in it, and no path */
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
@@ -72,6 +75,7 @@ static void a_path_tells_its_methods(void) {
                 {"/experiments", "GET, HEAD, POST, OPTIONS"},
                 {"/experiments/5", "GET, HEAD, DELETE, OPTIONS"},
                 {"/experiments/5/cancel", "POST, OPTIONS"},
+                {"/baselines/x", "GET, HEAD, PUT, DELETE, OPTIONS"},
                 {"/nothing", NULL},
                 {"/experiments/x", NULL},
         };
@@ -87,7 +91,7 @@ static void a_path_tells_its_methods(void) {
         }
         char allow[ALLOW_MAX];
         route_print_allow(allow, ~0u); /* all there are fit */
-        CHECK_STRING(allow, "GET, HEAD, POST, DELETE, OPTIONS");
+        CHECK_STRING(allow, "GET, HEAD, POST, PUT, DELETE, OPTIONS");
 }
 
 /* "OPTIONS *" is about the server, and not about its root. */
@@ -107,7 +111,7 @@ static void rows_are_whole(void) {
                         CHECK_FAIL("%s %s: who changes something needs the token, who reads does not",
                                    method_name(r->method), r->pattern);
                 CHECK(!r->body_schema == (r->body != BODY_JSON));
-                CHECK(r->body == BODY_NONE || r->method == METHOD_POST);
+                CHECK(r->body == BODY_NONE || r->method == METHOD_POST || r->method == METHOD_PUT);
                 CHECK(strcmp(status_phrase(r->status), "Error") != 0 && r->status < 300);
                 CHECK(!r->media == (r->status == 204));
                 for (size_t k = 0; k < i; k++)

@@ -156,6 +156,7 @@ static void test_runs_samples_changes(void) {
 static int keep_row(void *userdata, const struct result_record *row) {
         struct result_record **rows = userdata;
         **rows = *row;
+        (*rows)->run_ids = NULL;
         (*rows)->point_json = strdup(row->point_json);
         (*rows)->flags_json = strdup(row->flags_json);
         (*rows)->reasons_json = strdup(row->reasons_json);

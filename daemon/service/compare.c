@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The comparison: what was asked is checked, both sides are read (study.c), points are matched, the runs of each pair
+ * become tests, and all tests of the answer are corrected together. Called from the api's threads.
+ */
+
+#include "daemon/analysis/rank.h"
+#include "daemon/service/difference.h"
+#include "daemon/service/study.h"
+#include "schema/json/json.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define ROWS_MAX 65536u /* of one axis; as many as there are points in other answers */
+
+static const char *const side_names[SIDE_COUNT] = {[SIDE_BASELINE] = "baseline", [SIDE_CANDIDATE] = "candidate"};
+
+/* One side: points of a study. */
+struct side {
+        const struct study *study;
+        const struct study_point **points;
+        bool *matched;
+        size_t n;
+};
+
+/* The pairs of points, as indices into both sides. */
+struct pairs_of_points {
+        struct {
+                size_t baseline, candidate;
+        } * items;
+        size_t n, size;
+};
+
+/* What a comparison is made of. */
+struct work {
+        struct service *service;
+        const struct comparison_query *query;
+        int64_t ids[SIDE_COUNT];          /* of the query's experiments */
+        struct study studies[SIDE_COUNT]; /* the second is empty with an axis */
+        const struct axis *axis;
+        struct point values[SIDE_COUNT]; /* with the axis set */
+        struct side sides[SIDE_COUNT];
+        struct comparison_figures figures;
+        struct pairs_of_points pairs;
+        struct comparison_answer *answer;
+};
+
+static void work_deinit(struct work *w) {
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                free(w->sides[side].points);
+                free(w->sides[side].matched);
+                study_deinit(&w->studies[side]);
+        }
+        free(w->pairs.items);
+        comparison_answer_free(w->answer);
+}
+
+static int fail(struct work *w, struct refusal *r, int error) {
+        return service_fail(w->service, r, error, "comparing the runs", 0);
+}
+
+/* ---- the axis ---- */
+
+static int print_value(const struct axis *a, const struct point *p, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        a->value.type->write(&a->value, &w, axis_of(a, p));
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+static bool has_value(const struct axis *a, const struct study_point *p, const struct point *value) {
+        return p->is_point && axis_applies(a, &p->point) &&
+               a->value.type->equal(&a->value, axis_of(a, &p->point), axis_of(a, value));
+}
+
+/* A word need not be quoted: what is no JSON is one. */
+static int read_value(struct work *w, enum comparison_side side, struct refusal *r) {
+        const char *text = w->query->values[side];
+        const struct axis *a = w->axis;
+        struct json *json = NULL;
+        char *quoted = NULL, pointer[JSON_POINTER_MAX];
+        int error = json_parse(text, strlen(text), &json, NULL);
+        if (error == -EINVAL) {
+                struct json_writer writer;
+                json_writer_init(&writer);
+                json_put_string(&writer, text);
+                error = json_writer_steal(&writer, &quoted, NULL);
+                json_writer_deinit(&writer);
+                if (error == 0)
+                        error = json_parse(quoted, strlen(quoted), &json, NULL);
+        }
+        free(quoted);
+        if (error < 0)
+                return fail(w, r, error);
+        json_pointer_key(pointer, "", a->value.name);
+        error = a->value.type->read(&a->value, json, pointer, (char *) &w->values[side] + a->value.offset, r);
+        json_free(json);
+        return error == -EINVAL || error == 0 ? error : fail(w, r, error);
+}
+
+/* "pipe", "fifo": the values that the experiment has, as far as there is room for them. */
+static int list_values(struct work *w, char *list, size_t size) {
+        const struct study *st = &w->studies[SIDE_BASELINE];
+        size_t used = 0;
+        (void) snprintf(list, size, "none");
+        for (size_t i = 0; i < st->n && used < size; i++) {
+                bool seen = !st->points[i].is_point || !axis_applies(w->axis, &st->points[i].point);
+                for (size_t k = 0; k < i && !seen; k++)
+                        seen = has_value(w->axis, &st->points[k], &st->points[i].point);
+                if (seen)
+                        continue;
+                _cleanup_free_ char *value = NULL;
+                int r = print_value(w->axis, &st->points[i].point, &value);
+                if (r < 0)
+                        return r;
+                used += (size_t) snprintf(list + used, size - used, "%s%s", used ? ", " : "", value);
+        }
+        return 0;
+}
+
+static int require_value(struct work *w, enum comparison_side side, struct refusal *r) {
+        const struct study *st = &w->studies[SIDE_BASELINE];
+        char list[256];
+        for (size_t i = 0; i < st->n; i++)
+                if (has_value(w->axis, &st->points[i], &w->values[side]))
+                        return 0;
+        int error = list_values(w, list, sizeof(list));
+        if (error < 0)
+                return fail(w, r, error);
+        return refuse(r, 422, "no-such-value", "",
+                      "experiment %" PRId64 " has no %s %.100s, which is the %s; it has %s", st->e.id,
+                      w->axis->value.name, w->query->values[side], side_names[side], list);
+}
+
+static int find_axis(struct work *w, struct refusal *r) {
+        char list[256];
+        size_t used = 0;
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                if (strcmp(axes[i].value.name, w->query->axis) == 0) {
+                        w->axis = &axes[i];
+                        return 0;
+                }
+                if (used < sizeof(list))
+                        used += (size_t) snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+                                                  axes[i].value.name);
+        }
+        return refuse(r, 422, "unknown-axis", "", "there is no axis \"%.80s\"; there are %s", w->query->axis, list);
+}
+
+static int take_axis(struct work *w, struct refusal *r) {
+        int error = 0;
+        for (size_t side = 0; error == 0 && side < SIDE_COUNT; side++) {
+                error = read_value(w, (enum comparison_side) side, r);
+                if (error == 0)
+                        error = require_value(w, (enum comparison_side) side, r);
+        }
+        if (error == 0 && w->axis->value.type->equal(&w->axis->value, axis_of(w->axis, &w->values[SIDE_BASELINE]),
+                                                     axis_of(w->axis, &w->values[SIDE_CANDIDATE])))
+                return refuse(r, 422, "same-value", "", "baseline and candidate are both %s %.100s",
+                              w->axis->value.name, w->query->values[SIDE_BASELINE]);
+        return error;
+}
+
+/* ---- both sides ---- */
+
+static int fill_side(struct work *w, enum comparison_side side) {
+        struct side *s = &w->sides[side];
+        s->study = &w->studies[w->axis ? SIDE_BASELINE : side];
+        size_t size = s->study->n ? s->study->n : 1;
+        s->points = reallocarray(NULL, size, sizeof(*s->points));
+        s->matched = calloc(size, sizeof(*s->matched));
+        if (!s->points || !s->matched)
+                return -ENOMEM;
+        for (size_t i = 0; i < s->study->n; i++)
+                if (!w->axis || has_value(w->axis, &s->study->points[i], &w->values[side]))
+                        s->points[s->n++] = &s->study->points[i];
+        return 0;
+}
+
+static int find_baseline(struct work *w, struct refusal *r) {
+        struct baseline_record b;
+        int error = service_baseline(w->service, w->query->baseline, &b, r);
+        if (error < 0)
+                return error;
+        w->ids[SIDE_BASELINE] = b.experiment_id;
+        baseline_record_deinit(&b);
+        return 0;
+}
+
+static int load_sides(struct work *w, struct refusal *r) {
+        const struct comparison_query *q = w->query;
+        int error = q->axis ? find_axis(w, r) : q->baseline ? find_baseline(w, r) : 0;
+        if (error == 0 && !q->axis && w->ids[SIDE_BASELINE] == w->ids[SIDE_CANDIDATE])
+                return refuse(r, 422, "same-experiment", "", "baseline and candidate are both experiment %" PRId64,
+                              w->ids[SIDE_BASELINE]);
+        if (error == 0)
+                error = study_load(w->service, w->ids[SIDE_BASELINE], &w->studies[SIDE_BASELINE], r);
+        if (error == 0 && !q->axis)
+                error = study_load(w->service, w->ids[SIDE_CANDIDATE], &w->studies[SIDE_CANDIDATE], r);
+        if (error == 0 && q->axis)
+                error = take_axis(w, r);
+        if (error < 0)
+                return error;
+        error = fill_side(w, SIDE_BASELINE);
+        if (error == 0)
+                error = fill_side(w, SIDE_CANDIDATE);
+        return error < 0 ? fail(w, r, error) : 0;
+}
+
+/* ---- what differs ---- */
+
+static int refuse_unlike(const struct work *w, struct refusal *r) {
+        const struct difference_list *list = &w->answer->environment;
+        char text[300];
+        size_t used = 0;
+        for (size_t i = 0; i < list->n && used < sizeof(text); i++)
+                if (list->items[i].unlike)
+                        used += (size_t) snprintf(text + used, sizeof(text) - used, "%s%s (%.60s, %.60s)",
+                                                  used ? ", " : "", list->items[i].key,
+                                                  list->items[i].values[SIDE_BASELINE],
+                                                  list->items[i].values[SIDE_CANDIDATE]);
+        return refuse(r, 409, "unlike-environments", "",
+                      "the environments of experiments %" PRId64 " and %" PRId64
+                      " differ in %s; force=true compares them all the same",
+                      w->ids[SIDE_BASELINE], w->ids[SIDE_CANDIDATE], text);
+}
+
+/* Within one experiment: of its first and its last run. Both values were measured there, side by side. */
+static int differ_within(struct work *w, struct refusal *r) {
+        _cleanup_free_ char *last = NULL;
+        const struct study *st = &w->studies[SIDE_BASELINE];
+        int error = study_last_environment(w->service, st->e.id, &last, r);
+        if (error < 0)
+                return error;
+        error = difference_environments(st->environment_json, last, &w->answer->environment);
+        return error < 0 ? fail(w, r, error) : 0;
+}
+
+static int differ_between(struct work *w, struct refusal *r) {
+        const struct study *b = &w->studies[SIDE_BASELINE], *c = &w->studies[SIDE_CANDIDATE];
+        struct comparison_answer *a = w->answer;
+        int error = difference_environments(b->environment_json, c->environment_json, &a->environment);
+        if (error == 0)
+                error = difference_texts("ipclab_version", b->e.version, c->e.version, true, &a->environment);
+        if (error == 0)
+                error = difference_specs(b->e.merged_json, c->e.merged_json, &a->settings);
+        return error < 0 ? fail(w, r, error) : 0;
+}
+
+static int take_differences(struct work *w, struct refusal *r) {
+        struct comparison_answer *a = w->answer;
+        int error = w->axis ? differ_within(w, r) : differ_between(w, r);
+        if (error < 0)
+                return error;
+        a->alike = true;
+        for (size_t i = 0; i < a->environment.n; i++)
+                a->alike = a->alike && !a->environment.items[i].unlike;
+        a->forced = !a->alike && w->query->force;
+        return a->alike || a->forced || w->axis ? 0 : refuse_unlike(w, r);
+}
+
+/* ---- rows ---- */
+
+static bool points_match(const struct study_point *a, const struct study_point *b, const struct axis *except) {
+        if (!except)
+                return a->hash == b->hash && strcmp(a->point_json, b->point_json) == 0;
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct axis *x = &axes[i];
+                if (x != except && axis_applies(x, &a->point) && axis_applies(x, &b->point) &&
+                    !x->value.type->equal(&x->value, axis_of(x, &a->point), axis_of(x, &b->point)))
+                        return false;
+        }
+        return true;
+}
+
+static int take_points(const struct study_point *p, struct comparison_points *ret) {
+        *ret = (struct comparison_points){.point_json = strdup(p->point_json),
+                                          .runs = p->runs,
+                                          .runs_failed = p->runs_failed,
+                                          .runs_noisy = p->runs_noisy};
+        return ret->point_json ? 0 : -ENOMEM;
+}
+
+/* The values of one test, RANK_MAX a side. */
+struct values {
+        double *of[SIDE_COUNT];
+        size_t n[SIDE_COUNT];
+};
+
+static void values_deinit(struct values *v) {
+        free(v->of[SIDE_BASELINE]);
+        free(v->of[SIDE_CANDIDATE]);
+}
+
+static double value_of(const struct study_point *p, size_t run, enum figure f) {
+        return p->values[run * FIGURE_COUNT + f];
+}
+
+static void take_all(const struct study_point *p, enum figure f, double *ret, size_t *ret_n) {
+        for (size_t i = 0; i < p->runs && *ret_n < RANK_MAX; i++)
+                if (!isnan(value_of(p, i, f)))
+                        ret[(*ret_n)++] = value_of(p, i, f);
+}
+
+/* The run of a block; runs are in the order of their blocks, but for those that failed. */
+static bool find_in_block(const struct study_point *p, uint32_t block, enum figure f, double *ret) {
+        for (size_t i = 0; i < p->runs; i++)
+                if (p->blocks[i] == block && !isnan(value_of(p, i, f))) {
+                        *ret = value_of(p, i, f);
+                        return true;
+                }
+        return false;
+}
+
+static void take_pairs(const struct study_point *b, const struct study_point *c, enum figure f, struct values *v) {
+        size_t n = 0;
+        for (size_t i = 0; i < b->runs && n < RANK_MAX; i++)
+                if (b->blocks[i] > 0 && !isnan(value_of(b, i, f)) &&
+                    find_in_block(c, b->blocks[i], f, &v->of[SIDE_CANDIDATE][n]))
+                        v->of[SIDE_BASELINE][n++] = value_of(b, i, f);
+        v->n[SIDE_BASELINE] = v->n[SIDE_CANDIDATE] = n;
+}
+
+static const char *why_missing(const struct values *v) {
+        if (v->n[SIDE_BASELINE] == 0 && v->n[SIDE_CANDIDATE] == 0)
+                return "no done run of either side has this figure";
+        if (v->n[SIDE_BASELINE] == 0)
+                return "no done run of the baseline has this figure";
+        if (v->n[SIDE_CANDIDATE] == 0)
+                return "no done run of the candidate has this figure";
+        for (size_t side = 0; side < SIDE_COUNT; side++)
+                for (size_t i = 0; i < v->n[side]; i++)
+                        if (!(v->of[side][i] > 0 && isfinite(v->of[side][i])))
+                                return "a run's figure is not above 0, and there is no ratio of such";
+        return NULL;
+}
+
+/* Runs are paired where both points are of one experiment and their runs lie in the same blocks. */
+static int take_values(const struct work *w, const struct study_point *b, const struct study_point *c, enum figure f,
+                       struct values *v, struct comparison_figure *ret) {
+        const struct study_point *const points[SIDE_COUNT] = {b, c};
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                v->of[side] = reallocarray(NULL, RANK_MAX, sizeof(double));
+                if (!v->of[side])
+                        return -ENOMEM;
+        }
+        if (w->axis)
+                take_pairs(b, c, f, v);
+        ret->paired = v->n[SIDE_BASELINE] > 0;
+        for (size_t side = 0; !ret->paired && side < SIDE_COUNT; side++)
+                take_all(points[side], f, v->of[side], &v->n[side]);
+        ret->missing = why_missing(v);
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                ret->n[side] = v->n[side];
+                double *fitted = reallocarray(v->of[side], v->n[side] ? v->n[side] : 1, sizeof(double));
+                v->of[side] = fitted ? fitted : v->of[side];
+        }
+        return 0;
+}
+
+/* All tests of the answer. */
+struct tests {
+        struct values *values;
+        struct compare_row *rows;
+        struct comparison *results;
+        struct comparison_figure **figures; /* where the result goes */
+        size_t n;
+};
+
+static void tests_deinit(struct tests *t) {
+        for (size_t i = 0; i < t->n; i++)
+                values_deinit(&t->values[i]);
+        free(t->values);
+        free(t->rows);
+        free(t->results);
+        free(t->figures);
+}
+
+static int tests_init(struct tests *t, size_t most) {
+        size_t n = most ? most : 1;
+        t->values = calloc(n, sizeof(*t->values));
+        t->rows = calloc(n, sizeof(*t->rows));
+        t->results = calloc(n, sizeof(*t->results));
+        t->figures = calloc(n, sizeof(struct comparison_figure *));
+        return t->values && t->rows && t->results && t->figures ? 0 : -ENOMEM;
+}
+
+static int add_tests(const struct work *w, const struct study_point *b, const struct study_point *c,
+                     struct comparison_row *row, struct tests *t) {
+        for (size_t i = 0; i < w->figures.n; i++) {
+                enum figure f = w->figures.of[i];
+                struct values v = {0};
+                int r = take_values(w, b, c, f, &v, &row->figures[i]);
+                if (r < 0 || row->figures[i].missing) {
+                        values_deinit(&v);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                t->rows[t->n] = (struct compare_row){
+                        .baseline = v.of[SIDE_BASELINE],
+                        .candidate = v.of[SIDE_CANDIDATE],
+                        .n_baseline = v.n[SIDE_BASELINE],
+                        .n_candidate = v.n[SIDE_CANDIDATE],
+                        .paired = row->figures[i].paired,
+                        .less_is_faster = figure_terms[f].faster == FIGURE_LESS_IS_FASTER,
+                };
+                t->figures[t->n] = &row->figures[i];
+                t->values[t->n++] = v;
+        }
+        return 0;
+}
+
+static int add_pair(struct pairs_of_points *p, size_t baseline, size_t candidate) {
+        if (p->n == p->size) {
+                size_t size = p->size ? 2 * p->size : 64;
+                void *items = reallocarray(p->items, size, sizeof(*p->items));
+                if (!items)
+                        return -ENOMEM;
+                p->items = items;
+                p->size = size;
+        }
+        p->items[p->n].baseline = baseline;
+        p->items[p->n++].candidate = candidate;
+        return 0;
+}
+
+static int match_points(struct work *w, struct refusal *r) {
+        struct side *b = &w->sides[SIDE_BASELINE], *c = &w->sides[SIDE_CANDIDATE];
+        for (size_t i = 0; i < b->n; i++)
+                for (size_t k = 0; k < c->n; k++) {
+                        if (!points_match(b->points[i], c->points[k], w->axis))
+                                continue;
+                        b->matched[i] = c->matched[k] = true;
+                        if (w->pairs.n == ROWS_MAX)
+                                return refuse(r, 422, "too-many-rows", "",
+                                              "the values of axis %s match in more than %u pairs of points",
+                                              w->axis ? w->axis->value.name : "", ROWS_MAX);
+                        if (add_pair(&w->pairs, i, k) < 0)
+                                return fail(w, r, -ENOMEM);
+                        if (!w->axis)
+                                break;
+                }
+        if (w->pairs.n > 0)
+                return 0;
+        if (w->axis)
+                return refuse(r, 422, "nothing-in-common", "",
+                              "no point of %s %.80s equals one of %.80s in all other axes", w->axis->value.name,
+                              w->query->values[SIDE_BASELINE], w->query->values[SIDE_CANDIDATE]);
+        return refuse(r, 422, "nothing-in-common", "",
+                      "experiments %" PRId64 " and %" PRId64 " have no point in common: %zu and %zu points, none equal",
+                      w->ids[SIDE_BASELINE], w->ids[SIDE_CANDIDATE], b->n, c->n);
+}
+
+static int take_unmatched(struct work *w, enum comparison_side side) {
+        const struct side *s = &w->sides[side];
+        struct comparison_answer *a = w->answer;
+        a->unmatched[side] = calloc(s->n ? s->n : 1, sizeof(char *));
+        if (!a->unmatched[side])
+                return -ENOMEM;
+        for (size_t i = 0; i < s->n; i++) {
+                if (s->matched[i])
+                        continue;
+                char *text = strdup(s->points[i]->point_json);
+                if (!text)
+                        return -ENOMEM;
+                a->unmatched[side][a->n_unmatched[side]++] = text;
+        }
+        return 0;
+}
+
+static int make_rows(struct work *w, struct tests *t) {
+        const struct pairs_of_points *pairs = &w->pairs;
+        struct comparison_answer *a = w->answer;
+        a->rows = calloc(pairs->n, sizeof(*a->rows));
+        if (!a->rows || tests_init(t, pairs->n * w->figures.n) < 0)
+                return -ENOMEM;
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < pairs->n; i++) {
+                const struct study_point *b = w->sides[SIDE_BASELINE].points[pairs->items[i].baseline];
+                const struct study_point *c = w->sides[SIDE_CANDIDATE].points[pairs->items[i].candidate];
+                struct comparison_row *row = &a->rows[a->n_rows++];
+                row->figures = calloc(w->figures.n, sizeof(*row->figures));
+                r = row->figures ? take_points(b, &row->sides[SIDE_BASELINE]) : -ENOMEM;
+                if (r == 0)
+                        r = take_points(c, &row->sides[SIDE_CANDIDATE]);
+                if (r == 0)
+                        r = add_tests(w, b, c, row, t);
+        }
+        return r;
+}
+
+static int judge(struct work *w, struct tests *t) {
+        struct comparison_answer *a = w->answer;
+        const struct compare_rule rule = {.margin = w->query->margin, .correction = MULTIPLE_HOLM};
+        int r = compare_rows(t->rows, t->n, &rule, t->results);
+        for (size_t i = 0; r == 0 && i < t->n; i++) {
+                t->figures[i]->c = t->results[i];
+                a->verdicts[t->results[i].verdict]++;
+        }
+        a->n_tests = t->n;
+        a->margin = rule.margin;
+        return r;
+}
+
+static int compare_points(struct work *w, struct refusal *r) {
+        _cleanup_(tests_deinit) struct tests tests = {0};
+        int error = make_rows(w, &tests);
+        if (error == 0)
+                error = judge(w, &tests);
+        for (size_t side = 0; error == 0 && side < SIDE_COUNT; side++)
+                error = take_unmatched(w, (enum comparison_side) side);
+        return error < 0 ? fail(w, r, error) : 0;
+}
+
+/* ---- the answer ---- */
+
+static int take_experiments(struct work *w) {
+        struct comparison_answer *a = w->answer;
+        int r = 0;
+        for (size_t side = 0; r == 0 && side < SIDE_COUNT; side++) {
+                const struct experiment_record *e = &w->sides[side].study->e;
+                struct comparison_experiment *to = &a->experiments[side];
+                *to = (struct comparison_experiment){.id = e->id,
+                                                     .name = e->name ? strdup(e->name) : NULL,
+                                                     .version = strdup(e->version),
+                                                     .state = state_name(e->state),
+                                                     .created_at = e->created_at};
+                if ((e->name && !to->name) || !to->version)
+                        r = -ENOMEM;
+                if (r == 0 && w->axis)
+                        r = print_value(w->axis, &w->values[side], &a->values[side]);
+        }
+        if (r == 0 && w->axis) {
+                a->axis = strdup(w->axis->value.name);
+                r = a->axis ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
+int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                    struct refusal *r) {
+        _cleanup_(work_deinit) struct work w = {.service = s, .query = q};
+        memcpy(w.ids, q->experiments, sizeof(w.ids));
+        comparison_figures(&w.figures);
+        w.answer = calloc(1, sizeof(*w.answer));
+        if (!w.answer)
+                return fail(&w, r, -ENOMEM);
+        int error = load_sides(&w, r);
+        if (error == 0) {
+                error = take_experiments(&w);
+                if (error < 0)
+                        return fail(&w, r, error);
+        }
+        if (error == 0)
+                error = match_points(&w, r);
+        if (error == 0)
+                error = take_differences(&w, r);
+        if (error == 0)
+                error = compare_points(&w, r);
+        if (error == 0)
+                *ret = util_steal(&w.answer);
+        return error;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_SERVICE_COMPARE_H
+#define IPCLAB_DAEMON_SERVICE_COMPARE_H
+
+/*
+ * Two experiments, or two values of an axis within one, held against each other: row by row the ratio of each figure
+ * with its interval and a verdict (daemon/analysis/compare.h), and first of all what differs in the environments and in
+ * what was asked. A row is a pair of points. Two experiments are matched by equal points. Two values of an axis are
+ * matched by points that are equal in all other axes; an axis that has a meaning for one of the two only (`wait` of
+ * shared memory beside a pipe) does not separate them, so that one point may stand in several rows.
+ *
+ * All done runs take part, noisy ones too, as in the table of results; failed ones do not. Text is malloc()ed and the
+ * answer's.
+ */
+
+#include "daemon/analysis/compare.h"
+#include "schema/figures.h"
+
+struct refusal;
+struct service;
+
+enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
+
+struct comparison_query {
+        int64_t experiments[SIDE_COUNT]; /* the same one with an axis */
+        const char *baseline;            /* the name of a baseline, for the first of them; NULL: its id is given */
+        const char *axis;                /* NULL: two experiments */
+        const char *values[SIDE_COUNT];  /* of the axis: a word, a number or JSON */
+        double margin;                   /* of equivalence; 0 < margin < 1 */
+        bool force;                      /* across unlike environments, too */
+};
+
+/* One member that differs, as JSON; NULL: that side has no such member. */
+struct difference {
+        char *key;
+        char *values[SIDE_COUNT];
+        bool unlike; /* figures cannot be compared across it without `force` */
+};
+
+struct difference_list {
+        struct difference *items;
+        size_t n;
+};
+
+struct comparison_points {
+        char *point_json;
+        uint32_t runs, runs_failed, runs_noisy; /* done; failed; of the done ones those with a flag noisy:… */
+};
+
+struct comparison_figure {
+        size_t n[SIDE_COUNT]; /* runs that have the figure and take part, RANK_MAX a side at most */
+        bool paired;
+        const char *missing; /* why there is no comparison; NULL: there is one. Static */
+        struct comparison c;
+};
+
+struct comparison_row {
+        struct comparison_points sides[SIDE_COUNT];
+        struct comparison_figure *figures; /* of the compared figures, in the table's order */
+};
+
+struct comparison_experiment {
+        int64_t id;
+        char *name; /* NULL: none */
+        char *version;
+        const char *state; /* static */
+        int64_t created_at;
+};
+
+struct comparison_answer {
+        struct comparison_experiment experiments[SIDE_COUNT];
+        char *axis;                                   /* NULL: two experiments */
+        char *values[SIDE_COUNT];                     /* JSON; NULL likewise */
+        struct difference_list environment, settings; /* of the host; of what was asked, axes left out */
+        bool alike, forced; /* nothing in the environments is unlike; it is, and it was forced */
+        double margin;
+        uint32_t verdicts[COMPARE_EQUIVALENT + 1]; /* how many figures */
+        size_t n_tests;                            /* over which the correction is */
+        char **unmatched[SIDE_COUNT];              /* points of one side alone, JSON */
+        size_t n_unmatched[SIDE_COUNT];
+        struct comparison_row *rows;
+        size_t n_rows;
+};
+
+/* The figures that are compared, in the order of the table. */
+struct comparison_figures {
+        enum figure of[FIGURE_COUNT];
+        size_t n;
+};
+void comparison_figures(struct comparison_figures *ret);
+const char *comparison_verdict(enum compare_verdict v);
+
+/* 0, or a negative errno with *r: 404; 409 across unlike environments; 422: an unknown axis, a value that the
+ * experiment does not have, the same value twice, nothing in common. From any thread. */
+int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                    struct refusal *r);
+void comparison_answer_free(struct comparison_answer *a); /* NULL-safe */
+
+#endif

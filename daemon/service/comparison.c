@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The answer of a comparison as data: its words, its figures, its end. */
+
+#include "daemon/service/difference.h"
+#include "schema/util.h"
+
+const char *comparison_verdict(enum compare_verdict v) {
+        static const char *const names[] = {[COMPARE_UNDECIDED] = "undecided",
+                                            [COMPARE_FASTER] = "faster",
+                                            [COMPARE_SLOWER] = "slower",
+                                            [COMPARE_EQUIVALENT] = "equivalent"};
+        return names[v];
+}
+
+void comparison_figures(struct comparison_figures *ret) {
+        ret->n = 0;
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].faster != FIGURE_NOT_COMPARED)
+                        ret->of[ret->n++] = (enum figure) f;
+}
+
+void comparison_answer_free(struct comparison_answer *a) {
+        if (!a)
+                return;
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                free(a->experiments[side].name);
+                free(a->experiments[side].version);
+                free(a->values[side]);
+                for (size_t i = 0; i < a->n_unmatched[side]; i++)
+                        free(a->unmatched[side][i]);
+                free(a->unmatched[side]);
+                for (size_t i = 0; i < a->n_rows; i++)
+                        free(a->rows[i].sides[side].point_json);
+        }
+        for (size_t i = 0; i < a->n_rows; i++)
+                free(a->rows[i].figures);
+        free(a->rows);
+        free(a->axis);
+        difference_list_deinit(&a->environment);
+        difference_list_deinit(&a->settings);
+        free(a);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See the header. */
+
+#include "daemon/service/difference.h"
+
+#include "daemon/result/figure.h"
+#include "schema/json/json.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Of an environment: what is read anew each time. */
+static const char *const passing[] = {
+        "uptime_seconds", "load", "memory_available_bytes", "memory_free_bytes", "cpus", "nodes", "vmstat", "reasons",
+};
+/* The same kernel with the same settings is alike after a restart; a few kilobytes more or less are the firmware's. */
+static const char *const harmless[] = {"boot_id", "memory_total_bytes"};
+/* Of a spec, beside its axes. */
+static const char *const incidental[] = {"name", "seed", "repetitions", "order", "until", "skip_impossible"};
+
+static bool is_one_of(const char *name, const char *const *names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(name, names[i]) == 0)
+                        return true;
+        return false;
+}
+
+void difference_list_deinit(struct difference_list *list) {
+        for (size_t i = 0; i < list->n; i++) {
+                free(list->items[i].key);
+                for (size_t side = 0; side < SIDE_COUNT; side++)
+                        free(list->items[i].values[side]);
+        }
+        free(list->items);
+        *list = (struct difference_list){0};
+}
+
+/* Takes the values over. */
+static int append(struct difference_list *list, const char *prefix, const char *key, char *values[SIDE_COUNT],
+                  bool unlike) {
+        struct difference d = {.unlike = unlike};
+        if (asprintf(&d.key, "%s%s%s", prefix, *prefix ? "." : "", key) < 0)
+                return -ENOMEM;
+        struct difference *items = reallocarray(list->items, list->n + 1, sizeof(*items));
+        if (!items) {
+                free(d.key);
+                return -ENOMEM;
+        }
+        for (size_t side = 0; side < SIDE_COUNT; side++)
+                d.values[side] = util_steal(&values[side]);
+        list->items = items;
+        items[list->n++] = d;
+        return 0;
+}
+
+static int compare_values(const char *prefix, const char *key, const struct json *a, const struct json *b,
+                          struct difference_list *list) {
+        const struct json *const sides[SIDE_COUNT] = {a, b};
+        char *texts[SIDE_COUNT] = {NULL};
+        bool known = true;
+        int r = 0;
+        for (size_t side = 0; r == 0 && side < SIDE_COUNT; side++) {
+                known = known && sides[side] && json_type(sides[side]) != JSON_NULL;
+                texts[side] = sides[side] ? json_print(sides[side]) : NULL;
+                if (sides[side] && !texts[side])
+                        r = -ENOMEM;
+        }
+        bool same = a && b && r == 0 && strcmp(texts[SIDE_BASELINE], texts[SIDE_CANDIDATE]) == 0;
+        if (r == 0 && !same)
+                r = append(list, prefix, key, texts, known && !is_one_of(key, harmless, ELEMENTS(harmless)));
+        free(texts[SIDE_BASELINE]);
+        free(texts[SIDE_CANDIDATE]);
+        return r;
+}
+
+/* The members of one side after the other; those of both once. */
+static int compare_members(const char *prefix, const struct json *a, const struct json *b, const char *const *skip,
+                           size_t n_skip, struct difference_list *list) {
+        int r = 0;
+        for (const struct json *i = json_first(a); r == 0 && i; i = json_next(i)) {
+                const struct json *other = json_get(b, json_key(i));
+                if (is_one_of(json_key(i), skip, n_skip))
+                        continue;
+                if (other && json_type(i) == JSON_OBJECT && json_type(other) == JSON_OBJECT && !*prefix)
+                        r = compare_members(json_key(i), i, other, NULL, 0, list);
+                else
+                        r = compare_values(prefix, json_key(i), i, other, list);
+        }
+        for (const struct json *i = json_first(b); r == 0 && i; i = json_next(i))
+                if (!json_get(a, json_key(i)) && !is_one_of(json_key(i), skip, n_skip))
+                        r = compare_values(prefix, json_key(i), NULL, i, list);
+        return r;
+}
+
+static void json_freep(struct json **root) {
+        json_free(*root);
+}
+
+static int parse_object(const char *text, struct json **ret) {
+        int r = json_parse(text, strlen(text), ret, NULL);
+        if (r == 0 && json_type(*ret) != JSON_OBJECT)
+                r = -EBADMSG; /* the caller frees it */
+        return r == -EINVAL ? -EBADMSG : r;
+}
+
+int difference_environments(const char *baseline, const char *candidate, struct difference_list *list) {
+        _cleanup_(json_freep) struct json *a = NULL, *b = NULL;
+        if (!baseline || !candidate)
+                return 0;
+        int r = parse_object(baseline, &a);
+        if (r == 0)
+                r = parse_object(candidate, &b);
+        if (r < 0)
+                return r;
+        const struct json *before = json_get(a, "before"), *other = json_get(b, "before");
+        if (!before || !other || json_type(before) != JSON_OBJECT || json_type(other) != JSON_OBJECT)
+                return 0;
+        return compare_members("", before, other, passing, ELEMENTS(passing), list);
+}
+
+int difference_specs(const char *baseline, const char *candidate, struct difference_list *list) {
+        _cleanup_(json_freep) struct json *a = NULL, *b = NULL;
+        const char *skip[ELEMENTS(incidental) + AXIS_COUNT];
+        for (size_t i = 0; i < ELEMENTS(incidental); i++)
+                skip[i] = incidental[i];
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                skip[ELEMENTS(incidental) + i] = axes[i].value.name;
+        int r = parse_object(baseline, &a);
+        if (r == 0)
+                r = parse_object(candidate, &b);
+        size_t first = list->n;
+        if (r == 0)
+                r = compare_members("", a, b, skip, ELEMENTS(skip), list);
+        for (size_t i = first; i < list->n; i++)
+                list->items[i].unlike = false;
+        return r;
+}
+
+int difference_texts(const char *key, const char *baseline, const char *candidate, bool unlike,
+                     struct difference_list *list) {
+        const char *const texts[SIDE_COUNT] = {baseline, candidate};
+        char *values[SIDE_COUNT] = {NULL};
+        int r = 0;
+        if (strcmp(baseline, candidate) == 0)
+                return 0;
+        for (size_t side = 0; r == 0 && side < SIDE_COUNT; side++) {
+                struct json_writer w;
+                json_writer_init(&w);
+                json_put_string(&w, texts[side]);
+                r = json_writer_steal(&w, &values[side], NULL);
+                json_writer_deinit(&w);
+        }
+        if (r == 0)
+                r = append(list, "", key, values, unlike);
+        free(values[SIDE_BASELINE]);
+        free(values[SIDE_CANDIDATE]);
+        return r;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_SERVICE_STUDY_H
+#define IPCLAB_DAEMON_SERVICE_STUDY_H
+
+/* An experiment as the comparison needs it: its points, and of each done run the figures that are compared. */
+
+#include "daemon/service/internal.h"
+#include "schema/figures.h"
+
+struct study_point {
+        char *point_json;
+        uint64_t hash; /* of its text */
+        struct point point;
+        bool is_point; /* false: a version with other axes wrote it, and its text is all that is known */
+        uint32_t runs, runs_failed, runs_noisy;
+        double *values; /* runs × FIGURE_COUNT, by position; NaN: the run has no such figure, or it is not compared */
+        uint32_t *blocks; /* of each run, from 1; 0: it is in none */
+};
+
+struct study {
+        struct experiment_record e;
+        char *environment_json; /* of the first done run; NULL: none is done */
+        struct study_point *points;
+        size_t n;
+};
+
+/* 0; negative errno with *r: 404. */
+int study_load(struct service *s, int64_t experiment_id, struct study *ret, struct refusal *r);
+/* The environment of the last done run; NULL: none is done. */
+int study_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r);
+void study_deinit(struct study *st);
+
+#endif

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Experiments with known figures: written into the database of a daemon that has stopped, from one that really ran."""
+
+import json
+import sqlite3
+
+
+class Stored:
+    def __init__(self, path):
+        self.db = sqlite3.connect(path)
+        self.db.row_factory = sqlite3.Row
+
+    def close(self):
+        self.db.commit()
+        self.db.close()
+
+    def next_change(self, n=1):
+        (value,) = self.db.execute(
+            "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value", (n,)
+        ).fetchone()
+        return value - n + 1
+
+    def insert(self, table, row, **changed):
+        row = dict(row) | changed
+        del row["id"]
+        names = ", ".join(row)
+        marks = ", ".join("?" * len(row))
+        return self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values())).lastrowid
+
+    def copy(self, source, repetitions, adapt, points=lambda point: True, environment=None, merged=None):
+        """A done experiment like another, with so many runs of each of its points that `points` picks.
+
+        adapt(point, repetition, result) changes a run's result in place, or returns the state and flags of the run.
+        """
+        row = self.db.execute("SELECT * FROM experiments WHERE id = ?", (source,)).fetchone()
+        first = {}
+        for run in self.db.execute(
+            "SELECT runs.*, point FROM runs JOIN points ON points.id = point_id "
+            "WHERE runs.experiment_id = ? ORDER BY position",
+            (source,),
+        ):
+            if points(json.loads(run["point"])):
+                first.setdefault(run["point"], run)
+        total = len(first) * repetitions
+        change = self.next_change(total + 1)
+        identity = self.insert(
+            "experiments",
+            row,
+            change=change,
+            idempotency_key=None,
+            runs_total=total,
+            runs_done=total,
+            merged=json.dumps(json.loads(row["merged"]) | {"repetitions": repetitions} | (merged or {})),
+        )
+        rows = [
+            (run, self.db.execute(
+                "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)", (identity, ordinal, text)
+            ).lastrowid)
+            for ordinal, (text, run) in enumerate(first.items())
+        ]  # fmt: skip
+        position = 0
+        for repetition in range(1, repetitions + 1):
+            for run, point in rows:
+                values = dict(run)
+                del values["point"]
+                result = json.loads(run["result"])
+                state, flags = adapt(json.loads(run["point"]), repetition, result) or ("done", [])
+                facts = json.loads(run["environment"])
+                facts["before"] |= environment or {}
+                self.insert(
+                    "runs",
+                    values,
+                    change=change + 1 + position,
+                    experiment_id=identity,
+                    point_id=point,
+                    repetition=repetition,
+                    position=position,
+                    state=state,
+                    flags=json.dumps(flags),
+                    result=json.dumps(result) if state == "done" else None,
+                    environment=json.dumps(facts),
+                )
+                position += 1
+        return identity

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: MIT
+"""GET /compare: verdicts over stored runs whose figures are known, and everything that it refuses."""
+
+import itertools
+import json
+import math
+import statistics
+
+import pytest
+from conftest import SHORT, Daemon
+from stored import Stored
+
+LATENCIES = ("p50", "p90", "p99", "p99_9")
+PIPE, UNIX = {"transport": "pipe"}, {"transport": "unix-stream"}
+
+
+def scatter(repetition, salt=0):
+    """A percent or so, the same in every run of this test."""
+    return 1 + 0.012 * math.sin(12.9898 * (repetition + 61 * salt)) + 1e-4 * repetition
+
+
+def scaled(factor, salt=0, drift=0.0):
+    def adapt(point, repetition, result):
+        by = factor(point) if callable(factor) else factor
+        by *= scatter(repetition, salt + 7 * (point["transport"] == "pipe")) * (1 + drift * repetition)
+        result["throughput_bytes_per_second"] = 1e9 * by
+        for name in LATENCIES:
+            result["latency_ns"][name] = round(1e6 / by)
+
+    return adapt
+
+
+def failing(point, repetition, result):
+    scaled(1)(point, repetition, result)
+    if repetition == 1:
+        return "failed", []
+    return "done", ["noisy:steal"] if repetition == 2 else []
+
+
+@pytest.fixture(scope="module")
+def known():
+    """A daemon whose experiments have known figures, and their ids by name."""
+    first = Daemon()
+    spec = SHORT | {"workload": "pingpong", "transport": ["pipe", "unix-stream"], "seed": 1}
+    (real,) = [first.unix.wait_final(first.unix.post(spec)["id"])]
+    other = first.unix.wait_final(first.unix.post(SHORT | {"message_size": 64})["id"])
+    assert real["state"] == other["state"] == "done", first.log_tail()
+    assert first.stop() == 0
+    stored = Stored(first.base / "state/ipclab.db")
+    ids = {"real": real["id"], "other": other["id"]}
+    for name, options in {
+        "base": {"repetitions": 12, "adapt": scaled(1)},
+        "same": {"repetitions": 12, "adapt": scaled(1, salt=1)},
+        "slow": {"repetitions": 12, "adapt": scaled(0.9, salt=2)},
+        "few": {"repetitions": 3, "adapt": scaled(0.97, salt=3)},
+        "pipe": {"repetitions": 12, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
+        "drifting": {
+            "repetitions": 12,
+            "adapt": scaled(lambda point: 1.04 if point["transport"] == "pipe" else 1, drift=0.2),
+        },
+        "failing": {"repetitions": 6, "adapt": failing},
+        "restarted": {"repetitions": 12, "adapt": scaled(1, salt=4), "environment": {"boot_id": "another"}},
+        "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
+        "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
+        "many": {"repetitions": 201, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
+    }.items():
+        ids[name] = stored.copy(real["id"], **options)
+    ids["blocks"] = stored.copy(
+        real["id"],
+        12,
+        scaled(lambda point: 1.04 if point["transport"] == "pipe" else 1, drift=0.2),
+        merged={"order": "blocks", "duration_seconds": 0.4},
+    )
+    stored.close()
+    daemon = Daemon(f"--state-dir={first.base / 'state'}")
+    yield daemon, ids
+    assert daemon.stop() == 0, daemon.log_tail()
+    daemon.remove()
+    first.remove()
+
+
+@pytest.fixture
+def compare(known):
+    daemon, ids = known
+
+    def get(baseline, candidate, more=""):
+        return daemon.unix.get(f"/compare?baseline={ids[baseline]}&candidate={ids[candidate]}{more}")
+
+    return get
+
+
+def logs(unix, identity, name, **point):
+    runs = [run for run in unix.items(f"/experiments/{identity}/runs") if point.items() <= run["point"].items()]
+    return [math.log(run["result"][name]) for run in runs if run["state"] == "done"]
+
+
+def shift(base, candidate):
+    """Hodges and Lehmann's estimate of a ratio."""
+    return math.exp(statistics.median(c - b for b, c in itertools.product(base, candidate)))
+
+
+def figure(answer, transport="pipe", name="throughput_bytes_per_second"):
+    (row,) = [row for row in answer["rows"] if row["baseline"]["point"]["transport"] == transport]
+    return row["figures"][name]
+
+
+def test_the_ratio_is_of_the_runs(known, compare):
+    """As the API shows them."""
+    daemon, ids = known
+    found = figure(compare("base", "slow"))
+    base, slow = (logs(daemon.unix, ids[name], "throughput_bytes_per_second", **PIPE) for name in ("base", "slow"))
+    assert found["ratio"] == pytest.approx(shift(base, slow), rel=1e-12)
+    assert found["interval"]["low"] < found["ratio"] < found["interval"]["high"]
+    assert 0.95 <= found["interval"]["level"] < 1
+    assert found["runs_baseline"] == found["runs_candidate"] == 12 and not found["paired"]
+
+
+def test_what_is_slower_is_called_slower(compare):
+    answer = compare("base", "slow")
+    names = ["throughput_bytes_per_second", *(f"latency_ns_{name}" for name in LATENCIES)]
+    for transport, name in itertools.product(("pipe", "unix-stream"), names):
+        found = figure(answer, transport, name)
+        assert found["verdict"] == "slower" and found["differs"] and found["p_adjusted"] <= 0.05
+        assert found["p"] <= found["p_adjusted"]
+        assert (found["ratio"] < 1) == (name == names[0])
+        assert found["visible_difference"] is None and found["runs_needed"] is None
+    assert answer["verdicts"]["slower"] == 10 and sum(answer["verdicts"].values()) == answer["tests"]
+    assert figure(compare("slow", "base"))["verdict"] == "faster"
+
+
+def test_what_is_the_same_is_equivalent(compare):
+    answer = compare("base", "same")
+    found = figure(answer)
+    assert found["verdict"] == "equivalent"
+    assert 0.97 <= found["equivalence_interval"]["low"] <= found["equivalence_interval"]["high"] <= 1.03
+    assert answer["delta"] == 0.03 and answer["verdicts"]["slower"] == answer["verdicts"]["faster"] == 0
+    assert figure(compare("base", "same", "&delta=0.0001"))["verdict"] == "undecided"
+    assert figure(compare("base", "slow", "&delta=0.5"))["verdict"] == "equivalent"
+
+
+def test_undecided_says_what_would_decide(compare):
+    found = figure(compare("base", "few"))
+    assert found["verdict"] == "undecided" and not found["differs"]
+    assert found["runs_needed"] > 3
+    assert found["runs_candidate"] == 3 and found["runs_baseline"] == 12
+
+
+def test_unmatched_points_are_listed(compare):
+    answer = compare("base", "pipe")
+    assert [row["baseline"]["point"]["transport"] for row in answer["rows"]] == ["pipe"]
+    assert [point["transport"] for point in answer["only_in_baseline"]] == ["unix-stream"]
+    assert answer["only_in_candidate"] == []
+    assert len(compare("pipe", "base")["only_in_candidate"]) == 1
+
+
+def test_noisy_runs_count_and_failed_ones_do_not(compare):
+    answer = compare("base", "failing")
+    for row in answer["rows"]:
+        assert (row["candidate"]["runs"], row["candidate"]["runs_failed"], row["candidate"]["runs_noisy"]) == (5, 1, 1)
+        assert row["figures"]["throughput_bytes_per_second"]["runs_candidate"] == 5
+        assert row["baseline"]["runs_noisy"] == 0
+
+
+def test_a_figure_that_is_missing_has_its_reason(compare):
+    (row,) = compare("base", "pipe")["rows"]
+    for name, value in row["figures"].items():
+        assert (value is None) == (name in row["reasons"])
+    assert row["figures"]["cost_ns"] is None and "neither" not in row["reasons"]["cost_ns"]
+    assert "either side" in row["reasons"]["cost_ns"]
+    row = compare("base", "zero")["rows"][0]
+    assert "baseline" in row["reasons"]["cost_ns"]
+    other = compare("zero", "base")["rows"][0]
+    assert "candidate" in other["reasons"]["cost_ns"]
+
+
+def test_two_hundred_runs_a_side_take_part(compare):
+    found = figure(compare("many", "pipe"))
+    assert (found["runs_baseline"], found["runs_candidate"]) == (200, 12)
+    assert compare("many", "pipe")["rows"][0]["baseline"]["runs"] == 201
+
+
+def test_environments_are_the_headline(known, compare):
+    daemon, ids = known
+    answer = daemon.unix.request("GET", f"/compare?baseline={ids['base']}&candidate={ids['same']}")
+    assert answer.body.startswith(b'{"environment":')
+    assert answer.json["environment"] == {"alike": True, "forced": False, "differences": []}
+    restarted = compare("base", "restarted")["environment"]
+    assert restarted["alike"]
+    (boot,) = restarted["differences"]
+    assert boot["key"] == "boot_id" and boot["candidate"] == "another" and not boot["unlike"]
+
+
+def test_unlike_environments_are_refused_unless_forced(known, compare):
+    daemon, ids = known
+    target = f"/compare?baseline={ids['base']}&candidate={ids['kernel']}"
+    problem = daemon.unix.refused("GET", target, 409, "unlike-environments")
+    assert "kernel_release" in problem["detail"] and "0.0.1" in problem["detail"] and "force=true" in problem["detail"]
+    assert "lsm" not in problem["detail"]
+    environment = compare("base", "kernel", "&force=true")["environment"]
+    assert environment["forced"] and not environment["alike"]
+    unlike = {one["key"]: one["unlike"] for one in environment["differences"]}
+    assert unlike["kernel_release"] and unlike.get("lsm") in (None, False)
+    daemon.unix.refused("GET", target + "&force=false", 409, "unlike-environments")
+    assert not compare("base", "same", "&force=true")["environment"]["forced"]
+
+
+def test_settings_that_differ_are_listed(compare):
+    assert compare("base", "same")["settings"]["differences"] == []
+    differences = compare("base", "blocks")["settings"]["differences"]
+    assert differences == [{"key": "duration_seconds", "baseline": 0.3, "candidate": 0.4}]
+
+
+AXIS = "/compare?experiment={}&axis=transport&baseline=pipe&candidate=unix-stream"
+
+
+def test_two_values_of_an_axis(known):
+    """The drift of 20 % a repetition hides 4 % from runs that are not paired by block."""
+    daemon, ids = known
+    shuffled = daemon.unix.get(AXIS.format(ids["drifting"]))
+    assert shuffled["axis"] == "transport"
+    assert (shuffled["baseline"]["value"], shuffled["candidate"]["value"]) == ("pipe", "unix-stream")
+    assert not figure(shuffled)["paired"] and figure(shuffled)["verdict"] == "undecided"
+    paired = figure(daemon.unix.get(AXIS.format(ids["blocks"])))
+    assert paired["paired"] and paired["verdict"] == "slower"
+    base, candidate = (
+        logs(daemon.unix, ids["blocks"], "throughput_bytes_per_second", **point) for point in (PIPE, UNIX)
+    )
+    shifts = [c - b for b, c in zip(base, candidate, strict=True)]
+    walsh = [(one + two) / 2 for one, two in itertools.combinations_with_replacement(shifts, 2)]
+    assert paired["ratio"] == pytest.approx(math.exp(statistics.median(walsh)), rel=1e-12)
+
+
+def test_an_axis_of_numbers(unix):
+    spec = {"message_size": [64, 65536], "repetitions": 8, "messages": 2000, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    answer = unix.get(f"/compare?experiment={experiment['id']}&axis=message_size&baseline=64&candidate=65536")
+    assert answer["baseline"]["value"] == 64 and len(answer["rows"]) == 1
+    base, candidate = (
+        logs(unix, experiment["id"], "throughput_bytes_per_second", message_size=size) for size in (64, 65536)
+    )
+    assert figure(answer)["ratio"] == pytest.approx(shift(base, candidate), rel=1e-12)
+    assert answer["rows"][0]["candidate"]["point"]["message_size"] == 65536
+
+
+def test_an_axis_without_meaning_for_one_value_separates_nothing(unix):
+    spec = SHORT | {"transport": ["pipe", "shm-posix"], "wait": ["block", "hybrid"], "duration_seconds": 0.05}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    answer = unix.get(f"/compare?experiment={experiment['id']}&axis=transport&baseline=pipe&candidate=shm-posix")
+    assert [row["candidate"]["point"]["wait"] for row in answer["rows"]] == ["block", "hybrid"]
+    assert all("wait" not in row["baseline"]["point"] for row in answer["rows"])
+    waits = unix.get(f"/compare?experiment={experiment['id']}&axis=wait&baseline=block&candidate=hybrid")
+    assert [row["baseline"]["point"]["transport"] for row in waits["rows"]] == ["shm-posix"]
+
+
+def test_bad_questions(known):
+    daemon, ids = known
+    base, same = ids["base"], ids["same"]
+
+    def refused(query, status, slug):
+        return daemon.unix.refused("GET", f"/compare?{query}", status, slug)["detail"]
+
+    pair = f"baseline={base}&candidate={same}"
+    assert "baseline" in refused("candidate=1", 400, "missing-parameter")
+    assert "candidate" in refused("baseline=1", 400, "missing-parameter")
+    assert "axis" in refused(f"experiment={base}&baseline=1&candidate=2", 400, "missing-parameter")
+    assert "experiment" in refused("axis=transport&baseline=pipe&candidate=tcp", 400, "missing-parameter")
+    for bad in ("0", "1", "-0.1", "nan", "x", "1e999"):
+        assert bad in refused(f"{pair}&delta={bad}", 400, "bad-parameter")
+    assert "yes" in refused(f"{pair}&force=yes", 400, "bad-parameter")
+    assert "999999" in refused(f"baseline=999999&candidate={base}", 404, "not-found")
+    assert "999999" in refused(f"baseline={base}&candidate=999999", 404, "not-found")
+    assert str(base) in refused(f"baseline={base}&candidate={base}", 422, "same-experiment")
+    nothing = refused(f"baseline={base}&candidate={ids['other']}", 422, "nothing-in-common")
+    assert str(base) in nothing and str(ids["other"]) in nothing
+
+
+def test_bad_axes(known):
+    daemon, ids = known
+
+    def refused(axis, baseline, candidate, slug):
+        query = f"experiment={ids['base']}&axis={axis}&baseline={baseline}&candidate={candidate}"
+        return daemon.unix.refused("GET", f"/compare?{query}", 422, slug)["detail"]
+
+    assert "colour" in refused("colour", "red", "green", "unknown-axis")
+    detail = refused("transport", "pipe", "tcp", "no-such-value")
+    assert "tcp" in detail and '"pipe", "unix-stream"' in detail
+    assert "none" in refused("wait", "block", "spin", "no-such-value")
+    assert "pipe" in refused("transport", "pipe", "pipe", "same-value")
+    assert daemon.unix.request(
+        "GET", f"/compare?experiment={ids['base']}&axis=transport&baseline=pigeon&candidate=pipe"
+    ).status == 422  # fmt: skip
+
+
+def test_a_queued_experiment_has_rows_without_figures(own_daemon):
+    unix = own_daemon.unix
+    blocker = unix.post(SHORT | {"duration_seconds": 600})
+    one, two = (unix.post(SHORT) for _ in range(2))
+    answer = unix.get(f"/compare?baseline={one['id']}&candidate={two['id']}")
+    (row,) = answer["rows"]
+    assert set(row["figures"].values()) == {None} and answer["tests"] == 0
+    assert all("no done run" in reason for reason in row["reasons"].values())
+    unix.request("POST", f"/experiments/{blocker['id']}/cancel")
+
+
+def test_the_report_is_json_of_the_size_it_must_be(known, compare):
+    """A row at a time leaves no comma out."""
+    daemon, ids = known
+    answer = daemon.unix.request("GET", f"/compare?baseline={ids['base']}&candidate={ids['same']}")
+    assert len(json.loads(answer.body)["rows"]) == 2
