@@ -18,6 +18,8 @@ HANDLER(handle_delete);
 HANDLER(handle_runs);
 HANDLER(handle_run);
 HANDLER(handle_results);
+/* findings.c */
+HANDLER(handle_findings);
 /* handle-samples.c */
 HANDLER(handle_experiment_samples);
 HANDLER(handle_run_samples);

@@ -39,6 +39,7 @@ static const struct media experiments_media[] = {{"application/json", "Experimen
 static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
 static const struct media run_media[] = {{"application/json", "Run"}, {0}};
 static const struct media results_media[] = {{"application/json", "ResultTable"}, {"text/csv", NULL}, {0}};
+static const struct media findings_media[] = {{"application/json", "FindingList"}, {"text/markdown", NULL}, {0}};
 static const struct media samples_media[] = {
         {"application/json", "SampleList"}, {"application/x-ndjson", "Sample"}, {"text/csv", NULL}, {0}};
 static const struct media events_media[] = {{"text/event-stream", NULL}, {0}};
@@ -74,6 +75,9 @@ const struct route routes[] = {
          .media = runs_media, .problems = "400 404 503"},
         {METHOD_GET, "/experiments/{id}/results", handle_results, "getResults", "A row per point, over its repetitions",
          .status = 200, .media = results_media, .problems = "404 406 503"},
+        {METHOD_GET, "/experiments/{id}/findings", handle_findings, "getFindings",
+         "What the runs let one conclude, and what they do not", .status = 200, .media = findings_media,
+         .problems = "404 406 503"},
         {METHOD_GET, "/experiments/{id}/samples", handle_experiment_samples, "listExperimentSamples",
          "What each agent did in each second, of all runs, as it was recorded", .parameters = samples_parameters,
          .status = 200, .media = samples_media, .problems = "400 404 406 503"},

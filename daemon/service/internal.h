@@ -52,6 +52,16 @@ struct service_status {
         int64_t experiment_id, run_id, started_at_ms;
 };
 
+/* Findings that have been drawn, until their experiment changes or younger ones need the room. */
+#define FINDINGS_BUDGET_BYTES (2u << 20)
+struct findings_cache {
+        pthread_mutex_t lock;
+        struct findings_record *newest; /* a list by last use */
+        size_t bytes;
+};
+void findings_cache_init(struct findings_cache *c);
+void findings_cache_deinit(struct findings_cache *c);
+
 struct service {
         /* fixed once made */
         struct store *store; /* main thread only */
@@ -74,6 +84,8 @@ struct service {
         struct service_status status;
         char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
 
+        struct findings_cache findings;
+
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;
 };
@@ -94,6 +106,10 @@ void service_reader_put(struct service *s, struct reader *reader);
  * done: "experiment 12". */
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id);
 int service_unavailable(struct refusal *r, int error, const char *detail);
+
+/* A figure of a run's result; false where it has none. */
+struct json;
+bool service_run_figure(const struct json *result, enum figure f, double *ret);
 
 void service_arm_tidy(struct service *s); /* main thread */
 

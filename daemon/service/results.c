@@ -123,14 +123,18 @@ static int keep(char **kept, const char *text) {
         return 0;
 }
 
+bool service_run_figure(const struct json *result, enum figure f, double *ret) {
+        const struct json *value = object_member(object_of(f, result), figure_terms[f].name);
+        return value && json_as_double(value, ret) == 0;
+}
+
 static int collect_figure(const struct json *result, enum figure i, struct columns *c) {
-        const struct json *object = object_of(i, result), *value = object_member(object, figure_terms[i].name);
         double v;
-        if (value && json_as_double(value, &v) == 0) {
+        if (service_run_figure(result, i, &v)) {
                 c->values[i][c->n[i]++] = v;
                 return 0;
         }
-        const char *reason = reason_for(i, object);
+        const char *reason = reason_for(i, object_of(i, result));
         return reason ? keep(&c->reasons[i], reason) : 0;
 }
 

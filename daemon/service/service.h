@@ -14,6 +14,7 @@
  * Functions return 0, or a negative errno with *r filled for the client (status, code, detail).
  */
 
+#include "daemon/analysis/findings.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
 
@@ -62,6 +63,19 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
 /* A row per point, in the points' order: `limit` at most, from the point `from` on, which are counted from 0. */
 int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                     int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r);
+
+/* What the runs of an experiment let one conclude, as far as they are done. Shared and unchanging: to be given back. */
+struct findings_record {
+        int64_t experiment_id, change;
+        struct findings *findings;
+        /* the service's */
+        struct findings_record *older;
+        unsigned users;
+        bool cached;
+        size_t bytes;
+};
+int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r);
+void service_findings_release(struct service *s, struct findings_record *record); /* NULL-safe */
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no

@@ -118,6 +118,8 @@ void store_samples_free(struct sample_record *samples, size_t n);
 
 /* A point with the results of its runs, from which a row of /results is made. */
 struct point_run {
+        int64_t id;
+        uint32_t repetition; /* from 1 */
         enum state state;
         char *result_json, *flags_json, *error;
 };
