@@ -8,7 +8,10 @@
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
+#include <math.h>
 #include <string.h>
+
+#define STUDY_SOURCE "the published lab study that this preset repeats, on its own machine"
 
 /* ---- JSON ---- */
 
@@ -43,6 +46,14 @@ static void put_figure(struct json_writer *w, const struct finding_figure *figur
         json_object_end(w);
 }
 
+static void member_rows(struct json_writer *w, const uint32_t *rows, size_t n) {
+        json_put_key(w, "rows");
+        json_array_begin(w);
+        for (size_t i = 0; i < n; i++)
+                json_put_u64(w, rows[i]);
+        json_array_end(w);
+}
+
 static void put_finding(struct json_writer *w, const struct finding *f) {
         json_object_begin(w);
         json_member_string(w, "kind", finding_kind_names[f->kind]);
@@ -55,17 +66,54 @@ static void put_finding(struct json_writer *w, const struct finding *f) {
         for (size_t i = 0; i < f->n_figures; i++)
                 put_figure(w, &f->figures[i]);
         json_array_end(w);
-        json_put_key(w, "rows");
-        json_array_begin(w);
-        for (size_t i = 0; i < f->n_rows; i++)
-                json_put_u64(w, f->rows[i]);
-        json_array_end(w);
+        member_rows(w, f->rows, f->n_rows);
         json_member_u64(w, "runs", f->n_runs);
         json_member_string(w, "confidence", finding_confidence_names[f->confidence]);
         if (f->runs_needed > 0)
                 json_member_u64(w, "runs_needed", f->runs_needed);
         else
                 json_member_null(w, "runs_needed");
+        json_object_end(w);
+}
+
+static void put_answer(struct json_writer *w, const struct study_answer *a) {
+        json_object_begin(w);
+        json_member_string(w, "question", a->question);
+        json_member_string(w, "kind", study_kind_names[a->kind]);
+        json_put_key(w, "figures");
+        json_array_begin(w);
+        if (a->has_figure)
+                put_figure(w, &a->figure);
+        json_array_end(w);
+        json_member_string(w, "sentence", a->sentence);
+        json_member_string(w, "reason", a->reason);
+        member_rows(w, a->rows, a->n_rows);
+        json_put_key(w, "published");
+        json_object_begin(w);
+        if (a->has_published)
+                json_member_double(w, "value", a->published);
+        else
+                json_member_null(w, "value");
+        json_member_string(w, "unit", a->has_published ? a->unit : NULL);
+        json_member_string(w, "words", a->published_words);
+        json_object_end(w);
+        json_object_end(w);
+}
+
+static void member_study(struct json_writer *w, const struct study *s) {
+        json_put_key(w, "study");
+        if (!s) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_string(w, "name", s->name);
+        json_member_string(w, "source", STUDY_SOURCE);
+        json_put_key(w, "answers");
+        json_array_begin(w);
+        for (size_t i = 0; i < s->n; i++)
+                put_answer(w, &s->answers[i]);
+        json_array_end(w);
         json_object_end(w);
 }
 
@@ -81,6 +129,7 @@ static int respond_json(struct response *p, const struct findings_record *record
         json_array_end(&w);
         json_member_null(&w, "next");
         json_member_u64(&w, "comparisons", f->n_tests);
+        member_study(&w, record->study);
         json_object_end(&w);
         return response_json(p, 200, &w);
 }
@@ -120,6 +169,41 @@ static void put_kind(struct text *t, const struct findings *f, enum finding_kind
         }
 }
 
+/* What goes into a cell of a table. */
+static void put_number(struct text *t, double value, const char *unit) {
+        text_printf(t, fabs(value) >= 1000 ? "%.0f %s" : "%.4g %s", value, unit);
+}
+
+static void put_answer_row(struct text *t, const struct study_answer *a) {
+        text_puts(t, "| ");
+        put_escaped(t, a->question);
+        text_puts(t, " | ");
+        if (a->has_figure)
+                put_number(t, a->figure.value, a->unit);
+        if (a->has_figure && a->figure.of[0])
+                text_printf(t, " (%s)", a->figure.of);
+        if (a->has_figure && a->figure.has_interval)
+                text_printf(t, " [%.4g, %.4g]", a->figure.low, a->figure.high);
+        put_escaped(t, a->sentence ? a->sentence : a->reason ? a->reason : "");
+        text_puts(t, " | ");
+        if (a->has_published)
+                put_number(t, a->published, a->unit);
+        if (a->published_words)
+                text_printf(t, "%s%s", a->has_published ? ", " : "", a->published_words);
+        text_puts(t, " |\n");
+}
+
+static void put_study(struct text *t, const struct study *s) {
+        if (!s)
+                return;
+        text_printf(t,
+                    "\n## The questions of the study %s\n\nPublished: %s.\n\n| question | here | published "
+                    "|\n|---|---|---|\n",
+                    s->name, STUDY_SOURCE);
+        for (size_t i = 0; i < s->n; i++)
+                put_answer_row(t, &s->answers[i]);
+}
+
 static int respond_markdown(struct response *p, const struct findings_record *record) {
         const struct findings *f = record->findings;
         _cleanup_(text_deinit) struct text t = {0};
@@ -128,6 +212,7 @@ static int respond_markdown(struct response *p, const struct findings_record *re
                     "%zu comparisons; over all of them together the probability of a single false difference is at "
                     "most 5 %%. Intervals in brackets.\n",
                     f->n_tests);
+        put_study(&t, record->study);
         for (enum finding_kind kind = 0; kind < FINDING_KINDS; kind++)
                 put_kind(&t, f, kind);
         if (t.error < 0)

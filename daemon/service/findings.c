@@ -24,6 +24,7 @@ void findings_cache_init(struct findings_cache *c) {
 
 static void record_free(struct findings_record *record) {
         findings_free(record->findings);
+        study_free(record->study);
         free(record);
 }
 
@@ -113,13 +114,33 @@ static size_t list_caches(const struct topology *t, struct findings_limit ret[FI
         return n;
 }
 
-static int draw(struct service *s, const struct evidence *e, struct findings **ret) {
+/* Of a posted spec; "" where it names none. */
+static void read_preset(const char *spec_json, char *ret, size_t size) {
+        struct json *spec = NULL;
+        const char *name = "";
+        if (spec_json && json_parse(spec_json, strlen(spec_json), &spec, NULL) == 0 && json_type(spec) == JSON_OBJECT) {
+                const struct json *member = json_get(spec, "preset");
+                if (member)
+                        (void) json_as_string(member, &name); /* stays "" when it is none */
+        }
+        (void) snprintf(ret, size, "%s", name);
+        json_free(spec);
+}
+
+static int draw(struct service *s, const struct experiment_record *e, const struct evidence *evidence,
+                struct findings_record *ret) {
         struct findings_limit caches[FINDINGS_LIMITS_MAX];
+        char preset[64];
         topology_hold();
         size_t n = list_caches(s->hooks.topology, caches);
         topology_release();
-        return findings_draw(
-                &(struct findings_input){.rows = e->rows, .n_rows = e->n_rows, .caches = caches, .n_caches = n}, ret);
+        const struct findings_input in = {
+                .rows = evidence->rows, .n_rows = evidence->n_rows, .caches = caches, .n_caches = n};
+        int r = findings_draw(&in, &ret->findings);
+        if (r < 0)
+                return r;
+        read_preset(e->spec_json, preset, sizeof(preset));
+        return study_answer(preset, &in, ret->findings, &ret->study);
 }
 
 int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r) {
@@ -137,15 +158,16 @@ int service_findings(struct service *s, int64_t experiment_id, struct findings_r
         if (error < 0)
                 return error;
         record = calloc(1, sizeof(*record));
-        error = record ? draw(s, &evidence, &record->findings) : -ENOMEM;
+        error = record ? draw(s, &e, &evidence, record) : -ENOMEM;
         if (error < 0) {
-                free(record);
+                if (record)
+                        record_free(record);
                 return service_fail(s, r, error, "drawing conclusions", 0);
         }
         record->experiment_id = experiment_id;
         record->change = e.change;
         record->users = 1;
-        record->bytes = sizeof(*record) + findings_bytes(record->findings);
+        record->bytes = sizeof(*record) + findings_bytes(record->findings) + study_bytes(record->study);
         remember(&s->findings, record);
         *ret = record;
         return 0;

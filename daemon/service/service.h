@@ -15,6 +15,7 @@
  */
 
 #include "daemon/analysis/findings.h"
+#include "daemon/analysis/studies.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
 
@@ -68,6 +69,7 @@ int service_results(struct service *s, int64_t experiment_id, uint32_t from, uin
 struct findings_record {
         int64_t experiment_id, change;
         struct findings *findings;
+        struct study *study; /* NULL: of none of the studies' presets */
         /* the service's */
         struct findings_record *older;
         unsigned users;

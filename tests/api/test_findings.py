@@ -138,9 +138,36 @@ def test_few_runs_conclude_nothing(client, done):
     assert few["rows"] == [0, 1] and few["runs"] == 4 and few["runs_needed"] >= 4 and few["confidence"] == "none"
 
 
+def test_a_study_has_its_answers(unix):
+    """Each question beside the published figure; the figures are those of the results, in the study's units."""
+    spec = {"preset": "pipe-block-sweep-quick", "bytes": 655360, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    path = f"/experiments/{experiment['id']}/findings"
+    study = unix.get(path)["study"]
+    rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
+    assert study["name"] == "pipe-block-sweep" and "on its own machine" in study["source"]
+    published = [answer["published"]["value"] for answer in study["answers"][:8]]
+    assert published == [250.91, 933.07, 2534.25, 1532.90, 3184.68, 2093.62, 1508.83, 1096.92]
+    placed = {row["point"]["placement"] for row in rows}
+    for answer, size in zip(study["answers"], (64, 256, 1024, 4096, 8192, 16384, 32768, 65536), strict=False):
+        assert str(size) in answer["question"] and answer["published"]["unit"] == "MiB/s"
+        if "same-node" not in placed:
+            assert answer["figures"] == [] and "no such row" in answer["reason"]
+            continue
+        (one,) = answer["figures"]
+        (row,) = (rows[index] for index in answer["rows"])
+        assert row["point"]["message_size"] == size and row["point"]["placement"] == "same-node"
+        assert one["value"] == pytest.approx(row["throughput_bytes_per_second"]["median"] / 2**20)
+    best = next(answer for answer in study["answers"] if "best" in answer["question"] and answer["kind"] == "finding")
+    assert best["sentence"] is None and best["reason"]  # of one run each nothing is concluded
+    text = unix.request("GET", path, headers={"Accept": "text/markdown"}).body.decode()
+    assert "\n| question | here | published |\n" in text and "3185 MiB/s" in text
+
+
 def test_before_there_are_runs(unix, long_run):
     findings = unix.get(f"/experiments/{long_run['id']}/findings")
-    assert findings == {"items": [], "next": None, "comparisons": 0}
+    assert findings == {"items": [], "next": None, "comparisons": 0, "study": None}
 
 
 def test_what_is_refused(unix, done):

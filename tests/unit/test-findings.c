@@ -6,6 +6,7 @@
 
 #include "daemon/analysis/findings.h"
 #include "daemon/analysis/phrase.h"
+#include "daemon/analysis/studies.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"
 
@@ -397,6 +398,72 @@ static void test_what_is_missing(void) {
         CHECK(findings_bytes(f) > sizeof(*f));
 }
 
+/* ---- studies ---- */
+
+static double any_time(const struct point *p) {
+        return 1000 + (double) p->message_size;
+}
+
+/* Every question of a study is about a row that its preset spans, or about a finding: each gets its answer. */
+static void test_studies(void) {
+        static const struct {
+                const char *preset;
+                size_t n, n_published;
+        } table[] = {{"pipe-block-sweep", 11, 8},
+                     {"fifo-numa", 10, 9},
+                     {"syscall-and-switch", 8, 2},
+                     {"tcp-copy-modes", 8, 6},
+                     {"ipc-4mib", 13, 12}};
+        struct random random;
+        random_init(&random, 11);
+        for (size_t t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
+                char spec[96];
+                struct study *s = NULL;
+                size_t published = 0;
+                MADE m;
+                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", table[t].preset);
+                make(&m, spec, 3);
+                measure(&m, &random, any_time, NULL, NOISE, 0);
+                for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                                m.runs[i].values[f] = 1 + (double) i / (double) m.blocks;
+                FINDINGS *f = draw(&m);
+                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+                CHECK_INT(study_answer(table[t].preset, &in, f, &s), 0);
+                CHECK(s != NULL);
+                CHECK_STRING(s->name, table[t].preset);
+                CHECK_UINT(s->n, table[t].n);
+                for (size_t i = 0; i < s->n; i++) {
+                        published += s->answers[i].has_published;
+                        if (s->answers[i].kind != STUDY_FINDING && (!s->answers[i].has_figure || s->answers[i].reason))
+                                CHECK_FAIL("%s: no answer", s->answers[i].question);
+                        if (s->answers[i].kind == STUDY_FINDING && !s->answers[i].sentence && !s->answers[i].reason)
+                                CHECK_FAIL("%s: neither answer nor reason", s->answers[i].question);
+                        CHECK(s->answers[i].n_rows > 0 || s->answers[i].reason);
+                }
+                CHECK_UINT(published, table[t].n_published);
+                CHECK(study_bytes(s) > sizeof(*s));
+                study_free(s);
+        }
+}
+
+static void test_a_study_is_named(void) {
+        static const char *const none[] = {NULL, "", "quick", "fifo", "fifo-numa-slow"};
+        const struct findings_input in = {.rows = NULL};
+        const struct findings f = {0};
+        for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+                struct study *s = NULL;
+                CHECK_INT(study_answer(none[i], &in, &f, &s), 0);
+                CHECK(!s);
+        }
+        struct study *s = NULL;
+        CHECK_INT(study_answer("fifo-numa-quick", &in, &f, &s), 0);
+        CHECK_STRING(s->name, "fifo-numa");
+        for (size_t i = 0; i < s->n; i++) /* without a row there is no answer, but what was published */
+                CHECK(s->answers[i].reason && !s->answers[i].has_figure);
+        study_free(s);
+}
+
 static void test_nothing(void) {
         struct findings *f = NULL;
         CHECK_INT(findings_draw(&(struct findings_input){.rows = NULL}, &f), 0);
@@ -441,6 +508,8 @@ int main(void) {
         RUN(test_too_few_runs);
         RUN(test_overlap);
         RUN(test_what_is_missing);
+        RUN(test_studies);
+        RUN(test_a_study_is_named);
         RUN(test_nothing);
         RUN(test_phrases);
         return check_end();
