@@ -6,7 +6,6 @@
  * the findings up again takes the time of reading the experiment's record.
  */
 
-#include "daemon/log.h"
 #include "daemon/service/evidence.h"
 #include "daemon/service/internal.h"
 #include "schema/json/json.h"
@@ -15,85 +14,17 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- the cache ---- */
-
-void findings_cache_init(struct findings_cache *c) {
-        *c = (struct findings_cache){0};
-        (void) pthread_mutex_init(&c->lock, NULL); /* with default attributes it cannot fail on Linux */
-}
-
-static void record_free(struct findings_record *record) {
+static void record_free(void *payload) {
+        struct findings_record *record = payload;
         findings_free(record->findings);
         study_free(record->study);
         free(record);
 }
 
-/* Locked. Whoever uses it still frees it. */
-static void drop(struct findings_cache *c, struct findings_record **at) {
-        struct findings_record *record = *at;
-        *at = record->older;
-        c->bytes -= record->bytes;
-        record->cached = false;
-        if (record->users == 0)
-                record_free(record);
-}
-
-void findings_cache_deinit(struct findings_cache *c) {
-        while (c->newest)
-                drop(c, &c->newest);
-        (void) pthread_mutex_destroy(&c->lock);
-}
-
-/* The record of that change, which goes to the front; one of an earlier change goes. */
-static struct findings_record *look_up(struct findings_cache *c, int64_t experiment_id, int64_t change) {
-        struct findings_record *found = NULL;
-        pthread_mutex_lock(&c->lock);
-        for (struct findings_record **at = &c->newest; *at && !found; at = *at ? &(*at)->older : at) {
-                if ((*at)->experiment_id != experiment_id)
-                        continue;
-                if ((*at)->change != change) {
-                        drop(c, at);
-                        break;
-                }
-                found = *at;
-                *at = found->older;
-                found->older = c->newest;
-                c->newest = found;
-                found->users++;
-        }
-        pthread_mutex_unlock(&c->lock);
-        return found;
-}
-
-/* The oldest go until there is room. One that is larger than the whole budget is not kept. */
-static void remember(struct findings_cache *c, struct findings_record *record) {
-        pthread_mutex_lock(&c->lock);
-        if (record->bytes <= FINDINGS_BUDGET_BYTES) {
-                while (c->bytes + record->bytes > FINDINGS_BUDGET_BYTES) {
-                        struct findings_record **at = &c->newest;
-                        while ((*at)->older)
-                                at = &(*at)->older;
-                        drop(c, at);
-                }
-                record->older = c->newest;
-                record->cached = true;
-                c->newest = record;
-                c->bytes += record->bytes;
-        }
-        pthread_mutex_unlock(&c->lock);
-}
-
 void service_findings_release(struct service *s, struct findings_record *record) {
-        if (!record)
-                return;
-        pthread_mutex_lock(&s->findings.lock);
-        bool last = --record->users == 0 && !record->cached;
-        pthread_mutex_unlock(&s->findings.lock);
-        if (last)
-                record_free(record);
+        if (record)
+                cache_release(&s->cache, record->item);
 }
-
-/* ---- drawing ---- */
 
 /* Data and unified caches, each size of a level once. */
 static size_t list_caches(const struct topology *t, struct findings_limit ret[FINDINGS_LIMITS_MAX]) {
@@ -143,32 +74,56 @@ static int draw(struct service *s, const struct experiment_record *e, const stru
         return study_answer(preset, &in, ret->findings, &ret->study);
 }
 
-int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r) {
-        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
-        _cleanup_(evidence_deinit) struct evidence evidence = {0};
-        int error = service_experiment(s, experiment_id, &e, r);
+/* From the experiment's figures, which may be at hand already. */
+static int make_record(struct service *s, const struct experiment_record *e, struct findings_record **ret,
+                       struct refusal *r) {
+        const struct evidence *evidence;
+        struct cache_item *item;
+        int error = evidence_get(s, e->id, e->change, &evidence, &item, r);
         if (error < 0)
                 return error;
-        struct findings_record *record = look_up(&s->findings, experiment_id, e.change);
-        if (record) {
-                *ret = record;
-                return 0;
-        }
-        error = evidence_load(s, experiment_id, &evidence, r);
-        if (error < 0)
-                return error;
-        record = calloc(1, sizeof(*record));
-        error = record ? draw(s, &e, &evidence, record) : -ENOMEM;
+        struct findings_record *record = calloc(1, sizeof(*record));
+        error = record ? draw(s, e, evidence, record) : -ENOMEM;
+        cache_release(&s->cache, item);
         if (error < 0) {
                 if (record)
                         record_free(record);
                 return service_fail(s, r, error, "drawing conclusions", 0);
         }
-        record->experiment_id = experiment_id;
-        record->change = e.change;
-        record->users = 1;
-        record->bytes = sizeof(*record) + findings_bytes(record->findings) + study_bytes(record->study);
-        remember(&s->findings, record);
+        record->experiment_id = e->id;
+        *ret = record;
+        return 0;
+}
+
+int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r) {
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        struct findings_record *record = NULL;
+        int error = service_experiment(s, experiment_id, &e, r);
+        if (error < 0)
+                return error;
+        struct cache_item *item = cache_get(&s->cache, CACHE_FINDINGS, experiment_id, e.change);
+        if (item) {
+                *ret = item->payload;
+                return 0;
+        }
+        error = make_record(s, &e, &record, r);
+        if (error < 0 || !record)
+                return error;
+        error = cache_add(
+                &s->cache,
+                &(struct cache_item){
+                        .kind = CACHE_FINDINGS,
+                        .experiment_id = experiment_id,
+                        .change = e.change,
+                        .bytes = sizeof(*record) + findings_bytes(record->findings) + study_bytes(record->study),
+                        .payload = record,
+                        .free_payload = record_free,
+                },
+                &record->item);
+        if (error < 0) {
+                record_free(record);
+                return service_fail(s, r, error, "keeping the findings", 0);
+        }
         *ret = record;
         return 0;
 }

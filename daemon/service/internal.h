@@ -8,6 +8,7 @@
  */
 
 #include "daemon/admission/admission.h"
+#include "daemon/service/cache.h"
 #include "daemon/service/host.h"
 
 #include <pthread.h>
@@ -52,16 +53,6 @@ struct service_status {
         int64_t experiment_id, run_id, started_at_ms;
 };
 
-/* Findings that have been drawn, until their experiment changes or younger ones need the room. */
-#define FINDINGS_BUDGET_BYTES (2u << 20)
-struct findings_cache {
-        pthread_mutex_t lock;
-        struct findings_record *newest; /* a list by last use */
-        size_t bytes;
-};
-void findings_cache_init(struct findings_cache *c);
-void findings_cache_deinit(struct findings_cache *c);
-
 struct service {
         /* fixed once made */
         struct store *store; /* main thread only */
@@ -84,7 +75,7 @@ struct service {
         struct service_status status;
         char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
 
-        struct findings_cache findings;
+        struct cache cache;
 
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;

@@ -380,7 +380,7 @@ static int init_locks(struct service *s) {
         /* with default attributes neither can fail on Linux */
         (void) pthread_mutex_init(&s->lock, NULL);
         (void) pthread_mutex_init(&s->subscriptions_lock, NULL);
-        findings_cache_init(&s->findings);
+        cache_init(&s->cache);
         return 0;
 }
 
@@ -446,7 +446,7 @@ void service_free(struct service *s) {
         (void) pthread_cond_destroy(&s->reader_free);
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);
-        findings_cache_deinit(&s->findings);
+        cache_deinit(&s->cache);
         free(s->root);
         free(s->runtime_dir);
         free(s->dir);

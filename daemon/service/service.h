@@ -67,14 +67,10 @@ int service_results(struct service *s, int64_t experiment_id, uint32_t from, uin
 
 /* What the runs of an experiment let one conclude, as far as they are done. Shared and unchanging: to be given back. */
 struct findings_record {
-        int64_t experiment_id, change;
+        int64_t experiment_id;
         struct findings *findings;
-        struct study *study; /* NULL: of none of the studies' presets */
-        /* the service's */
-        struct findings_record *older;
-        unsigned users;
-        bool cached;
-        size_t bytes;
+        struct study *study;     /* NULL: of none of the studies' presets */
+        struct cache_item *item; /* the service's */
 };
 int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r);
 void service_findings_release(struct service *s, struct findings_record *record); /* NULL-safe */
