@@ -24,19 +24,23 @@ static int respond_experiment(struct api *a, int64_t id, int status, struct resp
 }
 
 /* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
-HANDLER(handle_submit) {
+int submit_spec(struct api *a, const struct request *q, const char *spec, size_t length, struct response *p,
+                struct refusal *r) {
         int64_t id;
         bool created;
         if (request_header_count(q, "Idempotency-Key") > 1)
                 return refuse(r, 400, "invalid-idempotency-key", "", "There is more than one Idempotency-Key.");
-        int k = service_submit(a->service, q->body ? q->body : "", q->body_length, request_header(q, "Idempotency-Key"),
-                               &id, &created, r);
+        int k = service_submit(a->service, spec, length, request_header(q, "Idempotency-Key"), &id, &created, r);
         if (k < 0)
                 return k;
         response_header(p, "Location", "/experiments/%lld", (long long) id);
         if (!created)
                 response_header(p, "Idempotency-Replayed", "true");
         return respond_experiment(a, id, 201, p, r);
+}
+
+HANDLER(handle_submit) {
+        return submit_spec(a, q, q->body ? q->body : "", q->body_length, p, r);
 }
 
 HANDLER(handle_experiment) {

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static void member_time(struct json_writer *w, const char *key, int64_t ms) {
+void render_member_time(struct json_writer *w, const char *key, int64_t ms) {
         char text[40];
         struct tm tm;
         time_t seconds = (time_t) (ms / 1000);
@@ -50,9 +50,9 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
                 json_member_i64(w, "queue_position", e->queue_position);
         else
                 json_member_null(w, "queue_position");
-        member_time(w, "created_at", e->created_at);
-        member_time(w, "started_at", e->started_at);
-        member_time(w, "finished_at", e->finished_at);
+        render_member_time(w, "created_at", e->created_at);
+        render_member_time(w, "started_at", e->started_at);
+        render_member_time(w, "finished_at", e->finished_at);
         json_member_u64(w, "seed", e->seed);
         member_list(w, "skipped", e->skipped_json);
         json_member_raw(w, "effective_spec", e->merged_json);
@@ -86,8 +86,8 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
         member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);
-        member_time(w, "started_at", run->started_at);
-        member_time(w, "finished_at", run->finished_at);
+        render_member_time(w, "started_at", run->started_at);
+        render_member_time(w, "finished_at", run->finished_at);
         json_object_end(w);
 }
 

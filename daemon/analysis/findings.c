@@ -172,7 +172,7 @@ static size_t pair_up(const struct findings_row *x, const struct findings_row *y
         return n;
 }
 
-static size_t take_values(const struct findings_row *x, enum figure figure, double *ret) {
+size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret) {
         size_t n = 0;
         for (size_t i = 0; i < x->n_runs && n < RANK_MAX; i++)
                 if (is_usable(x->runs[i].values[figure])) {
@@ -184,7 +184,7 @@ static size_t take_values(const struct findings_row *x, enum figure figure, doub
 }
 
 static bool has_runs_enough(const struct answer *a, uint32_t row, enum figure figure) {
-        return take_values(&a->in->rows[row], figure, NULL) >= FINDINGS_RUNS_LEAST;
+        return findings_row_values(&a->in->rows[row], figure, NULL) >= FINDINGS_RUNS_LEAST;
 }
 
 static int want(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged) {
@@ -253,21 +253,18 @@ static void settle_tests(struct answer *a) {
         a->n_tests = n;
 }
 
-/* Paired where there are blocks enough for the pairs to decide at all. `values` has room for both rows' runs. */
-static size_t fill_row(struct answer *a, struct test *t, double *values, struct compare_row *ret) {
-        const struct findings_row *x = &a->in->rows[t->baseline], *y = &a->in->rows[t->candidate];
-        enum figure figure = judged_terms[t->judged].figure;
-        size_t n = pair_up(x, y, figure, NULL, NULL), n_x = take_values(x, figure, values);
-        t->paired = n >= compare_runs_least(true, a->n_tests);
+size_t findings_fill_comparison(const struct findings_row *x, const struct findings_row *y, enum figure figure,
+                                bool less_is_better, size_t n_tests, double *values, struct compare_row *ret) {
+        size_t n = pair_up(x, y, figure, NULL, NULL), n_x = findings_row_values(x, figure, values);
         *ret = (struct compare_row){.baseline = values,
                                     .candidate = values + n_x,
                                     .n_baseline = n_x,
-                                    .paired = t->paired,
-                                    .less_is_faster = judged_terms[t->judged].less_is_better};
-        if (t->paired)
+                                    .paired = n >= compare_runs_least(true, n_tests),
+                                    .less_is_faster = less_is_better};
+        if (ret->paired)
                 ret->n_baseline = ret->n_candidate = pair_up(x, y, figure, values, values + n_x);
         else
-                ret->n_candidate = take_values(y, figure, values + n_x);
+                ret->n_candidate = findings_row_values(y, figure, values + n_x);
         return n_x + ret->n_candidate;
 }
 
@@ -276,8 +273,8 @@ static size_t count_values(const struct answer *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->n_tests; i++) {
                 enum figure figure = judged_terms[a->tests[i].judged].figure;
-                n += take_values(&a->in->rows[a->tests[i].baseline], figure, NULL) +
-                     take_values(&a->in->rows[a->tests[i].candidate], figure, NULL);
+                n += findings_row_values(&a->in->rows[a->tests[i].baseline], figure, NULL) +
+                     findings_row_values(&a->in->rows[a->tests[i].candidate], figure, NULL);
         }
         return n;
 }
@@ -292,7 +289,10 @@ static int make_comparisons(struct answer *a) {
         if (!values || !rows || !results)
                 return -ENOMEM;
         for (size_t i = 0, used = 0; i < a->n_tests; i++)
-                used += fill_row(a, &a->tests[i], values + used, &rows[i]);
+                used += findings_fill_comparison(
+                        &a->in->rows[a->tests[i].baseline], &a->in->rows[a->tests[i].candidate],
+                        judged_terms[a->tests[i].judged].figure, judged_terms[a->tests[i].judged].less_is_better,
+                        a->n_tests, values + used, &rows[i]);
         int r = compare_rows(rows, a->n_tests, &rule, results);
         for (size_t i = 0; r == 0 && i < a->n_tests; i++)
                 a->tests[i].result = results[i];

@@ -177,6 +177,16 @@ void service_findings_release(struct service *s, struct findings_record *record)
         (void) s, (void) record;
 }
 
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r) {
+        (void) s, (void) r;
+        *ret = (struct advice_record){.question = *q};
+        return 0;
+}
+
+void advice_record_deinit(struct advice_record *a) {
+        (void) a;
+}
+
 /* Experiment 2 has a change for each number up to last_change. */
 int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
