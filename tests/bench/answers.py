@@ -18,8 +18,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "crash"))
-from daemon import resident_bytes  # noqa: E402
 from harness import Daemon  # noqa: E402
+
+from daemon import resident_bytes  # noqa: E402
 
 SIZES = [4**n for n in range(3, 10)]
 TRANSPORTS = ["pipe", "fifo", "unix-stream", "tcp", "shm-posix", "msgq-posix", "memfd"]
