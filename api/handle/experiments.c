@@ -40,24 +40,29 @@ static int read_key(const struct request *q, const char **ret, struct refusal *r
 }
 
 /* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
-HANDLER(handle_submit) {
-        const char *dry_run = request_parameter(q, "dry_run");
+int submit_spec(struct api *a, const struct request *q, const char *spec, size_t length, struct response *p,
+                struct refusal *r) {
         int64_t id;
         bool created;
-        if (dry_run && strcmp(dry_run, "true") != 0 && strcmp(dry_run, "false") != 0)
-                return refuse_parameter(r, "dry_run", dry_run, "true or false");
-        if (dry_run && strcmp(dry_run, "true") == 0)
-                return plan(a, q, p, r);
         const char *key = NULL;
         int k = read_key(q, &key, r);
         if (k >= 0)
-                k = service_submit(a->service, q->body ? q->body : "", q->body_length, key, &id, &created, r);
+                k = service_submit(a->service, spec, length, key, &id, &created, r);
         if (k < 0)
                 return k;
         response_header(p, "Location", "/experiments/%lld", (long long) id);
         if (!created)
                 response_header(p, "Idempotency-Replayed", "true");
         return respond_experiment(a, id, 201, p, r);
+}
+
+HANDLER(handle_submit) {
+        const char *dry_run = request_parameter(q, "dry_run");
+        if (dry_run && strcmp(dry_run, "true") != 0 && strcmp(dry_run, "false") != 0)
+                return refuse_parameter(r, "dry_run", dry_run, "true or false");
+        if (dry_run && strcmp(dry_run, "true") == 0)
+                return plan(a, q, p, r);
+        return submit_spec(a, q, q->body ? q->body : "", q->body_length, p, r);
 }
 
 HANDLER(handle_experiment) {

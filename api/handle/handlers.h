@@ -20,6 +20,11 @@ HANDLER(handle_delete);
 HANDLER(handle_runs);
 HANDLER(handle_run);
 HANDLER(handle_results);
+/* findings.c */
+HANDLER(handle_findings);
+/* advice.c */
+HANDLER(handle_advice);
+HANDLER(handle_settle);
 /* baselines.c */
 HANDLER(handle_pin_baseline);
 HANDLER(handle_baselines);
@@ -46,5 +51,9 @@ HANDLER(handle_openapi);
 /* assets.c */
 HANDLER(handle_dashboard);
 HANDLER(handle_asset);
+
+/* Submits a spec as the request's Idempotency-Key wants it, and answers with the experiment. */
+int submit_spec(struct api *a, const struct request *q, const char *spec, size_t length, struct response *p,
+                struct refusal *r);
 
 #endif

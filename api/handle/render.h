@@ -10,6 +10,8 @@
 #include "daemon/service/service.h"
 #include "schema/json/json.h"
 
+/* ms since the epoch; null: not yet. */
+void render_time(struct json_writer *w, const char *key, int64_t ms);
 void render_experiment(struct json_writer *w, const struct experiment_record *e);
 void render_run(struct json_writer *w, const struct run_record *run);
 void render_run_briefly(struct json_writer *w, const struct run_record *run); /* in lists and events: shorten.h */

@@ -62,6 +62,28 @@ static const struct parameter results_parameters[] = {
         {0},
 };
 
+static const struct parameter advice_parameters[] = {
+        {"message_size", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1073741824, \"default\": 4096}",
+         "Bytes of a message."},
+        {"workload", "{\"enum\": [\"stream\", \"pingpong\"], \"default\": \"stream\"}", "What is done with it."},
+        {"placement",
+         "{\"enum\": [\"default\", \"same-cpu\", \"same-core\", \"same-node\", \"cross-node\"], \"default\": "
+         "\"default\"}",
+         "Where the two ends are."},
+        {"threads", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1024, \"default\": 1}",
+         "Connections, or pairs of threads."},
+        {"want",
+         "{\"enum\": [\"throughput\", \"latency_p50\", \"latency_p99\", \"cpu_per_message\"], \"default\": "
+         "\"throughput\"}",
+         "What the best has most, or least, of."},
+        {"throughput_above_mb_per_second", "{\"type\": \"number\", \"exclusiveMinimum\": 0}",
+         "A limit: what does not keep it, or is not known to, is excluded."},
+        {"latency_p50_below_us", "{\"type\": \"number\", \"exclusiveMinimum\": 0}", "Likewise."},
+        {"latency_p99_below_us", "{\"type\": \"number\", \"exclusiveMinimum\": 0}", "Likewise."},
+        {"cpu_per_message_below_us", "{\"type\": \"number\", \"exclusiveMinimum\": 0}", "Likewise."},
+        {0},
+};
+
 static const struct media experiment_media[] = {{"application/json", "Experiment"}, {0}};
 static const struct media plan_media[] = {{"application/json", "Plan"}, {0}};
 static const struct media experiments_media[] = {{"application/json", "ExperimentList"}, {0}};
@@ -69,6 +91,8 @@ static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
 static const struct media run_media[] = {{"application/json", "Run"}, {0}};
 static const struct media histogram_media[] = {{"application/json", "RunHistogram"}, {0}};
 static const struct media results_media[] = {{"application/json", "ResultTable"}, {"text/csv", NULL}, {0}};
+static const struct media findings_media[] = {{"application/json", "FindingList"}, {"text/markdown", NULL}, {0}};
+static const struct media advice_media[] = {{"application/json", "Advice"}, {0}};
 static const struct media samples_media[] = {
         {"application/json", "SampleList"}, {"application/x-ndjson", "Sample"}, {"text/csv", NULL}, {0}};
 static const struct media events_media[] = {{"text/event-stream", NULL}, {0}};
@@ -116,6 +140,9 @@ const struct route routes[] = {
          .media = runs_media, .problems = "400 404 503"},
         {METHOD_GET, "/experiments/{id}/results", handle_results, "getResults", "A row per point, over its repetitions",
          .parameters = results_parameters, .status = 200, .media = results_media, .problems = "400 404 406 503"},
+        {METHOD_GET, "/experiments/{id}/findings", handle_findings, "getFindings",
+         "What the runs let one conclude, and what they do not", .status = 200, .media = findings_media,
+         .problems = "404 406 503"},
         {METHOD_GET, "/experiments/{id}/samples", handle_experiment_samples, "listExperimentSamples",
          "What each agent did in each second, of all runs, as it was recorded", .parameters = samples_parameters,
          .status = 200, .media = samples_media, .problems = "400 404 406 503"},
@@ -132,6 +159,13 @@ const struct route routes[] = {
         {METHOD_GET, "/runs/{id}/samples", handle_run_samples, "listRunSamples",
          "What each agent did in each second of a run", .parameters = samples_parameters, .status = 200,
          .media = samples_media, .problems = "400 404 406 503"},
+        {METHOD_GET, "/advice", handle_advice, "getAdvice",
+         "The ranking that this host's stored runs support, under the environment that is in force now",
+         .parameters = advice_parameters, .status = 200, .media = advice_media, .problems = "400 503"},
+        {METHOD_POST, "/advice", handle_settle, "settleAdvice",
+         "Queue the runs that would settle what the advice leaves open; 409 when it leaves nothing open",
+         .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "AdviceQuestion", .status = 201, .media = experiment_media,
+         .problems = "400 401 409 411 413 415 422 503"},
         {METHOD_PUT, "/baselines/{name}", handle_pin_baseline, "pinBaseline",
          "Pin an experiment that has finished under a name, or move the name to it", .writes = true, .body = BODY_JSON,
          .body_schema = "BaselinePin", .status = 200, .media = baseline_media,

@@ -8,6 +8,7 @@
  */
 
 #include "daemon/admission/admission.h"
+#include "daemon/service/cache.h"
 #include "daemon/service/host.h"
 
 #include <pthread.h>
@@ -73,6 +74,8 @@ struct service {
         pthread_cond_t reader_free;
         struct service_status status;
         char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
+
+        struct cache cache;
 
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;

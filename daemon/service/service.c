@@ -380,6 +380,7 @@ static int init_locks(struct service *s) {
         /* with default attributes neither can fail on Linux */
         (void) pthread_mutex_init(&s->lock, NULL);
         (void) pthread_mutex_init(&s->subscriptions_lock, NULL);
+        cache_init(&s->cache);
         return 0;
 }
 
@@ -445,6 +446,7 @@ void service_free(struct service *s) {
         (void) pthread_cond_destroy(&s->reader_free);
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);
+        cache_deinit(&s->cache);
         free(s->root);
         free(s->runtime_dir);
         free(s->dir);

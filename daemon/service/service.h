@@ -14,6 +14,9 @@
  * Functions return 0, or a negative errno with *r filled for the client (status, code, detail).
  */
 
+#include "daemon/analysis/advice.h"
+#include "daemon/analysis/findings.h"
+#include "daemon/analysis/studies.h"
 #include "daemon/service/compare.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
@@ -80,6 +83,31 @@ int service_remove_baseline(struct service *s, const char *name, struct refusal 
 int service_baseline(struct service *s, const char *name, struct baseline_record *ret, struct refusal *r);
 /* By name; the caller frees each and the array. */
 int service_baselines(struct service *s, struct baseline_record **ret, size_t *ret_n, struct refusal *r);
+
+/* What the runs of an experiment let one conclude, as far as they are done. Shared and unchanging: to be given back. */
+struct findings_record {
+        int64_t experiment_id;
+        struct findings *findings;
+        struct study *study;     /* NULL: of none of the studies' presets */
+        struct cache_item *item; /* the service's */
+};
+int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r);
+void service_findings_release(struct service *s, struct findings_record *record); /* NULL-safe */
+
+/* The ranking that this host's stored runs support, of those under the environment that is in force now. */
+struct advice_record {
+        struct advice_question question;
+        struct advice advice;
+        char **texts; /* what the items' settings point to */
+        size_t n_texts;
+        char *sentence;
+        char *settle_json; /* a spec whose runs would settle what is open; NULL: nothing is */
+        uint32_t experiments, other_environment,
+                unlike; /* used; left out; with an open loop or a tuned host, left out */
+        int64_t now;    /* ms since the epoch: what ages count to */
+};
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r);
+void advice_record_deinit(struct advice_record *a);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no

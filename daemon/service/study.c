@@ -16,7 +16,7 @@
 
 #define POINTS_PER_PAGE 64u
 
-void study_deinit(struct study *st) {
+void compared_deinit(struct compared *st) {
         for (size_t i = 0; i < st->n; i++) {
                 free(st->points[i].point_json);
                 free(st->points[i].values);
@@ -25,7 +25,7 @@ void study_deinit(struct study *st) {
         free(st->points);
         free(st->environment_json);
         experiment_record_deinit(&st->e);
-        *st = (struct study){0};
+        *st = (struct compared){0};
 }
 
 /* FNV-1a, which sorts unequal points out quickly: http://www.isthe.com/chongo/tech/comp/fnv/ */
@@ -85,7 +85,7 @@ static int take_figures(const char *result_json, double values[FIGURE_COUNT]) {
         return 0;
 }
 
-static int take_run(const struct point_run *run, bool in_blocks, struct study_point *p) {
+static int take_run(const struct point_run *run, bool in_blocks, struct compared_point *p) {
         bool noisy;
         p->runs_failed += run->state == STATE_FAILED;
         if (run->state != STATE_DONE || !run->result_json)
@@ -101,7 +101,7 @@ static int take_run(const struct point_run *run, bool in_blocks, struct study_po
 }
 
 /* What it holds is freed with the study, after an error too. */
-static int take_point(struct point_record *from, bool in_blocks, struct study_point *p) {
+static int take_point(struct point_record *from, bool in_blocks, struct compared_point *p) {
         size_t n = from->n_runs ? from->n_runs : 1;
         p->point_json = util_steal(&from->point_json);
         p->values = reallocarray(NULL, n, FIGURE_COUNT * sizeof(double));
@@ -116,8 +116,8 @@ static int take_point(struct point_record *from, bool in_blocks, struct study_po
         return r;
 }
 
-static int take_page(struct study *st, struct point_record *page, size_t n, bool in_blocks) {
-        struct study_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
+static int take_page(struct compared *st, struct point_record *page, size_t n, bool in_blocks) {
+        struct compared_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
         if (!points)
                 return -ENOMEM;
         st->points = points;
@@ -128,7 +128,7 @@ static int take_page(struct study *st, struct point_record *page, size_t n, bool
         return r;
 }
 
-static int load_points(struct service *s, struct study *st, bool in_blocks, struct refusal *r) {
+static int load_points(struct service *s, struct compared *st, bool in_blocks, struct refusal *r) {
         for (;;) {
                 struct point_record *page = NULL;
                 size_t n = 0;
@@ -163,12 +163,12 @@ static int load_environment(struct service *s, int64_t id, bool last, char **ret
         return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
 }
 
-int study_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r) {
+int compared_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r) {
         return load_environment(s, experiment_id, true, ret, r);
 }
 
-int study_load(struct service *s, int64_t experiment_id, struct study *ret, struct refusal *r) {
-        struct study st = {0};
+int compared_load(struct service *s, int64_t experiment_id, struct compared *ret, struct refusal *r) {
+        struct compared st = {0};
         bool in_blocks;
         int error = service_experiment(s, experiment_id, &st.e, r);
         if (error < 0)
@@ -181,7 +181,7 @@ int study_load(struct service *s, int64_t experiment_id, struct study *ret, stru
         if (error == 0)
                 error = load_environment(s, experiment_id, false, &st.environment_json, r);
         if (error < 0) {
-                study_deinit(&st);
+                compared_deinit(&st);
                 return error;
         }
         *ret = st;

@@ -422,6 +422,27 @@ int store_experiments_end(struct store *s, bool by_state, enum state state, int6
         return 0;
 }
 
+int store_measured(struct store *s, struct experiment_change **ret, size_t *ret_n) {
+        struct experiment_change *items = NULL;
+        size_t n = 0, size = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(s->db, &q, "SELECT id, change FROM experiments WHERE runs_done > 0 ORDER BY id DESC");
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &items, &size, n, sizeof(*items));
+                if (r == 0)
+                        items[n++] = (struct experiment_change){db_column_i64(&q, 0), db_column_i64(&q, 1)};
+        }
+        if (r == 0)
+                r = q.error;
+        if (r < 0) {
+                free(items);
+                return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}
+
 void store_experiments_free(struct experiment_record *experiments, size_t n) {
         for (size_t i = 0; i < n; i++)
                 experiment_record_deinit(&experiments[i]);

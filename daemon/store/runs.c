@@ -68,6 +68,46 @@ size_t store_run_bytes(const struct run_record *run) {
         return bytes;
 }
 
+static int environment_of(struct db *db, int64_t experiment_id, bool last, char **ret, int64_t *ret_at) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = last ? db_select(db, &q,
+                                 "SELECT environment, finished_at FROM runs WHERE experiment_id = ? AND state = 'done' "
+                                 "ORDER BY position DESC LIMIT 1",
+                                 DB_INT(experiment_id))
+                     : db_select(db, &q,
+                                 "SELECT environment, finished_at FROM runs WHERE experiment_id = ? AND state = 'done' "
+                                 "ORDER BY position LIMIT 1",
+                                 DB_INT(experiment_id));
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r;
+        char *text = db_column_text(&q, 0);
+        int64_t at = db_column_i64(&q, 1);
+        if (q.error < 0) {
+                free(text);
+                return q.error;
+        }
+        *ret = text;
+        *ret_at = at;
+        return 0;
+}
+
+int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at) {
+        _cleanup_free_ char *first = NULL, *last = NULL;
+        int64_t at = 0;
+        int r = environment_of(s->db, experiment_id, false, &first, &at);
+        if (r == 0)
+                r = environment_of(s->db, experiment_id, true, &last, &at);
+        if (r < 0)
+                return r;
+        *ret_first = util_steal(&first);
+        *ret_last = util_steal(&last);
+        *ret_at = at;
+        return 0;
+}
+
 int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
                size_t *ret_n) {
         struct run_record *items = NULL;

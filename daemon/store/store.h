@@ -176,6 +176,14 @@ struct point_record {
 };
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                  struct point_record **ret, size_t *ret_n);
+/* Every experiment that has a run that is done, newest first; malloc()ed. */
+struct experiment_change {
+        int64_t id, change;
+};
+int store_measured(struct store *s, struct experiment_change **ret, size_t *ret_n);
+/* The environments of an experiment's first and last run that is done (malloc()ed, NULL where there is none), and when
+ * that last one ended. */
+int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at);
 void store_points_free(struct point_record *points, size_t n);
 /* The done runs of the same point in the newest experiment that has at least `least` of them and was measured in the
  * same way: window, warm-up, rate, verify, chunk, transport_options and tune are those of merged_json. -ENOENT: there

@@ -189,6 +189,31 @@ int service_results(struct service *s, int64_t id, uint32_t from, uint32_t limit
                      &(struct result_record){.point_json = point, .runs_planned = 1, .runs_failed = 1, .error = error});
 }
 
+int service_findings(struct service *s, int64_t id, struct findings_record **ret, struct refusal *r) {
+        static char sentence[] = "a_b <i>*is*</i> [1]";
+        static struct finding one = {.kind = FINDING_UNDECIDED, .axis = AXIS_COUNT, .sentence = sentence};
+        static struct findings findings = {.items = &one, .n = 1, .n_tests = 7};
+        static struct findings_record record = {.findings = &findings};
+        (void) s, (void) r;
+        record.experiment_id = id;
+        *ret = &record;
+        return 0;
+}
+
+void service_findings_release(struct service *s, struct findings_record *record) {
+        (void) s, (void) record;
+}
+
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r) {
+        (void) s, (void) r;
+        *ret = (struct advice_record){.question = *q};
+        return 0;
+}
+
+void advice_record_deinit(struct advice_record *a) {
+        (void) a;
+}
+
 /* Experiment 2 has a change for each number up to last_change. */
 int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
                     struct refusal *r) {
@@ -468,6 +493,13 @@ static void quotes_csv(void) {
         CHECK(strstr(table, ",\"said \"\"no\"\",\nand left\"\r\n") != NULL);
 }
 
+static void quotes_markdown(void) {
+        _cleanup_free_ char *text = ask("GET /experiments/1/findings HTTP/1.0\r\nAccept: text/markdown\r\n\r\n");
+        CHECK(text != NULL);
+        CHECK(strstr(text, "\r\n\r\n# Findings of experiment 1\n") != NULL);
+        CHECK(strstr(text, "\n## What cannot be said\n\n- a\\_b \\<i\\>\\*is\\*\\</i\\> \\[1\\]\n") != NULL);
+}
+
 static void sends_changes_as_they_come_and_ends_with_the_experiment(void) {
         _cleanup_close_ int fd = dial(false);
         CHECK(fd >= 0 && say(fd, "GET /experiments/2/events HTTP/1.0\r\nLast-Event-ID: 8\r\n\r\n"));
@@ -614,6 +646,7 @@ int main(void) {
         RUN(pages_meet_without_gap);
         RUN(shows_that_a_broken_export_is_not_whole);
         RUN(quotes_csv);
+        RUN(quotes_markdown);
         RUN(sends_changes_as_they_come_and_ends_with_the_experiment);
         RUN(breaks_no_event_at_a_line_of_its_data);
         RUN(notices_subscribers_that_left);

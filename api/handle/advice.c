@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Advice: the ranking that the stored runs support, and the runs that would settle it. A GET has the question in its
+ * query, a POST the same fields in its body; one table reads both.
+ */
+
+#include "api/handle/handlers.h"
+#include "api/handle/render.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a field's text; false where it is none that the field can have. */
+typedef bool (*read_function)(const char *text, size_t which, struct advice_question *q);
+
+static bool read_number(const char *text, int64_t most, int64_t *ret) {
+        return decimal_parse(text, ret) == 0 && *ret >= 1 && *ret <= most;
+}
+
+static bool read_size(const char *text, size_t which, struct advice_question *q) {
+        int64_t value;
+        (void) which;
+        if (!read_number(text, SPEC_MESSAGE_SIZE_MAX, &value))
+                return false;
+        q->message_size = (uint64_t) value;
+        return true;
+}
+
+static bool read_threads(const char *text, size_t which, struct advice_question *q) {
+        int64_t value;
+        (void) which;
+        if (!read_number(text, SPEC_THREADS_MAX, &value))
+                return false;
+        q->threads = (uint32_t) value;
+        return true;
+}
+
+static bool read_workload(const char *text, size_t which, struct advice_question *q) {
+        (void) which;
+        for (enum workload w = 0; w < WORKLOAD_COUNT; w++)
+                if (workload_has_transport(w) && strcmp(text, workload_words.name(w)) == 0) {
+                        q->workload = w;
+                        return true;
+                }
+        return false;
+}
+
+static bool read_placement(const char *text, size_t which, struct advice_question *q) {
+        (void) which;
+        for (enum placement_kind k = 0; k <= PLACEMENT_CROSS_NODE; k++)
+                if (strcmp(text, placement_kind_name(k)) == 0) {
+                        q->placement = k;
+                        return true;
+                }
+        return false;
+}
+
+static bool read_want(const char *text, size_t which, struct advice_question *q) {
+        (void) which;
+        for (enum advice_want w = 0; w < WANT_COUNT; w++)
+                if (strcmp(text, advice_terms[w].name) == 0) {
+                        q->want = w;
+                        return true;
+                }
+        return false;
+}
+
+/* A decimal without an exponent. */
+static bool read_limit(const char *text, size_t which, struct advice_question *q) {
+        char *end;
+        if (text[strspn(text, "0123456789.")] != '\0')
+                return false;
+        double value = strtod(text, &end);
+        if (end == text || *end || !isfinite(value) || value <= 0)
+                return false;
+        q->limits[which] = value * advice_terms[which].limit_unit;
+        return true;
+}
+
+static const struct field {
+        const char *name, *wanted;
+        read_function read;
+        size_t which; /* of read_limit() */
+} fields[] = {
+        {"message_size", "bytes, 1 to 1073741824", read_size, 0},
+        {"workload", "stream or pingpong", read_workload, 0},
+        {"placement", "default, same-cpu, same-core, same-node or cross-node", read_placement, 0},
+        {"threads", "a number from 1 to 1024", read_threads, 0},
+        {"want", "throughput, latency_p50, latency_p99 or cpu_per_message", read_want, 0},
+        {"throughput_above_mb_per_second", "a number above 0", read_limit, WANT_THROUGHPUT},
+        {"latency_p50_below_us", "a number above 0", read_limit, WANT_LATENCY_P50},
+        {"latency_p99_below_us", "a number above 0", read_limit, WANT_LATENCY_P99},
+        {"cpu_per_message_below_us", "a number above 0", read_limit, WANT_CPU},
+};
+
+/* As a spec's fields stand when they are not given. */
+static struct advice_question standard(void) {
+        struct advice_question q = {
+                .workload = WORKLOAD_STREAM, .message_size = 4096, .threads = 1, .want = WANT_THROUGHPUT};
+        for (size_t i = 0; i < WANT_COUNT; i++)
+                q.limits[i] = NAN;
+        return q;
+}
+
+static int read_query(const struct request *q, struct advice_question *ret, struct refusal *r) {
+        for (size_t i = 0; i < ELEMENTS(fields); i++) {
+                const char *text = request_parameter(q, fields[i].name);
+                if (text && !fields[i].read(text, fields[i].which, ret))
+                        return refuse_parameter(r, fields[i].name, text, "%s", fields[i].wanted);
+        }
+        return 0;
+}
+
+static const struct field *find_field(const char *name) {
+        for (size_t i = 0; i < ELEMENTS(fields); i++)
+                if (strcmp(fields[i].name, name) == 0)
+                        return &fields[i];
+        return NULL;
+}
+
+static int read_member(const struct json *member, struct advice_question *ret, struct refusal *r) {
+        char pointer[JSON_POINTER_MAX];
+        const struct field *field = find_field(json_key(member));
+        _cleanup_free_ char *printed = json_print(member);
+        const char *text = printed;
+        if (!printed)
+                return -ENOMEM;
+        json_pointer_key(pointer, "", json_key(member));
+        if (!field)
+                return refuse(r, 422, "unknown-field", pointer, "%s: advice has no such field", json_key(member));
+        bool word = json_as_string(member, &text) == 0; /* a number stays as it is printed */
+        bool is_word = field->read == read_workload || field->read == read_placement || field->read == read_want;
+        if (word != is_word || !field->read(text, field->which, ret))
+                return refuse(r, 422, "bad-value", pointer, "%s must be %s, not %s", field->name, field->wanted,
+                              printed);
+        return 0;
+}
+
+static int read_body(const struct request *q, struct advice_question *ret, struct refusal *r) {
+        struct json *body;
+        struct json_error e;
+        int k = json_parse(q->body ? q->body : "", q->body_length, &body, &e);
+        if (k == -EINVAL)
+                return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
+        if (k < 0)
+                return k;
+        if (json_type(body) != JSON_OBJECT)
+                k = refuse(r, 422, "wrong-type", "", "The body must be an object.");
+        for (const struct json *i = k == 0 ? json_first(body) : NULL; k == 0 && i; i = json_next(i))
+                k = read_member(i, ret, r);
+        json_free(body);
+        return k;
+}
+
+/* ---- rendering ---- */
+
+static void member_interval(struct json_writer *w, bool has, double low, double high, double level) {
+        json_put_key(w, "interval");
+        if (!has) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_double(w, "low", low);
+        json_member_double(w, "high", high);
+        if (level > 0)
+                json_member_double(w, "level", level);
+        else
+                json_member_null(w, "level");
+        json_object_end(w);
+}
+
+static void put_item(struct json_writer *w, const struct advice_item *item, const struct advice_record *a) {
+        const struct figure_term *figure = &figure_terms[advice_terms[a->question.want].figure];
+        _cleanup_free_ char *point = point_to_json(&item->point);
+        if (!point && w->error == 0)
+                w->error = -ENOMEM;
+        json_object_begin(w);
+        json_member_raw(w, "point", point);
+        json_member_raw(w, "settings", item->settings);
+        json_member_string(w, "standing", advice_standing_names[item->standing]);
+        json_member_string(w, "reason", item->reason);
+        json_member_double(w, "value", item->value);
+        json_member_string(w, "unit", figure->unit);
+        member_interval(w, item->has_interval, item->low, item->high, item->level);
+        json_put_key(w, "over_best");
+        if (item->has_ratio) {
+                json_object_begin(w);
+                json_member_double(w, "ratio", item->ratio.ratio);
+                member_interval(w, item->ratio.has_interval, item->ratio.low, item->ratio.high, item->ratio.level);
+                json_object_end(w);
+        } else {
+                json_put_null(w);
+        }
+        json_put_key(w, "fit");
+        if (item->interpolated) {
+                json_object_begin(w);
+                json_member_double(w, "residual", item->residual);
+                json_member_double(w, "left_out_error", item->left_out_error);
+                json_object_end(w);
+        } else {
+                json_put_null(w);
+        }
+        json_member_i64(w, "experiment_id", item->experiment_id);
+        render_time(w, "measured_at", item->measured_at);
+        json_member_i64(w, "age_seconds", a->now > item->measured_at ? (a->now - item->measured_at) / 1000 : 0);
+        json_member_u64(w, "runs", item->n_runs);
+        json_member_bool(w, "noisy", item->noisy);
+        json_member_bool(w, "unsteady", item->unsteady);
+        if (item->runs_needed > 0)
+                json_member_u64(w, "runs_needed", item->runs_needed);
+        else
+                json_member_null(w, "runs_needed");
+        json_object_end(w);
+}
+
+static int respond_advice(struct response *p, const struct advice_record *a) {
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_string(&w, "sentence", a->sentence);
+        json_member_string(&w, "want", advice_terms[a->question.want].name);
+        json_put_key(&w, "items");
+        json_array_begin(&w);
+        for (size_t i = 0; i < a->advice.n; i++)
+                put_item(&w, &a->advice.items[i], a);
+        json_array_end(&w);
+        json_member_null(&w, "next");
+        json_put_key(&w, "experiments");
+        json_object_begin(&w);
+        json_member_u64(&w, "used", a->experiments);
+        json_member_u64(&w, "other_environment", a->other_environment);
+        json_member_u64(&w, "open_loop_or_tuned", a->unlike);
+        json_object_end(&w);
+        json_member_raw(&w, "settle", a->settle_json);
+        json_object_end(&w);
+        return response_json(p, 200, &w);
+}
+
+HANDLER(handle_advice) {
+        struct advice_question question = standard();
+        _cleanup_(advice_record_deinit) struct advice_record advice = {0};
+        int k = read_query(q, &question, r);
+        if (k == 0)
+                k = service_advice(a->service, &question, &advice, r);
+        return k < 0 ? k : respond_advice(p, &advice);
+}
+
+/* Queues what would settle the question. */
+HANDLER(handle_settle) {
+        struct advice_question question = standard();
+        _cleanup_(advice_record_deinit) struct advice_record advice = {0};
+        int k = read_body(q, &question, r);
+        if (k == 0)
+                k = service_advice(a->service, &question, &advice, r);
+        if (k < 0)
+                return k;
+        if (!advice.settle_json)
+                return refuse(r, 409, "nothing-open", "", "There is nothing to settle. %.400s", advice.sentence);
+        return submit_spec(a, q, advice.settle_json, strlen(advice.settle_json), p, r);
+}

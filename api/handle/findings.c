@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What an experiment's runs let one conclude, as JSON or as Markdown. */
+
+#include "api/handle/handlers.h"
+#include "api/http/negotiate.h"
+#include "api/http/text.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STUDY_SOURCE "the published lab study that this preset repeats, on its own machine"
+
+/* ---- JSON ---- */
+
+/* The common values of the finding's rows, as a point has them. */
+static void member_subject(struct json_writer *w, const struct finding *f) {
+        json_put_key(w, "subject");
+        json_object_begin(w);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                if (f->common & UINT32_C(1) << i) {
+                        json_put_key(w, axes[i].value.name);
+                        axes[i].value.type->write(&axes[i].value, w, axis_of(&axes[i], &f->subject));
+                }
+        json_object_end(w);
+}
+
+static void put_figure(struct json_writer *w, const struct finding_figure *figure) {
+        json_object_begin(w);
+        json_member_string(w, "name", figure->name);
+        json_member_string(w, "of", figure->of[0] ? figure->of : NULL);
+        json_member_double(w, "value", figure->value);
+        json_member_string(w, "unit", figure->unit);
+        json_put_key(w, "interval");
+        if (figure->has_interval) {
+                json_object_begin(w);
+                json_member_double(w, "low", figure->low);
+                json_member_double(w, "high", figure->high);
+                json_member_double(w, "level", figure->level);
+                json_object_end(w);
+        } else {
+                json_put_null(w);
+        }
+        json_object_end(w);
+}
+
+static void member_rows(struct json_writer *w, const uint32_t *rows, size_t n) {
+        json_put_key(w, "rows");
+        json_array_begin(w);
+        for (size_t i = 0; i < n; i++)
+                json_put_u64(w, rows[i]);
+        json_array_end(w);
+}
+
+static void put_finding(struct json_writer *w, const struct finding *f) {
+        json_object_begin(w);
+        json_member_string(w, "kind", finding_kind_names[f->kind]);
+        json_member_string(w, "reason", f->reason);
+        json_member_string(w, "axis", f->axis < AXIS_COUNT ? axes[f->axis].value.name : NULL);
+        member_subject(w, f);
+        json_member_string(w, "sentence", f->sentence);
+        json_put_key(w, "figures");
+        json_array_begin(w);
+        for (size_t i = 0; i < f->n_figures; i++)
+                put_figure(w, &f->figures[i]);
+        json_array_end(w);
+        member_rows(w, f->rows, f->n_rows);
+        json_member_u64(w, "runs", f->n_runs);
+        json_member_string(w, "confidence", finding_confidence_names[f->confidence]);
+        if (f->runs_needed > 0)
+                json_member_u64(w, "runs_needed", f->runs_needed);
+        else
+                json_member_null(w, "runs_needed");
+        json_object_end(w);
+}
+
+static void put_answer(struct json_writer *w, const struct study_answer *a) {
+        json_object_begin(w);
+        json_member_string(w, "question", a->question);
+        json_member_string(w, "kind", study_kind_names[a->kind]);
+        json_put_key(w, "figures");
+        json_array_begin(w);
+        if (a->has_figure)
+                put_figure(w, &a->figure);
+        json_array_end(w);
+        json_member_string(w, "sentence", a->sentence);
+        json_member_string(w, "reason", a->reason);
+        member_rows(w, a->rows, a->n_rows);
+        json_put_key(w, "published");
+        json_object_begin(w);
+        if (a->has_published)
+                json_member_double(w, "value", a->published);
+        else
+                json_member_null(w, "value");
+        json_member_string(w, "unit", a->has_published ? a->unit : NULL);
+        json_member_string(w, "words", a->published_words);
+        json_object_end(w);
+        json_object_end(w);
+}
+
+static void member_study(struct json_writer *w, const struct study *s) {
+        json_put_key(w, "study");
+        if (!s) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_string(w, "name", s->name);
+        json_member_string(w, "source", STUDY_SOURCE);
+        json_put_key(w, "answers");
+        json_array_begin(w);
+        for (size_t i = 0; i < s->n; i++)
+                put_answer(w, &s->answers[i]);
+        json_array_end(w);
+        json_object_end(w);
+}
+
+static int respond_json(struct response *p, const struct findings_record *record) {
+        const struct findings *f = record->findings;
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_put_key(&w, "items");
+        json_array_begin(&w);
+        for (size_t i = 0; i < f->n; i++)
+                put_finding(&w, &f->items[i]);
+        json_array_end(&w);
+        json_member_null(&w, "next");
+        json_member_u64(&w, "comparisons", f->n_tests);
+        member_study(&w, record->study);
+        json_object_end(&w);
+        return response_json(p, 200, &w);
+}
+
+/* ---- Markdown ---- */
+
+static const char *const headings[FINDING_KINDS] = {
+        [FINDING_RANKING] = "Rankings",         [FINDING_BEST_SIZE] = "The best message size",
+        [FINDING_KNEE] = "Time per message",    [FINDING_CLIFF] = "Cliffs",
+        [FINDING_CROSSOVER] = "Crossovers",     [FINDING_SCALING] = "Scaling with threads",
+        [FINDING_COST] = "What a choice costs", [FINDING_UNDECIDED] = "What cannot be said",
+};
+
+/* Characters that Markdown would take for its own. */
+static void put_escaped(struct text *t, const char *s) {
+        for (; *s; s++) {
+                if (strchr("\\`*_[]<>#|", *s))
+                        text_puts(t, "\\");
+                text_append(t, s, 1);
+        }
+}
+
+static void put_kind(struct text *t, const struct findings *f, enum finding_kind kind) {
+        bool begun = false;
+        for (size_t i = 0; i < f->n; i++) {
+                const struct finding *one = &f->items[i];
+                if (one->kind != kind)
+                        continue;
+                if (!begun)
+                        text_printf(t, "\n## %s\n\n", headings[kind]);
+                begun = true;
+                text_puts(t, "- ");
+                put_escaped(t, one->sentence);
+                if (one->confidence == CONFIDENCE_REDUCED)
+                        text_puts(t, " *Confidence is reduced: runs were disturbed or not steady.*");
+                text_puts(t, "\n");
+        }
+}
+
+/* What goes into a cell of a table. */
+static void put_number(struct text *t, double value, const char *unit) {
+        text_printf(t, fabs(value) >= 1000 ? "%.0f %s" : "%.4g %s", value, unit);
+}
+
+static void put_answer_row(struct text *t, const struct study_answer *a) {
+        text_puts(t, "| ");
+        put_escaped(t, a->question);
+        text_puts(t, " | ");
+        if (a->has_figure)
+                put_number(t, a->figure.value, a->unit);
+        if (a->has_figure && a->figure.of[0])
+                text_printf(t, " (%s)", a->figure.of);
+        if (a->has_figure && a->figure.has_interval)
+                text_printf(t, " [%.4g, %.4g]", a->figure.low, a->figure.high);
+        put_escaped(t, a->sentence ? a->sentence : a->reason ? a->reason : "");
+        text_puts(t, " | ");
+        if (a->has_published)
+                put_number(t, a->published, a->unit);
+        if (a->published_words)
+                text_printf(t, "%s%s", a->has_published ? ", " : "", a->published_words);
+        text_puts(t, " |\n");
+}
+
+static void put_study(struct text *t, const struct study *s) {
+        if (!s)
+                return;
+        text_printf(t,
+                    "\n## The questions of the study %s\n\nPublished: %s.\n\n| question | here | published "
+                    "|\n|---|---|---|\n",
+                    s->name, STUDY_SOURCE);
+        for (size_t i = 0; i < s->n; i++)
+                put_answer_row(t, &s->answers[i]);
+}
+
+static int respond_markdown(struct response *p, const struct findings_record *record) {
+        const struct findings *f = record->findings;
+        _cleanup_(text_deinit) struct text t = {0};
+        text_printf(&t, "# Findings of experiment %" PRId64 "\n\n", record->experiment_id);
+        text_printf(&t,
+                    "%zu comparisons; over all of them together the probability of a single false difference is at "
+                    "most 5 %%. Intervals in brackets.\n",
+                    f->n_tests);
+        put_study(&t, record->study);
+        for (enum finding_kind kind = 0; kind < FINDING_KINDS; kind++)
+                put_kind(&t, f, kind);
+        if (t.error < 0)
+                return t.error;
+        response_body(p, 200, "text/markdown; charset=utf-8", util_steal(&t.data), t.length);
+        return 0;
+}
+
+HANDLER(handle_findings) {
+        static const char *const types[] = {"application/json", "text/markdown", NULL};
+        struct findings_record *record;
+        int type = negotiate(q, types, r);
+        if (type < 0)
+                return type;
+        int k = service_findings(a->service, q->id, &record, r);
+        if (k < 0)
+                return k;
+        response_header(p, "Vary", "Accept");
+        k = type == 0 ? respond_json(p, record) : respond_markdown(p, record);
+        service_findings_release(a->service, record);
+        return k;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_ADVICE_H
+#define IPCLAB_DAEMON_ANALYSIS_ADVICE_H
+
+/*
+ * Which mechanism is best for a message size, by all that a host has measured: a ranking, and for each place in it how
+ * well it is known. Pure computation over rows of several experiments.
+ *
+ * Two mechanisms are told apart only by runs of one experiment that has both, in blocks or at least in one sitting:
+ * figures of different sittings differ by the state of the machine as well (in 55 of 100 trials on a host that drifts).
+ * All pairs of an answer share one Holm correction, as the best of many is one that was chosen for being best. A size
+ * that was not measured is interpolated by the fitted time (fit.h) and never beats anything for certain.
+ */
+
+#include "daemon/analysis/compare.h"
+#include "daemon/analysis/findings.h"
+
+enum advice_want { WANT_THROUGHPUT, WANT_LATENCY_P50, WANT_LATENCY_P99, WANT_CPU, WANT_COUNT };
+
+struct advice_term {
+        const char *name; /* "latency_p99" */
+        enum figure figure;
+        bool less_is_better;
+        const char *limit; /* "latency_p99_below_us": a mechanism that does not keep it is left out of the ranking */
+        double limit_unit; /* of the limit, in the figure's */
+        const char *words;
+};
+extern const struct advice_term advice_terms[WANT_COUNT];
+
+struct advice_question {
+        enum workload workload;
+        uint64_t message_size;
+        enum placement_kind placement;
+        uint32_t threads;
+        enum advice_want want;
+        double limits[WANT_COUNT]; /* in the figures' units; NAN: none */
+};
+
+/* A row of an experiment that answers the question, perhaps at another size. */
+struct advice_row {
+        int64_t experiment_id, measured_at;
+        const char *settings; /* of the experiment, as JSON: rows of unlike ones are different mechanisms */
+        struct findings_row row;
+};
+
+enum advice_standing {
+        STANDING_BEST,
+        STANDING_EQUAL, /* within 3 % of the best */
+        STANDING_WORSE,
+        STANDING_OPEN,     /* see `reason` */
+        STANDING_EXCLUDED, /* by a limit */
+        STANDING_COUNT,
+};
+extern const char *const advice_standing_names[STANDING_COUNT];
+
+struct advice_item {
+        struct point point; /* with the size that was asked for */
+        const char *settings;
+        enum advice_standing standing;
+        const char *reason; /* static; NULL */
+        double value;
+        bool has_interval;
+        double low, high, level; /* level 0: of an interpolation, which has none that is known */
+        bool interpolated;
+        double residual, left_out_error; /* of the fit */
+        bool has_ratio;
+        struct comparison ratio; /* this one over the best */
+        int64_t experiment_id, measured_at;
+        uint32_t n_runs;
+        bool noisy, unsteady;
+        uint32_t runs_needed; /* of each, to decide; 0: not told */
+};
+
+struct advice {
+        struct advice_item *items; /* the ranking, then those that are excluded */
+        size_t n;
+        size_t n_excluded;
+};
+
+/* Whether the row is of a point that the question is about, at any size. */
+bool advice_concerns(const struct advice_question *q, const struct point *p);
+/* Rows in any order, those of the newest experiment first. -ENOMEM. */
+int advice_draw(const struct advice_question *q, const struct advice_row *rows, size_t n_rows, struct advice *ret);
+void advice_deinit(struct advice *a);
+
+#endif

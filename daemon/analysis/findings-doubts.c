@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What cannot be said, why, and what would decide it. */
+
+#include "daemon/analysis/findings-internal.h"
+
+#include "daemon/analysis/phrase.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
+                const struct comparison *c) {
+        struct doubt *d = &a->doubts[axis][judged];
+        uint32_t *more = reallocarray(d->rows, d->n + n, sizeof(*more));
+        if (!more) {
+                a->error = -ENOMEM;
+                return;
+        }
+        d->rows = more;
+        for (size_t i = 0; i < n; i++) {
+                size_t k = 0;
+                while (k < d->n && d->rows[k] != rows[i])
+                        k++;
+                if (k == d->n)
+                        d->rows[d->n++] = rows[i];
+        }
+        if (c->runs_needed > d->runs_needed)
+                d->runs_needed = c->runs_needed;
+        if (c->has_visible && c->visible > d->visible)
+                d->visible = c->visible;
+}
+
+static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judged, const struct doubt *doubt) {
+        char share[PHRASE_MAX];
+        struct draft d;
+        draft_begin(&d, a, FINDING_UNDECIDED, axis, doubt->rows, doubt->n);
+        d.f.reason = "overlap";
+        d.f.runs_needed = doubt->runs_needed;
+        draft_say(&d, "Which %s has %s cannot be said of all of ", axes[axis].value.name, judged_terms[judged].better);
+        draft_say_subject(&d, AXIS_BIT(axis));
+        draft_say(&d, ": %zu rows are too close for their scatter", doubt->n);
+        if (doubt->visible > 0) {
+                phrase_share(doubt->visible, share);
+                draft_say(&d, "; a difference of %s would have been seen", share);
+                draft_figure(&d, "visible_difference", NULL, "ratio", doubt->visible);
+        } else {
+                draft_say(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
+        }
+        if (doubt->runs_needed > 0) {
+                draft_say(&d, ". About %u runs of each would decide", doubt->runs_needed);
+                draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
+        }
+        draft_say(&d, ".");
+        draft_end(&d);
+}
+
+static bool lacks_runs(const struct findings_row *row) {
+        return row->n_runs < FINDINGS_RUNS_LEAST;
+}
+
+static bool is_noisy(const struct findings_row *row) {
+        return row->noisy;
+}
+
+static bool is_unsteady(const struct findings_row *row) {
+        return row->unsteady;
+}
+
+static bool has_too_many(const struct findings_row *row) {
+        return row->n_runs > RANK_MAX;
+}
+
+static const struct {
+        const char *reason;
+        bool (*applies)(const struct findings_row *row);
+        bool of_many; /* nothing is compared where there is one row */
+        const char *words;
+} reasons[] = {
+        {"too-few-runs", lacks_runs, true,
+         "have fewer than 4 runs that are done. No exact test of two of them reaches 5 %, so nothing is concluded "
+         "from "
+         "them"},
+        {"noise", is_noisy, false,
+         "have runs with noise flags. Conclusions that rest on them have reduced confidence; the same runs on a "
+         "quieter "
+         "machine would decide"},
+        {"not-steady", is_unsteady, false,
+         "have runs whose rate did not stay the same. Conclusions that rest on them have reduced confidence; a longer "
+         "warm-up would decide"},
+        {"too-many-runs", has_too_many, false,
+         "have more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
+};
+
+static void draw_reason(struct answer *a, size_t which) {
+        struct draft d;
+        size_t n = 0, n_all = a->in->n_rows;
+        _cleanup_free_ uint32_t *rows = reallocarray(NULL, n_all + 1, sizeof(*rows));
+        if (!rows) {
+                a->error = -ENOMEM;
+                return;
+        }
+        for (size_t i = 0; i < n_all; i++)
+                if (reasons[which].applies(&a->in->rows[i]))
+                        rows[n++] = (uint32_t) i;
+        if (n == 0 || (reasons[which].of_many && n_all < 2))
+                return;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
+        d.f.reason = reasons[which].reason;
+        draft_say(&d, "%zu of %zu rows ", n, n_all);
+        draft_say(&d, "%s", reasons[which].words);
+        if (reasons[which].applies == lacks_runs) {
+                d.f.runs_needed = compare_runs_least(false, n_all);
+                draft_say(&d, "; %u runs of each would be enough for differences that are great", d.f.runs_needed);
+                draft_figure(&d, "runs_needed", NULL, "runs", d.f.runs_needed);
+        }
+        draft_say(&d, ".");
+        draft_end(&d);
+}
+
+void draw_doubts(struct answer *a) {
+        if (a->collecting)
+                return;
+        for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++)
+                for (enum judged j = 0; j < JUDGED_COUNT; j++)
+                        if (a->doubts[axis][j].n > 0)
+                                draw_overlap(a, axis, j, &a->doubts[axis][j]);
+        for (size_t i = 0; i < ELEMENTS(reasons); i++)
+                draw_reason(a, i);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A finding in the making: its sentence, its figures, and what follows from its rows. */
+
+#include "daemon/analysis/findings-internal.h"
+
+#include "daemon/analysis/phrase.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fail(struct draft *d) {
+        if (d->a->error == 0)
+                d->a->error = -ENOMEM;
+}
+
+void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum axis_name axis, const uint32_t *rows,
+                 size_t n) {
+        *d = (struct draft){.a = a, .f = {.kind = kind, .axis = axis, .confidence = CONFIDENCE_HIGH}};
+        d->text = open_memstream(&d->text_data, &d->text_length);
+        d->f.rows = reallocarray(NULL, n + 1, sizeof(*rows));
+        if (!d->text || !d->f.rows)
+                fail(d);
+        d->f.common = AXIS_BIT(AXIS_COUNT) - 1;
+        for (size_t i = 0; d->f.rows && i < n; i++) {
+                const struct findings_row *row = &a->in->rows[rows[i]];
+                d->f.rows[d->f.n_rows++] = rows[i];
+                d->f.n_runs += (uint32_t) row->n_runs;
+                if (row->noisy || row->unsteady)
+                        d->f.confidence = CONFIDENCE_REDUCED;
+                for (size_t x = 0; x < AXIS_COUNT; x++)
+                        if (a->values[rows[i]][x] == 0 || a->values[rows[i]][x] != a->values[rows[0]][x])
+                                d->f.common &= ~AXIS_BIT(x);
+        }
+        if (n > 0)
+                d->f.subject = a->in->rows[rows[0]].point;
+        if (kind == FINDING_UNDECIDED)
+                d->f.confidence = CONFIDENCE_NONE;
+}
+
+void draft_say(struct draft *d, const char *format, ...) {
+        va_list arguments;
+        va_start(arguments, format);
+        if (d->text && vfprintf(d->text, format, arguments) < 0)
+                fail(d);
+        va_end(arguments);
+}
+
+/* Whether a reader has to be told the axis' value: it is what people look for, or the experiment varies it. */
+static bool is_worth_saying(const struct draft *d, size_t axis) {
+        bool always = axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE || axis == AXIS_CALL;
+        return d->f.common & AXIS_BIT(axis) && (always || d->a->n_values[axis] > 1);
+}
+
+void draft_say_subject(struct draft *d, uint32_t varied) {
+        const char *joint = "";
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                char words[PHRASE_MAX];
+                if (varied & AXIS_BIT(i) || !is_worth_saying(d, i))
+                        continue;
+                phrase_axis((enum axis_name) i, &d->f.subject, words);
+                bool plain = i == AXIS_WORKLOAD || i == AXIS_TRANSPORT || i == AXIS_MESSAGE_SIZE ||
+                             i == AXIS_PLACEMENT || i == AXIS_COPY_MODE || i == AXIS_CALL;
+                draft_say(d, "%s%s%s%s", i == AXIS_TRANSPORT && joint[0] ? " over " : joint,
+                          plain ? "" : axes[i].value.name, plain ? "" : " ", words);
+                joint = ", ";
+        }
+}
+
+/* The values of `axis` of the draft's rows for which `other` has a meaning, and the setting of the first of them. */
+static size_t say_holders(struct draft *d, size_t other) {
+        size_t n = 0;
+        for (size_t i = 0; i < d->f.n_rows; i++) {
+                char words[PHRASE_MAX];
+                uint32_t row = d->f.rows[i];
+                if (d->a->values[row][other] == 0)
+                        continue;
+                phrase_axis(d->f.axis, &d->a->in->rows[row].point, words);
+                draft_say(d, "%s%s", n++ ? ", " : "", words);
+        }
+        return n;
+}
+
+/* Whether to have the setting is another thing than to have no such setting. To assemble a message from fields always
+ * is; to wait by blocking is what mechanisms without a choice do, too. */
+static bool is_a_choice(size_t axis, const struct point *p) {
+        const struct value *v = &axes[axis].value;
+        if (axis == AXIS_FIELDS)
+                return p->fields > 1;
+        return !v->type->equal(v, axis_of(&axes[axis], p), v->standard);
+}
+
+void draft_say_unlike(struct draft *d) {
+        const char *joint = " Their settings are unlike: ";
+        for (size_t x = 0; x < AXIS_COUNT; x++) {
+                char words[PHRASE_MAX];
+                size_t holders = 0, first = 0;
+                for (size_t i = 0; i < d->f.n_rows; i++)
+                        if (d->a->values[d->f.rows[i]][x] && holders++ == 0)
+                                first = i;
+                if (holders == 0 || holders == d->f.n_rows || !is_a_choice(x, &d->a->in->rows[d->f.rows[first]].point))
+                        continue;
+                phrase_axis((enum axis_name) x, &d->a->in->rows[d->f.rows[first]].point, words);
+                draft_say(d, "%s%s %s is of ", joint, axes[x].value.name, words);
+                (void) say_holders(d, x);
+                draft_say(d, " alone");
+                joint = "; ";
+        }
+        for (size_t i = 0; i < d->f.n_rows; i++) {
+                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+                char words[PHRASE_MAX], size[PHRASE_MAX];
+                if (!(row->chunk_bytes > 0 && row->chunk_bytes < (double) row->point.message_size))
+                        continue;
+                phrase_axis(d->f.axis, &row->point, words);
+                phrase_value(row->chunk_bytes, "bytes", size);
+                draft_say(d, "%s%s sends a message in pieces of %s", joint, words, size);
+                joint = "; ";
+        }
+        if (joint[0] == ';')
+                draft_say(d, ".");
+}
+
+void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value) {
+        struct finding_figure *figures = reallocarray(d->f.figures, d->f.n_figures + 1, sizeof(*figures));
+        if (!figures) {
+                fail(d);
+                return;
+        }
+        d->f.figures = figures;
+        figures[d->f.n_figures] = (struct finding_figure){.unit = unit, .value = value};
+        (void) snprintf(figures[d->f.n_figures].name, sizeof(figures->name), "%s", name);
+        (void) snprintf(figures[d->f.n_figures++].of, sizeof(figures->of), "%s", of ? of : "");
+}
+
+void draft_interval(struct draft *d, double low, double high, double level) {
+        if (d->f.n_figures == 0)
+                return;
+        struct finding_figure *last = &d->f.figures[d->f.n_figures - 1];
+        last->has_interval = true;
+        last->low = low;
+        last->high = high;
+        last->level = level;
+}
+
+void draft_statistic(struct draft *d, enum figure figure, uint32_t row, const char *of) {
+        struct statistic s = answer_statistic(d->a, row, figure);
+        if (s.n == 0)
+                return;
+        char name[48];
+        figure_name(figure, name, sizeof(name));
+        draft_figure(d, name, of, figure_terms[figure].unit, s.median);
+        if (s.has_ci95)
+                draft_interval(d, s.ci95_low, s.ci95_high, s.level);
+}
+
+void draft_ratio(struct draft *d, const char *name, const char *of, const struct comparison *c) {
+        draft_figure(d, name, of, "ratio", c->ratio);
+        if (c->has_interval)
+                draft_interval(d, c->low, c->high, c->level);
+}
+
+void draft_end(struct draft *d) {
+        struct findings *out = d->a->out;
+        if (!d->text || fclose(d->text) != 0)
+                fail(d);
+        d->f.sentence = d->text_data;
+        struct finding *items = reallocarray(out->items, out->n + 1, sizeof(*items));
+        if (!items)
+                fail(d);
+        else
+                out->items = items;
+        if (!items || !d->f.sentence) {
+                fail(d);
+                free(d->f.sentence);
+                free(d->f.figures);
+                free(d->f.rows);
+                return;
+        }
+        out->items[out->n++] = d->f;
+}

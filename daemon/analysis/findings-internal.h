@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_FINDINGS_INTERNAL_H
+#define IPCLAB_DAEMON_ANALYSIS_FINDINGS_INTERNAL_H
+
+/*
+ * What the files of the findings share. Each kind is a function over groups of otherwise equal rows that is called
+ * twice: first `collecting`, when it names the comparisons that it wants, then again to draw its conclusions from them,
+ * when all have been made and corrected together.
+ */
+
+#include "daemon/analysis/compare.h"
+#include "daemon/analysis/findings.h"
+#include "daemon/analysis/order.h"
+
+#include <stdio.h>
+
+/* What rows are judged by. */
+enum judged {
+        JUDGED_THROUGHPUT,
+        JUDGED_LATENCY_P50,
+        JUDGED_LATENCY_P99,
+        JUDGED_COST,
+        JUDGED_CPU,
+        JUDGED_COUNT,
+};
+
+struct judged_term {
+        enum figure figure;
+        bool less_is_better;
+        const char *words;          /* "throughput" */
+        const char *better, *worse; /* "more throughput", "less throughput" */
+        unsigned workloads;         /* bits: whose rows are ranked by it; 0: it goes beside another one */
+};
+
+extern const struct judged_term judged_terms[JUDGED_COUNT];
+
+struct test {
+        uint32_t baseline, candidate; /* rows */
+        enum judged judged;
+        struct comparison result;
+};
+
+struct answer {
+        const struct findings_input *in;
+        uint16_t (*values)[AXIS_COUNT]; /* of each row, by number from 1; 0: the axis has no meaning for it */
+        uint16_t n_values[AXIS_COUNT];
+        uint16_t standard[AXIS_COUNT]; /* the number that stands for "as it comes" */
+        uint32_t *rows;                /* those with runs enough */
+        size_t n_rows;
+        bool collecting;
+        struct test *tests;
+        size_t n_tests, size_tests;
+        struct doubt {
+                uint32_t *rows;
+                size_t n;
+                uint32_t runs_needed; /* the most */
+                double visible;       /* the greatest; 0: none would have been seen */
+        } doubts[AXIS_COUNT][JUDGED_COUNT];
+        struct findings *out;
+        int error; /* the first one, sticky */
+};
+
+/* Rows that differ in the axes of `varied` only. Sorted by `axis` (numbers by size, words as they first appeared), then
+ * by message size. `draw` gets each group of two or more. */
+typedef void (*draw_function)(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n);
+void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_function draw);
+#define AXIS_BIT(axis) (UINT32_C(1) << (axis))
+
+/* A row's figures that ranks can be made of, > 0, RANK_MAX at most; `ret` may be NULL: they are just counted. */
+size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret);
+/* The comparison of y with x as one of n_tests: in pairs where there are blocks enough for the pairs to decide at all.
+ * `values` has room for both rows' figures, and must outlive it; how many are used. */
+size_t findings_fill_comparison(const struct findings_row *x, const struct findings_row *y, enum figure figure,
+                                bool less_is_better, size_t n_tests, double *values, struct compare_row *ret);
+
+/* False while collecting, and where a row has too few runs with that figure: *ret is undecided then. */
+bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged,
+                    struct comparison *ret);
+/* Of a row's runs; n = 0 where none has the figure. */
+struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure);
+bool judged_applies(enum judged judged, const struct point *p);
+static inline bool is_better(const struct comparison *c) {
+        return c->verdict == COMPARE_FASTER;
+}
+static inline bool is_worse(const struct comparison *c) {
+        return c->verdict == COMPARE_SLOWER;
+}
+
+/* A finding in the making: sentence through `text`, which is never NULL. */
+struct draft {
+        struct answer *a;
+        struct finding f;
+        FILE *text;
+        size_t text_length;
+        char *text_data;
+};
+
+/* The enumerator, or JUDGED_COUNT: by what rows of this workload are ranked first. */
+enum judged judged_first(const struct point *p);
+
+/* Rows from the best to the worst median, each with its comparison to the next. */
+struct ranked {
+        uint32_t row;
+        struct statistic statistic;
+        struct comparison next; /* this one as the baseline; of the last it is empty */
+};
+/* Of those that have the figure in runs enough. malloc()ed; NULL where there are none, or after an error. */
+struct ranked *answer_rank(struct answer *a, const uint32_t *rows, size_t n, enum judged judged, size_t *ret_n);
+
+/* Over these rows: subject, runs and confidence follow from them. `varied` as in answer_groups(). */
+void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum axis_name axis, const uint32_t *rows,
+                 size_t n);
+void draft_say(struct draft *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "stream over pipe, 4 KiB, same-node" without the axes of `varied`. */
+void draft_say_subject(struct draft *d, uint32_t varied);
+/* What only some of the rows have set: " (fields 8 is a setting of tcp alone)". */
+void draft_say_unlike(struct draft *d);
+/* `of` may be NULL. */
+void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value);
+void draft_interval(struct draft *d, double low, double high, double level); /* of the last figure */
+void draft_statistic(struct draft *d, enum figure figure, uint32_t row, const char *of);
+void draft_ratio(struct draft *d, const char *name, const char *of, const struct comparison *c);
+/* Adds it to the answer; the draft is empty then. */
+void draft_end(struct draft *d);
+
+/* The kinds */
+void draw_rankings(struct answer *a);
+void draw_sizes(struct answer *a); /* best size, knee, cliff */
+void draw_crossovers(struct answer *a);
+void draw_scalings(struct answer *a);
+void draw_costs(struct answer *a);
+void draw_doubts(struct answer *a); /* for all rows; the others add what their own comparisons left open */
+
+/* Otherwise equal rows whose comparison `c` decided nothing: they go into the doubt about that axis. */
+void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
+                const struct comparison *c);
+
+#endif

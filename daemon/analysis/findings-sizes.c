@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What the message size does: the best one, the knee, cliffs, and where one mechanism overtakes another. */
+
+#include "daemon/analysis/findings-internal.h"
+
+#include "daemon/analysis/fit.h"
+#include "daemon/analysis/phrase.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define BEST_WITHIN 0.05 /* of the best: the range that is told */
+#define CLIFF 0.8        /* a step of the size that leaves at most this much of the throughput */
+#define FIT_SIZES_LEAST 4u
+#define FIT_RESIDUAL_MOST 0.2 /* of a law that is told */
+#define FIT_RESAMPLES 400u
+#define FIT_SEED UINT64_C(14)
+/* α and β each have 95 %; their quotient at its worst corners has this at least (Bonferroni). */
+#define KNEE_LEVEL 0.9
+
+static const struct point *point_of(const struct answer *a, uint32_t row) {
+        return &a->in->rows[row].point;
+}
+
+/* ---- best size ---- */
+
+/* rows ascend by size. How far the sizes around the best one reach that are within BEST_WITHIN of it. */
+static void reach_of(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *best, size_t *ret_from,
+                     size_t *ret_to) {
+        size_t at = 0;
+        double enough = (1 - BEST_WITHIN) * best->statistic.median;
+        while (rows[at] != best->row)
+                at++;
+        *ret_from = *ret_to = at;
+        while (*ret_from > 0 && answer_statistic(a, rows[*ret_from - 1], FIGURE_THROUGHPUT).median >= enough)
+                --*ret_from;
+        while (*ret_to + 1 < n && answer_statistic(a, rows[*ret_to + 1], FIGURE_THROUGHPUT).median >= enough)
+                ++*ret_to;
+}
+
+static void say_best(struct draft *d, const struct ranked *ranked, size_t n, size_t tier) {
+        char size[PHRASE_MAX], value[PHRASE_MAX];
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[0].row), size);
+        phrase_value(ranked[0].statistic.median, "bytes/s", value);
+        draft_say_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_say(d, ": throughput is greatest with messages of %s, %s", size, value);
+        for (size_t i = 1; i < tier && i < n; i++) {
+                phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[i].row), size);
+                draft_say(d, i == 1 ? " (%s" : ", %s", size);
+        }
+        draft_say(d, tier > 1 ? " cannot be told from it)" : "");
+}
+
+static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *ranked, size_t kept,
+                           size_t tier) {
+        char low[PHRASE_MAX], high[PHRASE_MAX], size[PHRASE_MAX];
+        struct draft d;
+        size_t from, to;
+        reach_of(a, rows, n, &ranked[0], &from, &to);
+        draft_begin(&d, a, FINDING_BEST_SIZE, AXIS_MESSAGE_SIZE, rows, n);
+        say_best(&d, ranked, kept, tier);
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[from]), low);
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[to]), high);
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, ranked[0].row), size);
+        if (from == to)
+                draft_say(&d, "; no other size is within 5 %% of it.");
+        else
+                draft_say(&d, "; from %s to %s it is within 5 %% of that.", low, high);
+        draft_statistic(&d, FIGURE_THROUGHPUT, ranked[0].row, size);
+        draft_figure(&d, "best_size", NULL, "bytes", (double) point_of(a, ranked[0].row)->message_size);
+        draft_figure(&d, "range_from", NULL, "bytes", (double) point_of(a, rows[from])->message_size);
+        draft_figure(&d, "range_to", NULL, "bytes", (double) point_of(a, rows[to])->message_size);
+        draft_end(&d);
+}
+
+static void best_size_group(struct answer *a, const uint32_t *rows, size_t n) {
+        size_t kept = 0, tier = 1;
+        _cleanup_free_ struct ranked *ranked = answer_rank(a, rows, n, JUDGED_THROUGHPUT, &kept);
+        if (!ranked || a->collecting || kept < 2 || kept < n)
+                return;
+        while (tier < kept && !is_worse(&ranked[tier - 1].next))
+                tier++;
+        if (tier < kept)
+                draw_best_size(a, rows, n, ranked, kept, tier);
+        else
+                doubt_rows(a, AXIS_MESSAGE_SIZE, JUDGED_THROUGHPUT, rows, n, &ranked[0].next);
+}
+
+/* ---- knee ---- */
+
+/* Nanoseconds of a message, of all runs; *ret_n of them. */
+static struct fit_point *times_of(struct answer *a, const uint32_t *rows, size_t n, size_t *ret_n) {
+        size_t total = 0, used = 0;
+        for (size_t i = 0; i < n; i++)
+                total += a->in->rows[rows[i]].n_runs;
+        struct fit_point *points = reallocarray(NULL, total + 1, sizeof(*points));
+        if (!points && a->error == 0)
+                a->error = -ENOMEM;
+        for (size_t i = 0; points && i < n; i++)
+                for (size_t k = 0; k < a->in->rows[rows[i]].n_runs; k++) {
+                        double rate = a->in->rows[rows[i]].runs[k].values[FIGURE_MESSAGES];
+                        if (isfinite(rate) && rate > 0)
+                                points[used++] = (struct fit_point){.size = (double) point_of(a, rows[i])->message_size,
+                                                                    .time = 1e9 / rate};
+                }
+        *ret_n = used;
+        return points;
+}
+
+static bool is_knee(const struct fit *fit, const struct fit_piece *p) {
+        double least = fit->pieces[0].size_low, most = fit->pieces[fit->n_pieces - 1].size_high;
+        return p->has_knee && p->has_interval && p->alpha_low > 0 && p->beta_low > 0 && p->knee >= least &&
+               p->knee <= most;
+}
+
+static void draw_knee(struct answer *a, const uint32_t *rows, size_t n, const struct fit *fit,
+                      const struct fit_piece *p) {
+        char alpha[PHRASE_MAX], beta[PHRASE_MAX], knee[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX], off[PHRASE_MAX];
+        double knee_low = p->alpha_low / p->beta_high, knee_high = p->alpha_high / p->beta_low;
+        struct draft d;
+        draft_begin(&d, a, FINDING_KNEE, AXIS_MESSAGE_SIZE, rows, n);
+        phrase_value(p->alpha, "ns", alpha);
+        phrase_value(p->beta * 1024, "ns", beta);
+        draft_say_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_say(&d, ": a message takes %s and %s for each KiB", alpha, beta);
+        phrase_value(p->size_low, "bytes", low);
+        phrase_value(p->size_high, "bytes", high);
+        draft_say(&d, " (fitted from %s to %s)", low, high);
+        phrase_value(p->knee, "bytes", knee);
+        phrase_value(knee_low, "bytes", low);
+        phrase_value(knee_high, "bytes", high);
+        phrase_share(fit->residual, off);
+        draft_say(&d, ": at the knee, %s [%s, %s], half of the time is for the bytes. The fit is off by %s", knee, low,
+                  high, off);
+        if (fit->has_left_out) {
+                phrase_share(fit->left_out_error, off);
+                draft_say(&d, ", and by %s at worst for a size that it was not shown", off);
+        }
+        draft_say(&d, ".");
+        draft_figure(&d, "knee", NULL, "bytes", p->knee);
+        draft_interval(&d, knee_low, knee_high, KNEE_LEVEL);
+        draft_figure(&d, "time_per_message", NULL, "ns", p->alpha);
+        draft_interval(&d, p->alpha_low, p->alpha_high, ORDER_LEVEL);
+        draft_figure(&d, "time_per_byte", NULL, "ns", p->beta);
+        draft_interval(&d, p->beta_low, p->beta_high, ORDER_LEVEL);
+        draft_figure(&d, "residual", NULL, "ratio", fit->residual);
+        if (fit->has_left_out)
+                draft_figure(&d, "left_out_error", NULL, "ratio", fit->left_out_error);
+        draft_end(&d);
+}
+
+static void knee_group(struct answer *a, const uint32_t *rows, size_t n) {
+        size_t n_points = 0;
+        struct fit fit;
+        if (a->collecting || n < FIT_SIZES_LEAST || n > FIT_SIZES_MAX)
+                return;
+        _cleanup_free_ struct fit_point *points = times_of(a, rows, n, &n_points);
+        int r = points ? fit_time(points, n_points, &fit) : 0;
+        if (!points || r == -EINVAL) /* fewer sizes have a rate */
+                return;
+        if (r == 0 && fit.residual <= FIT_RESIDUAL_MOST)
+                r = fit_intervals(points, n_points, FIT_SEED, FIT_RESAMPLES, &fit);
+        if (r < 0 && a->error == 0)
+                a->error = r;
+        for (size_t i = 0; r == 0 && fit.residual <= FIT_RESIDUAL_MOST && i < fit.n_pieces; i++)
+                if (is_knee(&fit, &fit.pieces[i])) {
+                        draw_knee(a, rows, n, &fit, &fit.pieces[i]);
+                        return;
+                }
+}
+
+/* ---- cliffs ---- */
+
+/* What ends between the two sizes: the smaller one still fits. A message has a buffer at either end. */
+static void say_standing(struct draft *d, const struct findings_limit *limits, size_t n, bool buffers, double below,
+                         double above, unsigned *n_said) {
+        for (size_t i = 0; i < n; i++) {
+                char size[PHRASE_MAX];
+                bool whole = below < limits[i].bytes && limits[i].bytes <= above;
+                bool half = buffers && below < limits[i].bytes / 2 && limits[i].bytes / 2 <= above;
+                if (!whole && !half)
+                        continue;
+                phrase_value(limits[i].bytes, "bytes", size);
+                draft_say(d, "%s%s%s (%s)", (*n_said)++ ? " and " : "", whole ? "" : "half of ", limits[i].what, size);
+                draft_figure(d, "stands_there", limits[i].what, "bytes", limits[i].bytes);
+        }
+}
+
+static void draw_cliff(struct answer *a, uint32_t below, uint32_t above, const struct comparison *c) {
+        const uint32_t rows[] = {below, above};
+        const struct findings_row *row = &a->in->rows[above];
+        double small = (double) point_of(a, below)->message_size, large = (double) point_of(a, above)->message_size;
+        char from[PHRASE_MAX], to[PHRASE_MAX], share[PHRASE_MAX], least[PHRASE_MAX], most[PHRASE_MAX];
+        struct draft d;
+        unsigned n_said = 0;
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, below), from);
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, above), to);
+        phrase_share(1 - c->ratio, share);
+        phrase_share(1 - c->high, least);
+        phrase_share(1 - c->low, most);
+        draft_begin(&d, a, FINDING_CLIFF, AXIS_MESSAGE_SIZE, rows, 2);
+        draft_say_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_say(&d, ": from %s to %s it loses %s of its throughput", from, to, share);
+        if (c->has_interval)
+                draft_say(&d, " [%s, %s]", least, most);
+        draft_statistic(&d, FIGURE_THROUGHPUT, below, from);
+        draft_statistic(&d, FIGURE_THROUGHPUT, above, to);
+        draft_ratio(&d, "ratio", NULL, c);
+        draft_say(&d, "; between them lies ");
+        say_standing(&d, row->limits, row->n_limits, false, small, large, &n_said);
+        say_standing(&d, a->in->caches, a->in->n_caches, true, small, large, &n_said);
+        draft_say(&d, n_said ? "." : "no limit that is known.");
+        draft_end(&d);
+}
+
+static void cliff_group(struct answer *a, const uint32_t *rows, size_t n) {
+        for (size_t i = 0; i + 1 < n; i++) {
+                struct comparison c;
+                if (answer_compare(a, rows[i], rows[i + 1], JUDGED_THROUGHPUT, &c) && is_worse(&c) && c.ratio <= CLIFF)
+                        draw_cliff(a, rows[i], rows[i + 1], &c);
+        }
+}
+
+static void size_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
+        (void) axis;
+        best_size_group(a, rows, n);
+        knee_group(a, rows, n);
+        cliff_group(a, rows, n);
+}
+
+void draw_sizes(struct answer *a) {
+        if (a->n_values[AXIS_MESSAGE_SIZE] > 1)
+                answer_groups(a, 0, AXIS_MESSAGE_SIZE, size_group);
+}
+
+/* ---- crossovers ---- */
+
+/* A size that both values have. */
+struct meeting {
+        uint32_t rows[2];
+        struct comparison c;
+        double log_ratio;
+};
+
+static double middle_of(struct answer *a, uint32_t row, enum judged judged) {
+        return answer_statistic(a, row, judged_terms[judged].figure).median;
+}
+
+/* rows[0 … n0) have one value and rows[n0 … n) the other, each by size. */
+static size_t meet(struct answer *a, const uint32_t *x, size_t n_x, const uint32_t *y, size_t n_y, enum judged judged,
+                   struct meeting *ret) {
+        size_t n = 0;
+        for (size_t i = 0, j = 0; i < n_x && j < n_y;) {
+                uint64_t u = point_of(a, x[i])->message_size, v = point_of(a, y[j])->message_size;
+                if (u == v) {
+                        double mine = middle_of(a, x[i], judged), other = middle_of(a, y[j], judged);
+                        if (mine > 0 && other > 0)
+                                ret[n++] = (struct meeting){.rows = {x[i], y[j]}, .log_ratio = log(other / mine)};
+                }
+                i += u <= v;
+                j += v <= u;
+        }
+        return n;
+}
+
+/* Where the straight line between two sizes' ratios, both on logarithms, is at 1. */
+static double cross(const struct answer *a, const struct meeting *before, const struct meeting *after) {
+        double from = log((double) point_of(a, before->rows[0])->message_size);
+        double to = log((double) point_of(a, after->rows[0])->message_size);
+        double share = before->log_ratio / (before->log_ratio - after->log_ratio);
+        return exp(from + share * (to - from));
+}
+
+static void draw_crossover(struct answer *a, enum axis_name axis, const struct meeting *m, size_t n, size_t before,
+                           size_t after, enum judged judged) {
+        const struct meeting *first = &m[before], *second = &m[after];
+        char names[2][PHRASE_MAX], at[PHRASE_MAX], from[PHRASE_MAX], to[PHRASE_MAX];
+        size_t near = before;
+        bool turn = is_better(&first->c); /* the other value is better below */
+        struct draft d;
+        _cleanup_free_ uint32_t *rows = reallocarray(NULL, 2 * n, sizeof(*rows));
+        for (size_t i = 0; rows && i < 2 * n; i++)
+                rows[i] = m[i / 2].rows[i % 2];
+        while (near + 1 < after && (m[near + 1].log_ratio > 0) == (first->log_ratio > 0))
+                near++;
+        for (size_t i = 0; i < 2; i++)
+                phrase_axis(axis, point_of(a, first->rows[turn ? 1 - i : i]), names[i]);
+        double estimate = cross(a, &m[near], &m[near + 1]);
+        phrase_value(estimate, "bytes", at);
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, first->rows[0]), from);
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, second->rows[0]), to);
+        draft_begin(&d, a, FINDING_CROSSOVER, axis, rows, rows ? 2 * n : 0);
+        draft_say_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_say(&d, ": %s overtakes %s in %s between %s and %s, at about %s.", names[1], names[0],
+                  judged_terms[judged].words, from, to, at);
+        draft_say_unlike(&d);
+        draft_figure(&d, "crossover", NULL, "bytes", estimate);
+        draft_interval(&d, (double) point_of(a, first->rows[0])->message_size,
+                       (double) point_of(a, second->rows[0])->message_size, 1 - COMPARE_ERROR);
+        draft_ratio(&d, "ratio", from, &first->c);
+        draft_ratio(&d, "ratio", to, &second->c);
+        draft_end(&d);
+}
+
+/* Both sides of a crossover are differences of their own; which pairs are looked at depends on signs alone. */
+static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t *x, size_t n_x, const uint32_t *y,
+                           size_t n_y) {
+        enum judged judged = judged_first(point_of(a, x[0]));
+        _cleanup_free_ struct meeting *m = calloc(n_x, sizeof(*m));
+        size_t n = 0, up = 0, last = SIZE_MAX;
+        if (!m || judged == JUDGED_COUNT) {
+                a->error = m ? a->error : -ENOMEM;
+                return;
+        }
+        n = meet(a, x, n_x, y, n_y, judged, m);
+        for (size_t i = 0; i < n; i++)
+                up += m[i].log_ratio > 0;
+        if (up == 0 || up == n)
+                return;
+        for (size_t i = 0; i < n; i++) {
+                (void) answer_compare(a, m[i].rows[0], m[i].rows[1], judged, &m[i].c);
+                if (!is_better(&m[i].c) && !is_worse(&m[i].c))
+                        continue;
+                if (last != SIZE_MAX && is_better(&m[last].c) != is_better(&m[i].c))
+                        draw_crossover(a, axis, m, n, last, i, judged);
+                last = i;
+        }
+}
+
+static void crossover_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
+        for (size_t i = 0, end; i < n; i = end) {
+                for (end = i + 1; end < n && a->values[rows[end]][axis] == a->values[rows[i]][axis];)
+                        end++;
+                for (size_t j = end, other; j < n && a->error == 0; j = other) {
+                        for (other = j + 1; other < n && a->values[rows[other]][axis] == a->values[rows[j]][axis];)
+                                other++;
+                        if (point_of(a, rows[i])->placement.kind != PLACEMENT_EXPLICIT || axis != AXIS_PLACEMENT)
+                                pair_of_values(a, axis, rows + i, end - i, rows + j, other - j);
+                }
+        }
+}
+
+void draw_crossovers(struct answer *a) {
+        if (a->n_values[AXIS_MESSAGE_SIZE] < 2)
+                return;
+        for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++)
+                if (axis != AXIS_WORKLOAD && axis != AXIS_MESSAGE_SIZE && axis != AXIS_THREADS && a->n_values[axis] > 1)
+                        answer_groups(a, AXIS_BIT(AXIS_MESSAGE_SIZE), axis, crossover_group);
+}

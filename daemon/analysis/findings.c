@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Groups of otherwise equal rows, the comparisons of all kinds of findings, and the findings as they are put together.
+ */
+
+#include "daemon/analysis/findings-internal.h"
+
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const finding_kind_names[FINDING_KINDS] = {
+        [FINDING_RANKING] = "ranking", [FINDING_BEST_SIZE] = "best-size", [FINDING_KNEE] = "knee",
+        [FINDING_CLIFF] = "cliff",     [FINDING_CROSSOVER] = "crossover", [FINDING_SCALING] = "scaling",
+        [FINDING_COST] = "cost",       [FINDING_UNDECIDED] = "undecided",
+};
+
+const char *const finding_confidence_names[CONFIDENCE_COUNT] = {
+        [CONFIDENCE_NONE] = "none", [CONFIDENCE_REDUCED] = "reduced", [CONFIDENCE_HIGH] = "high"};
+
+#define WORKLOAD_BIT(w) (1u << (w))
+#define ALWAYS (WORKLOAD_BIT(WORKLOAD_SYSCALL) | WORKLOAD_BIT(WORKLOAD_CONTEXT_SWITCH))
+
+const struct judged_term judged_terms[JUDGED_COUNT] = {
+        [JUDGED_THROUGHPUT] = {FIGURE_THROUGHPUT, false, "throughput", "more throughput", "less throughput",
+                               WORKLOAD_BIT(WORKLOAD_STREAM)},
+        [JUDGED_LATENCY_P50] = {FIGURE_LATENCY_P50, true, "median round trip", "a shorter median round trip",
+                                "a longer median round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG)},
+        [JUDGED_LATENCY_P99] = {FIGURE_LATENCY_P99, true, "p99 of the round trip", "a shorter p99 of the round trip",
+                                "a longer p99 of the round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG)},
+        [JUDGED_COST] = {FIGURE_COST, true, "cost", "a lower cost", "a higher cost", ALWAYS},
+        [JUDGED_CPU] = {FIGURE_CPU_PER_MESSAGE, true, "CPU time per message", "less CPU time per message",
+                        "more CPU time per message", 0},
+};
+
+bool judged_applies(enum judged judged, const struct point *p) {
+        return judged_terms[judged].workloads & WORKLOAD_BIT(p->workload);
+}
+
+/* ---- groups ---- */
+
+/* The values of an axis by number, in the order in which they first appear. */
+static int number_values(struct answer *a, enum axis_name axis) {
+        const struct axis *x = &axes[axis];
+        _cleanup_free_ const void **seen = NULL;
+        size_t size = 0;
+        for (size_t i = 0; i < a->in->n_rows; i++) {
+                const struct point *p = &a->in->rows[i].point;
+                uint16_t k = 0;
+                if (!axis_applies(x, p))
+                        continue;
+                while (k < a->n_values[axis] && !x->value.type->equal(&x->value, seen[k], axis_of(x, p)))
+                        k++;
+                if (k == UINT16_MAX - 1)
+                        return -EINVAL;
+                if (k == size) {
+                        size = size ? 2 * size : 16;
+                        const void **more = reallocarray(seen, size, sizeof(*seen));
+                        if (!more)
+                                return -ENOMEM;
+                        seen = more;
+                }
+                if (k == a->n_values[axis]) {
+                        seen[a->n_values[axis]++] = axis_of(x, p);
+                        if (x->value.type->equal(&x->value, seen[k], x->value.standard))
+                                a->standard[axis] = (uint16_t) (k + 1);
+                }
+                a->values[i][axis] = (uint16_t) (k + 1);
+        }
+        if (a->standard[axis] == 0)
+                a->standard[axis] = 1;
+        return 0;
+}
+
+struct sorting {
+        const struct answer *a;
+        uint32_t varied;
+        enum axis_name axis;
+};
+
+/* An axis that has no meaning for a row counts as standing at its standard. */
+static uint16_t folded(const struct answer *a, uint32_t row, size_t axis) {
+        uint16_t value = a->values[row][axis];
+        return value ? value : a->standard[axis];
+}
+
+static int compare_keys(const struct sorting *s, uint32_t x, uint32_t y) {
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                uint16_t v = folded(s->a, x, i), w = folded(s->a, y, i);
+                if (!(s->varied & AXIS_BIT(i)) && v != w)
+                        return v < w ? -1 : 1;
+        }
+        return 0;
+}
+
+static uint64_t number_of(const struct answer *a, uint32_t row, enum axis_name axis) {
+        const struct value *v = &axes[axis].value;
+        const void *value = axis_of(&axes[axis], &a->in->rows[row].point);
+        uint64_t wide;
+        uint32_t narrow;
+        if (v->type != &value_number)
+                return a->values[row][axis];
+        if (v->size == sizeof(narrow))
+                return memcpy(&narrow, value, sizeof(narrow)), narrow;
+        return memcpy(&wide, value, sizeof(wide)), wide;
+}
+
+static int compare_rows_of_groups(const void *x, const void *y, void *userdata) {
+        const struct sorting *s = userdata;
+        uint32_t i = *(const uint32_t *) x, j = *(const uint32_t *) y;
+        int order = compare_keys(s, i, j);
+        if (order != 0)
+                return order;
+        uint64_t v = number_of(s->a, i, s->axis), w = number_of(s->a, j, s->axis);
+        if (v == w) {
+                v = s->a->in->rows[i].point.message_size;
+                w = s->a->in->rows[j].point.message_size;
+        }
+        if (v == w)
+                return i < j ? -1 : i > j;
+        return v < w ? -1 : 1;
+}
+
+void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_function draw) {
+        struct sorting s = {a, varied | AXIS_BIT(axis), axis};
+        _cleanup_free_ uint32_t *rows = reallocarray(NULL, a->n_rows + 1, sizeof(*rows));
+        size_t n = 0;
+        if (!rows || a->error < 0) {
+                a->error = a->error < 0 ? a->error : -ENOMEM;
+                return;
+        }
+        for (size_t i = 0; i < a->n_rows; i++)
+                if (a->values[a->rows[i]][axis])
+                        rows[n++] = a->rows[i];
+        qsort_r(rows, n, sizeof(*rows), compare_rows_of_groups, &s);
+        for (size_t begin = 0, end; begin < n; begin = end) {
+                for (end = begin + 1; end < n && compare_keys(&s, rows[begin], rows[end]) == 0;)
+                        end++;
+                if (end - begin > 1 && a->error == 0)
+                        draw(a, axis, rows + begin, end - begin);
+        }
+}
+
+/* ---- comparisons ---- */
+
+/* Ranks are of logarithms. */
+static bool is_usable(double value) {
+        return isfinite(value) && value > 0;
+}
+
+/* Pairs of both rows' runs, by block; at most as far as the tests are exact. */
+static size_t pair_up(const struct findings_row *x, const struct findings_row *y, enum figure figure, double *ret_x,
+                      double *ret_y) {
+        size_t n = 0;
+        for (size_t i = 0, j = 0; i < x->n_runs && j < y->n_runs && n < RANK_MAX;) {
+                const struct findings_run *u = &x->runs[i], *v = &y->runs[j];
+                i += u->block <= v->block;
+                j += v->block <= u->block;
+                if (u->block != v->block || !is_usable(u->values[figure]) || !is_usable(v->values[figure]))
+                        continue;
+                if (ret_x) {
+                        ret_x[n] = u->values[figure];
+                        ret_y[n] = v->values[figure];
+                }
+                n++;
+        }
+        return n;
+}
+
+size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret) {
+        size_t n = 0;
+        for (size_t i = 0; i < x->n_runs && n < RANK_MAX; i++)
+                if (is_usable(x->runs[i].values[figure])) {
+                        if (ret)
+                                ret[n] = x->runs[i].values[figure];
+                        n++;
+                }
+        return n;
+}
+
+static bool has_runs_enough(const struct answer *a, uint32_t row, enum figure figure) {
+        return findings_row_values(&a->in->rows[row], figure, NULL) >= FINDINGS_RUNS_LEAST;
+}
+
+static int want(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged) {
+        if (a->n_tests == a->size_tests) {
+                size_t size = a->size_tests ? 2 * a->size_tests : 64;
+                struct test *tests = reallocarray(a->tests, size, sizeof(*tests));
+                if (!tests)
+                        return -ENOMEM;
+                a->tests = tests;
+                a->size_tests = size;
+        }
+        a->tests[a->n_tests++] = (struct test){.baseline = baseline, .candidate = candidate, .judged = judged};
+        return 0;
+}
+
+static int compare_tests(const void *x, const void *y) {
+        const struct test *t = x, *u = y;
+        if (t->baseline != u->baseline)
+                return t->baseline < u->baseline ? -1 : 1;
+        if (t->candidate != u->candidate)
+                return t->candidate < u->candidate ? -1 : 1;
+        return (t->judged > u->judged) - (t->judged < u->judged);
+}
+
+/* The same two rows the other way round. */
+static struct comparison turned(struct comparison c) {
+        struct comparison t = c;
+        t.ratio = 1 / c.ratio;
+        t.low = c.has_interval ? 1 / c.high : 0;
+        t.high = c.has_interval ? 1 / c.low : 0;
+        t.equivalence_low = c.has_equivalence ? 1 / c.equivalence_high : 0;
+        t.equivalence_high = c.has_equivalence ? 1 / c.equivalence_low : 0;
+        if (c.verdict == COMPARE_FASTER || c.verdict == COMPARE_SLOWER)
+                t.verdict = c.verdict == COMPARE_FASTER ? COMPARE_SLOWER : COMPARE_FASTER;
+        return t;
+}
+
+bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged,
+                    struct comparison *ret) {
+        enum figure figure = judged_terms[judged].figure;
+        bool turn = baseline > candidate;
+        const struct test key = {
+                .baseline = turn ? candidate : baseline, .candidate = turn ? baseline : candidate, .judged = judged};
+        *ret = (struct comparison){.verdict = COMPARE_UNDECIDED};
+        if (a->error < 0 || !has_runs_enough(a, baseline, figure) || !has_runs_enough(a, candidate, figure))
+                return false;
+        if (a->collecting) {
+                a->error = want(a, key.baseline, key.candidate, judged);
+                return false;
+        }
+        const struct test *t = bsearch(&key, a->tests, a->n_tests, sizeof(key), compare_tests);
+        if (t)
+                *ret = turn ? turned(t->result) : t->result;
+        return t != NULL;
+}
+
+/* What several kinds want is compared once. */
+static void settle_tests(struct answer *a) {
+        size_t n = 0;
+        if (a->n_tests == 0)
+                return;
+        qsort(a->tests, a->n_tests, sizeof(*a->tests), compare_tests);
+        for (size_t i = 0; i < a->n_tests; i++)
+                if (n == 0 || compare_tests(&a->tests[n - 1], &a->tests[i]) != 0)
+                        a->tests[n++] = a->tests[i];
+        a->n_tests = n;
+}
+
+size_t findings_fill_comparison(const struct findings_row *x, const struct findings_row *y, enum figure figure,
+                                bool less_is_better, size_t n_tests, double *values, struct compare_row *ret) {
+        size_t n = pair_up(x, y, figure, NULL, NULL), n_x = findings_row_values(x, figure, values);
+        *ret = (struct compare_row){.baseline = values,
+                                    .candidate = values + n_x,
+                                    .n_baseline = n_x,
+                                    .paired = n >= compare_runs_least(true, n_tests),
+                                    .less_is_faster = less_is_better};
+        if (ret->paired)
+                ret->n_baseline = ret->n_candidate = pair_up(x, y, figure, values, values + n_x);
+        else
+                ret->n_candidate = findings_row_values(y, figure, values + n_x);
+        return n_x + ret->n_candidate;
+}
+
+/* Of all comparisons together, at most. */
+static size_t count_values(const struct answer *a) {
+        size_t n = 0;
+        for (size_t i = 0; i < a->n_tests; i++) {
+                enum figure figure = judged_terms[a->tests[i].judged].figure;
+                n += findings_row_values(&a->in->rows[a->tests[i].baseline], figure, NULL) +
+                     findings_row_values(&a->in->rows[a->tests[i].candidate], figure, NULL);
+        }
+        return n;
+}
+
+/* All at once, as the correction is over all of them. */
+static int make_comparisons(struct answer *a) {
+        settle_tests(a);
+        const struct compare_rule rule = {.margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM};
+        _cleanup_free_ double *values = reallocarray(NULL, count_values(a) + 1, sizeof(*values));
+        _cleanup_free_ struct compare_row *rows = reallocarray(NULL, a->n_tests + 1, sizeof(*rows));
+        _cleanup_free_ struct comparison *results = reallocarray(NULL, a->n_tests + 1, sizeof(*results));
+        if (!values || !rows || !results)
+                return -ENOMEM;
+        for (size_t i = 0, used = 0; i < a->n_tests; i++)
+                used += findings_fill_comparison(
+                        &a->in->rows[a->tests[i].baseline], &a->in->rows[a->tests[i].candidate],
+                        judged_terms[a->tests[i].judged].figure, judged_terms[a->tests[i].judged].less_is_better,
+                        a->n_tests, values + used, &rows[i]);
+        int r = compare_rows(rows, a->n_tests, &rule, results);
+        for (size_t i = 0; r == 0 && i < a->n_tests; i++)
+                a->tests[i].result = results[i];
+        return r;
+}
+
+struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure) {
+        const struct findings_row *x = &a->in->rows[row];
+        _cleanup_free_ double *values = reallocarray(NULL, x->n_runs + 1, sizeof(*values));
+        struct statistic s = {0};
+        size_t n = 0;
+        for (size_t i = 0; values && i < x->n_runs; i++)
+                if (isfinite(x->runs[i].values[figure]))
+                        values[n++] = x->runs[i].values[figure];
+        int r = values ? order_summarize(values, n, &s) : -ENOMEM;
+        if (r < 0 && a->error == 0)
+                a->error = r;
+        return s;
+}
+
+enum judged judged_first(const struct point *p) {
+        enum judged j = 0;
+        while (j < JUDGED_COUNT && !judged_applies(j, p))
+                j++;
+        return j;
+}
+
+static int best_first(const void *x, const void *y, void *userdata) {
+        const struct ranked *u = x, *v = y;
+        const enum judged *judged = userdata;
+        bool less = judged_terms[*judged].less_is_better;
+        if (u->statistic.median == v->statistic.median)
+                return u->row < v->row ? -1 : 1;
+        return (u->statistic.median < v->statistic.median) == less ? -1 : 1;
+}
+
+struct ranked *answer_rank(struct answer *a, const uint32_t *rows, size_t n, enum judged judged, size_t *ret_n) {
+        enum figure figure = judged_terms[judged].figure;
+        struct ranked *ranked = calloc(n, sizeof(*ranked));
+        size_t kept = 0;
+        if (!ranked && a->error == 0)
+                a->error = -ENOMEM;
+        for (size_t i = 0; ranked && i < n; i++)
+                if (has_runs_enough(a, rows[i], figure))
+                        ranked[kept++] =
+                                (struct ranked){.row = rows[i], .statistic = answer_statistic(a, rows[i], figure)};
+        if (kept == 0 || a->error < 0) {
+                free(ranked);
+                return NULL;
+        }
+        qsort_r(ranked, kept, sizeof(*ranked), best_first, &judged);
+        for (size_t i = 0; i + 1 < kept; i++)
+                (void) answer_compare(a, ranked[i].row, ranked[i + 1].row, judged, &ranked[i].next);
+        *ret_n = kept;
+        return ranked;
+}
+
+/* ---- the answer ---- */
+
+static void draw_all(struct answer *a) {
+        draw_rankings(a);
+        draw_sizes(a);
+        draw_crossovers(a);
+        draw_scalings(a);
+        draw_costs(a);
+        draw_doubts(a);
+}
+
+static int answer_init(struct answer *a, const struct findings_input *in) {
+        *a = (struct answer){.in = in,
+                             .values = calloc(in->n_rows + 1, sizeof(*a->values)),
+                             .rows = reallocarray(NULL, in->n_rows + 1, sizeof(*a->rows)),
+                             .out = calloc(1, sizeof(*a->out))};
+        int r = a->values && a->rows && a->out ? 0 : -ENOMEM;
+        for (size_t i = 0; r == 0 && i < AXIS_COUNT; i++)
+                r = number_values(a, (enum axis_name) i);
+        for (size_t i = 0; r == 0 && i < in->n_rows; i++)
+                if (in->rows[i].n_runs >= FINDINGS_RUNS_LEAST)
+                        a->rows[a->n_rows++] = (uint32_t) i;
+        return r;
+}
+
+static void answer_deinit(struct answer *a) {
+        free(a->values);
+        free(a->rows);
+        free(a->tests);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                for (size_t j = 0; j < JUDGED_COUNT; j++)
+                        free(a->doubts[i][j].rows);
+        findings_free(a->out);
+}
+
+int findings_draw(const struct findings_input *in, struct findings **ret) {
+        _cleanup_(answer_deinit) struct answer a;
+        int r = answer_init(&a, in);
+        if (r < 0)
+                return r;
+        a.collecting = true;
+        draw_all(&a);
+        r = a.error < 0 ? a.error : make_comparisons(&a);
+        if (r < 0)
+                return r;
+        a.collecting = false;
+        draw_all(&a);
+        if (a.error < 0)
+                return a.error;
+        a.out->n_tests = a.n_tests;
+        *ret = util_steal(&a.out);
+        return 0;
+}
+
+void findings_free(struct findings *f) {
+        for (size_t i = 0; f && i < f->n; i++) {
+                free(f->items[i].sentence);
+                free(f->items[i].figures);
+                free(f->items[i].rows);
+        }
+        if (f)
+                free(f->items);
+        free(f);
+}
+
+size_t findings_bytes(const struct findings *f) {
+        size_t bytes = sizeof(*f) + f->n * sizeof(*f->items);
+        for (size_t i = 0; i < f->n; i++)
+                bytes += strlen(f->items[i].sentence) + 1 + f->items[i].n_figures * sizeof(struct finding_figure) +
+                         f->items[i].n_rows * sizeof(uint32_t);
+        return bytes;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_FINDINGS_H
+#define IPCLAB_DAEMON_ANALYSIS_FINDINGS_H
+
+/*
+ * What an experiment's runs let one conclude, each conclusion with its sentence, its figures and what it rests on; and
+ * what cannot be concluded, with the reason and the runs that would decide. Pure computation: rows with their runs'
+ * figures in, findings out. daemon/service/findings.c loads the rows, api/handle/ shows the findings.
+ *
+ * A conclusion is drawn only from rows of at least FINDINGS_RUNS_LEAST runs, and every comparison of the answer is part
+ * of one Holm correction (compare.h): the probability that a whole answer holds a single false difference is at most
+ * 5 %. Which comparisons are made depends on the rows, on the order of their medians and on the signs of their
+ * differences, never on a p value. Two rows are compared in pairs of a block where there are blocks enough for the
+ * pairs to decide at all, else as two samples, which drift makes less sensitive but not wrong (compare.h).
+ *
+ * Rows are "otherwise equal" when all other axes agree. An axis that has no meaning for one of them counts as agreed
+ * where the other has its standard value; the sentence then names the setting that only one of them has.
+ */
+
+#include "daemon/analysis/rank.h"
+#include "schema/figures.h"
+#include "schema/spec/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FINDINGS_RUNS_LEAST 4u /* of a row: with fewer no exact test of two of them reaches 5 % */
+#define FINDINGS_LIMITS_MAX 12u
+
+/* A run that is done. */
+struct findings_run {
+        int64_t id;
+        uint32_t block;              /* runs of the same one are paired; ascending within a row */
+        double values[FIGURE_COUNT]; /* NAN: it has none */
+};
+
+/* A size at which something of a row's mechanism or of the host ends. */
+struct findings_limit {
+        const char *what; /* "the pipe's capacity"; static */
+        double bytes;
+};
+
+struct findings_row {
+        struct point point;
+        const struct findings_run *runs;
+        size_t n_runs;
+        uint32_t n_planned;
+        bool noisy;         /* a run of it has a noise flag */
+        bool unsteady;      /* one was not steady */
+        double chunk_bytes; /* the message goes in pieces of this size; 0: whole */
+        struct findings_limit limits[FINDINGS_LIMITS_MAX];
+        size_t n_limits;
+};
+
+struct findings_input {
+        const struct findings_row *rows; /* in the points' order, of which findings name the numbers */
+        size_t n_rows;
+        const struct findings_limit *caches; /* of the host */
+        size_t n_caches;
+};
+
+enum finding_kind {
+        FINDING_RANKING,
+        FINDING_BEST_SIZE,
+        FINDING_KNEE,
+        FINDING_CLIFF,
+        FINDING_CROSSOVER,
+        FINDING_SCALING,
+        FINDING_COST,
+        FINDING_UNDECIDED, /* what cannot be said */
+        FINDING_KINDS,
+};
+
+enum finding_confidence {
+        CONFIDENCE_NONE,    /* of what cannot be said */
+        CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy or was not steady */
+        CONFIDENCE_HIGH,
+        CONFIDENCE_COUNT,
+};
+
+extern const char *const finding_kind_names[FINDING_KINDS];
+extern const char *const finding_confidence_names[CONFIDENCE_COUNT];
+
+struct finding_figure {
+        char name[48];    /* a figure's (figure_name()), or "knee", "ratio", … */
+        char of[96];      /* the axis' value it belongs to; "": of the finding as a whole */
+        const char *unit; /* static */
+        double value;
+        bool has_interval;
+        double low, high, level;
+};
+
+struct finding {
+        enum finding_kind kind;
+        enum axis_name axis;  /* AXIS_COUNT: of no single one */
+        const char *reason;   /* of FINDING_UNDECIDED: "too-few-runs", "overlap", "noise", …; static; else NULL */
+        struct point subject; /* its rows' common values … */
+        uint32_t common;      /* … of the axes with this bit (1u << axis) */
+        char *sentence;
+        struct finding_figure *figures;
+        size_t n_figures;
+        uint32_t *rows; /* by number */
+        size_t n_rows;
+        uint32_t n_runs; /* of these rows */
+        enum finding_confidence confidence;
+        uint32_t runs_needed; /* of each row, to decide; 0: not told */
+};
+
+struct findings {
+        struct finding *items;
+        size_t n;
+        size_t n_tests; /* comparisons, over all of which the correction is */
+};
+
+/* -EINVAL: more than UINT16_MAX values of an axis; -ENOMEM. */
+int findings_draw(const struct findings_input *in, struct findings **ret);
+void findings_free(struct findings *f); /* NULL-safe */
+/* Of the memory that it holds. */
+size_t findings_bytes(const struct findings *f);
+
+#endif

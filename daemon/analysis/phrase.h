@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_PHRASE_H
+#define IPCLAB_DAEMON_ANALYSIS_PHRASE_H
+
+/* Figures and settings as sentences have them: three digits and the unit that suits them. */
+
+#include "schema/spec/spec.h"
+
+#define PHRASE_MAX 96u
+
+/* `unit` is that of the figure (schema/figures.c): "ns" becomes "2.71 µs", "bytes/s" "3.18 GB/s". "bytes" become
+ * "4 KiB" where they are whole, "%" and "threads" stay. */
+void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]);
+/* "12 %" of 0.12, "0.4 %" of 0.004; "3.2 times" is phrase_times(). */
+void phrase_share(double share, char ret[static PHRASE_MAX]);
+/* What an axis has in a point: "4 KiB", "unix-stream", "cross-node", {"sender": …}. */
+void phrase_axis(enum axis_name axis, const struct point *p, char ret[static PHRASE_MAX]);
+
+#endif

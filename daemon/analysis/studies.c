@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The studies' questions, one row each, and how they are answered. */
+
+#include "daemon/analysis/studies.h"
+
+#include "daemon/analysis/order.h"
+#include "daemon/analysis/phrase.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const study_kind_names[STUDY_KINDS] = {
+        [STUDY_FIGURE] = "figure", [STUDY_PEAK] = "peak", [STUDY_RATIO] = "ratio", [STUDY_FINDING] = "finding"};
+
+/* Rows whose points have these values on the axes with a bit. */
+struct selection {
+        uint32_t bits;
+        struct point point;
+};
+
+struct question {
+        const char *study, *words;
+        enum study_kind kind;
+        struct selection of, over; /* `over`: the divisor of a ratio */
+        enum figure figure;
+        double factor, divisor; /* from the figure's unit to `unit` */
+        const char *unit;
+        double published; /* 0: no figure */
+        const char *published_words;
+        enum finding_kind finding; /* STUDY_FINDING: of this kind, along this axis */
+        enum axis_name axis;
+};
+
+#define BIT(axis) (UINT32_C(1) << (axis))
+#define PLACED(name) .bits = BIT(AXIS_PLACEMENT), .point = {.placement.kind = PLACEMENT_##name}
+
+#define BLOCK(size, mib)                                                                                               \
+        {                                                                                                              \
+                "pipe-block-sweep",                                                                                    \
+                        "How many MiB/s do blocks of " #size " bytes move, each end on a core of its own?",            \
+                        STUDY_FIGURE,                                                                                  \
+                        {BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_PLACEMENT),                                                 \
+                         {.message_size = size, .placement.kind = PLACEMENT_SAME_NODE}},                               \
+                        .figure = FIGURE_THROUGHPUT, .factor = 1, .divisor = 1048576, .unit = "MiB/s",                 \
+                        .published = mib                                                                               \
+        }
+#define OPERATIONS(kind_of, words, size, rate)                                                                         \
+        {                                                                                                              \
+                "fifo-numa", "How many operations a second of " #size " bytes are there, " words "?", STUDY_FIGURE,    \
+                        {BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_PLACEMENT),                                                 \
+                         {.message_size = size, .placement.kind = PLACEMENT_##kind_of}},                               \
+                        .figure = FIGURE_MESSAGES, .factor = 1, .divisor = 1, .unit = "messages/s", .published = rate  \
+        }
+#define CALL(name, words, ...)                                                                                         \
+        {                                                                                                              \
+                "syscall-and-switch", "How long does " words " take?", STUDY_FIGURE,                                   \
+                        {BIT(AXIS_WORKLOAD) | BIT(AXIS_CALL),                                                          \
+                         {.workload = WORKLOAD_SYSCALL, .call = SYSTEM_CALL_##name}},                                  \
+                        .figure = FIGURE_COST, .factor = 1, .divisor = 1, .unit = "ns", __VA_ARGS__                    \
+        }
+#define SWITCH(words, n, set, of_figure, ...)                                                                          \
+        {                                                                                                              \
+                "syscall-and-switch", words, STUDY_FIGURE,                                                             \
+                        {BIT(AXIS_WORKLOAD) | BIT(AXIS_PROCESSES) | BIT(AXIS_WORKING_SET),                             \
+                         {.workload = WORKLOAD_CONTEXT_SWITCH, .processes = n, .working_set = set}},                   \
+                        .figure = of_figure, .factor = 1, .divisor = 1, .unit = "ns", __VA_ARGS__                      \
+        }
+#define GBIT .figure = FIGURE_THROUGHPUT, .factor = 8, .divisor = 1e9, .unit = "Gbit/s"
+#define MODE_PEAK(mode, words, gbit, where)                                                                            \
+        {                                                                                                              \
+                "tcp-copy-modes", "What is the greatest throughput of " words ", and where?", STUDY_PEAK,              \
+                        {BIT(AXIS_COPY_MODE), {.copy_mode = mode}}, GBIT, .published = gbit, .published_words = where  \
+        }
+#define MODE_COLLAPSE(mode, words, gbit)                                                                               \
+        {                                                                                                              \
+                "tcp-copy-modes", "What is left of " words " at 1 MiB and 8 threads?", STUDY_FIGURE,                   \
+                        {BIT(AXIS_COPY_MODE) | BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_THREADS),                             \
+                         {.copy_mode = mode, .message_size = 1 << 20, .threads = 8}},                                  \
+                        GBIT, .published = gbit                                                                        \
+        }
+#define MEDIUM(transport_of, words, ms, gbit)                                                                          \
+        {"ipc-4mib",                                                                                                   \
+         "How long does 4 MiB take one way over " words "?",                                                           \
+         STUDY_FIGURE,                                                                                                 \
+         {BIT(AXIS_TRANSPORT), {.transport = transport_of}},                                                           \
+         .figure = FIGURE_ONE_WAY_MEAN,                                                                                \
+         .factor = 1,                                                                                                  \
+         .divisor = 1e6,                                                                                               \
+         .unit = "ms",                                                                                                 \
+         .published = ms},                                                                                             \
+        {                                                                                                              \
+                "ipc-4mib", "What is the throughput of 4 MiB there and back over " words "?", STUDY_FIGURE,            \
+                        {BIT(AXIS_TRANSPORT), {.transport = transport_of}},                                            \
+                        .figure = FIGURE_BOTH_WAYS, .factor = 8, .divisor = 1e9, .unit = "Gbit/s", .published = gbit   \
+        }
+#define FINDS(study_of, words_of, kind_of, axis_of, published_of)                                                      \
+        {                                                                                                              \
+                .study = study_of, .words = words_of, .kind = STUDY_FINDING, .finding = kind_of, .axis = axis_of,      \
+                .published_words = published_of                                                                        \
+        }
+
+static const struct question questions[] = {
+        BLOCK(64, 250.91),
+        BLOCK(256, 933.07),
+        BLOCK(1024, 2534.25),
+        BLOCK(4096, 1532.90),
+        BLOCK(8192, 3184.68),
+        BLOCK(16384, 2093.62),
+        BLOCK(32768, 1508.83),
+        BLOCK(65536, 1096.92),
+        {"pipe-block-sweep",
+         "How many times as fast are both ends on one CPU, each at its best block size?",
+         STUDY_RATIO,
+         {PLACED(SAME_CPU)},
+         {PLACED(SAME_NODE)},
+         .figure = FIGURE_THROUGHPUT,
+         .factor = 1,
+         .divisor = 1,
+         .unit = "ratio",
+         .published_words = "much faster"},
+        FINDS("pipe-block-sweep", "Which range of block sizes is best?", FINDING_BEST_SIZE, AXIS_MESSAGE_SIZE,
+              "best at 8192 bytes"),
+        FINDS("pipe-block-sweep", "Up to which block size is it bound by system calls?", FINDING_KNEE,
+              AXIS_MESSAGE_SIZE, "small blocks are"),
+
+        OPERATIONS(CROSS_NODE, "each end on a node of its own", 1, 931742),
+        OPERATIONS(SAME_NODE, "both ends on one node", 1, 987535),
+        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 1, 1120230),
+        OPERATIONS(CROSS_NODE, "each end on a node of its own", 1024, 604070),
+        OPERATIONS(SAME_NODE, "both ends on one node", 1024, 928523),
+        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 1024, 975727),
+        OPERATIONS(CROSS_NODE, "each end on a node of its own", 4096, 376642),
+        OPERATIONS(SAME_NODE, "both ends on one node", 4096, 684026),
+        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 4096, 685598),
+        FINDS("fifo-numa", "What does the other node cost?", FINDING_COST, AXIS_PLACEMENT,
+              "6 % at 1 byte, 35 % at 1024, 45 % at 4096"),
+
+        CALL(GETPID, "the system call getpid", .published_words = "not measured: its figure is the cached value"),
+        CALL(GETPID_LIBC, "getpid() of the C library", .published = 2.68, .published_words = "cached by its C library"),
+        CALL(CLOCK_GETTIME_VDSO, "clock_gettime by the vDSO"),
+        CALL(CLOCK_GETTIME_SYSCALL, "clock_gettime as a system call"),
+        CALL(READ_ZERO, "read() of a byte of /dev/zero"),
+        SWITCH("How long does a context switch between two processes take, pipe included?", 2, 0, FIGURE_HOP,
+               .published = 2714),
+        SWITCH("How long does it take without the pipe's overhead?", 2, 0, FIGURE_COST),
+        SWITCH("How long with eight processes that touch 64 KiB each?", 8, 65536, FIGURE_COST),
+
+        MODE_PEAK(COPY_TWO, "two-copy", 365, "at 64 KiB and 8 threads"),
+        MODE_PEAK(COPY_ONE, "one-copy", 355, "at 256 KiB and 4 threads"),
+        MODE_PEAK(COPY_ZERO, "zero-copy", 283, "at 256 KiB and 4 threads"),
+        MODE_COLLAPSE(COPY_TWO, "two-copy", 66),
+        MODE_COLLAPSE(COPY_ONE, "one-copy", 47),
+        MODE_COLLAPSE(COPY_ZERO, "zero-copy", 38),
+        FINDS("tcp-copy-modes", "Where does one copy mode overtake another?", FINDING_CROSSOVER, AXIS_COPY_MODE, NULL),
+        FINDS("tcp-copy-modes", "Where does throughput collapse?", FINDING_SCALING, AXIS_THREADS,
+              "at 1 MiB and 8 threads"),
+
+        MEDIUM(TRANSPORT_MMAP_FILE, "a shared mapping of a file", 2.10, 16.8),
+        MEDIUM(TRANSPORT_MMAP_ANONYMOUS, "an anonymous shared mapping", 1.93, 17.9),
+        MEDIUM(TRANSPORT_SHM_SYSV, "shared memory", 1.95, 17.2),
+        MEDIUM(TRANSPORT_FILE, "a plain file", 3.63, 9.7),
+        MEDIUM(TRANSPORT_FIFO, "a named pipe", 1.35, 24.9),
+        MEDIUM(TRANSPORT_MSGQ_SYSV, "a message queue", 1.19, 29.8),
+        FINDS("ipc-4mib", "Which medium is fastest?", FINDING_RANKING, AXIS_TRANSPORT, "the message queue, in pieces"),
+};
+
+static bool selects(const struct selection *s, const struct point *p) {
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct axis *a = &axes[i];
+                if (!(s->bits & BIT(i)))
+                        continue;
+                if (i == AXIS_PLACEMENT) { /* whatever else it requires */
+                        if (s->point.placement.kind != p->placement.kind)
+                                return false;
+                } else if (!axis_applies(a, p) ||
+                           !a->value.type->equal(&a->value, axis_of(a, &s->point), axis_of(a, p))) {
+                        return false;
+                }
+        }
+        return true;
+}
+
+static int statistic_of(const struct findings_row *row, enum figure figure, struct statistic *ret) {
+        _cleanup_free_ double *values = reallocarray(NULL, row->n_runs + 1, sizeof(*values));
+        size_t n = 0;
+        if (!values)
+                return -ENOMEM;
+        for (size_t i = 0; i < row->n_runs; i++)
+                if (isfinite(row->runs[i].values[figure]))
+                        values[n++] = row->runs[i].values[figure];
+        return order_summarize(values, n, ret);
+}
+
+static int add_row(struct study_answer *a, uint32_t row) {
+        uint32_t *rows = reallocarray(a->rows, a->n_rows + 1, sizeof(*rows));
+        if (!rows)
+                return -ENOMEM;
+        a->rows = rows;
+        rows[a->n_rows++] = row;
+        return 0;
+}
+
+/* The selected row with the greatest median; n = 0 in the statistic where there is none. Of one row it is that. */
+static int greatest(const struct findings_input *in, const struct selection *s, enum figure figure,
+                    struct statistic *ret, uint32_t *ret_row) {
+        *ret = (struct statistic){0};
+        for (size_t i = 0; i < in->n_rows; i++) {
+                struct statistic here;
+                if (!selects(s, &in->rows[i].point))
+                        continue;
+                int r = statistic_of(&in->rows[i], figure, &here);
+                if (r < 0)
+                        return r;
+                if (here.n > 0 && (ret->n == 0 || here.median > ret->median)) {
+                        *ret = here;
+                        *ret_row = (uint32_t) i;
+                }
+        }
+        return 0;
+}
+
+static int answer_figure(const struct question *q, const struct findings_input *in, struct study_answer *a) {
+        struct statistic s;
+        uint32_t row = 0;
+        char size[PHRASE_MAX];
+        int r = greatest(in, &q->of, q->figure, &s, &row);
+        double scale = q->factor / q->divisor;
+        if (r < 0 || s.n == 0)
+                return r;
+        a->has_figure = true;
+        a->figure = (struct finding_figure){.value = s.median * scale,
+                                            .unit = q->unit,
+                                            .has_interval = s.has_ci95,
+                                            .low = s.ci95_low * scale,
+                                            .high = s.ci95_high * scale,
+                                            .level = s.level};
+        figure_name(q->figure, a->figure.name, sizeof(a->figure.name));
+        if (q->kind == STUDY_PEAK) {
+                phrase_axis(AXIS_MESSAGE_SIZE, &in->rows[row].point, size);
+                (void) snprintf(a->figure.of, sizeof(a->figure.of), "%.60s, %u threads", size,
+                                in->rows[row].point.threads);
+        }
+        return add_row(a, row);
+}
+
+static int answer_ratio(const struct question *q, const struct findings_input *in, struct study_answer *a) {
+        struct statistic of, over;
+        uint32_t rows[2] = {0, 0};
+        int r = greatest(in, &q->of, q->figure, &of, &rows[0]);
+        if (r == 0)
+                r = greatest(in, &q->over, q->figure, &over, &rows[1]);
+        if (r < 0 || of.n == 0 || over.n == 0 || over.median == 0)
+                return r;
+        a->has_figure = true;
+        a->figure = (struct finding_figure){.name = "ratio", .value = of.median / over.median, .unit = q->unit};
+        r = add_row(a, rows[0]);
+        return r < 0 ? r : add_row(a, rows[1]);
+}
+
+/* The sentences one after the other. */
+static int answer_finding(const struct question *q, const struct findings *f, struct study_answer *a) {
+        size_t length = 0;
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < f->n; i++) {
+                const struct finding *one = &f->items[i];
+                if (one->kind != q->finding || one->axis != q->axis)
+                        continue;
+                size_t more = strlen(one->sentence);
+                char *sentence = realloc(a->sentence, length + more + 2);
+                if (!sentence)
+                        return -ENOMEM;
+                a->sentence = sentence;
+                length += (size_t) snprintf(sentence + length, more + 2, "%s%s", length ? " " : "", one->sentence);
+                for (size_t k = 0; r == 0 && k < one->n_rows; k++)
+                        r = add_row(a, one->rows[k]);
+        }
+        return r;
+}
+
+static int answer(const struct question *q, const struct findings_input *in, const struct findings *f,
+                  struct study_answer *a) {
+        *a = (struct study_answer){.question = q->words,
+                                   .kind = q->kind,
+                                   .unit = q->unit,
+                                   .has_published = q->published > 0,
+                                   .published = q->published,
+                                   .published_words = q->published_words};
+        int r = q->kind == STUDY_FINDING ? answer_finding(q, f, a)
+                : q->kind == STUDY_RATIO ? answer_ratio(q, in, a)
+                                         : answer_figure(q, in, a);
+        if (q->kind == STUDY_FINDING && !a->sentence)
+                a->reason = "the runs do not let one conclude it: see the findings that are undecided";
+        else if (q->kind != STUDY_FINDING && !a->has_figure)
+                a->reason = "the experiment has no such row with a run that is done: see its skipped points";
+        return r;
+}
+
+static bool belongs(const char *preset, const char *study) {
+        size_t n = strlen(study);
+        return strncmp(preset, study, n) == 0 && (preset[n] == '\0' || strcmp(preset + n, "-quick") == 0);
+}
+
+int study_answer(const char *preset, const struct findings_input *in, const struct findings *findings,
+                 struct study **ret) {
+        struct study *s = NULL;
+        int r = 0;
+        for (size_t i = 0; preset && r == 0 && i < ELEMENTS(questions); i++) {
+                if (!belongs(preset, questions[i].study))
+                        continue;
+                if (!s)
+                        s = calloc(1, sizeof(*s));
+                if (s && !s->answers)
+                        s->answers = calloc(ELEMENTS(questions), sizeof(*s->answers));
+                if (!s || !s->answers) {
+                        study_free(s);
+                        return -ENOMEM;
+                }
+                s->name = questions[i].study;
+                r = answer(&questions[i], in, findings, &s->answers[s->n++]);
+        }
+        if (r < 0) {
+                study_free(s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}
+
+void study_free(struct study *s) {
+        for (size_t i = 0; s && i < s->n; i++) {
+                free(s->answers[i].sentence);
+                free(s->answers[i].rows);
+        }
+        if (s)
+                free(s->answers);
+        free(s);
+}
+
+size_t study_bytes(const struct study *s) {
+        size_t bytes = s ? sizeof(*s) + ELEMENTS(questions) * sizeof(*s->answers) : 0;
+        for (size_t i = 0; s && i < s->n; i++)
+                bytes += s->answers[i].n_rows * sizeof(uint32_t) +
+                         (s->answers[i].sentence ? strlen(s->answers[i].sentence) : 0);
+        return bytes;
+}

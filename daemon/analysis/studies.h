@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_ANALYSIS_STUDIES_H
+#define IPCLAB_DAEMON_ANALYSIS_STUDIES_H
+
+/*
+ * The five published lab studies that presets repeat: what each of them asked, what it published, and the answer of an
+ * experiment of that preset. A question is a row of the table in studies.c. The published figures are those of the
+ * studies' own machines: they stand beside the answer, and nothing is concluded from the difference.
+ */
+
+#include "daemon/analysis/findings.h"
+
+enum study_kind {
+        STUDY_FIGURE,  /* the figure of one row */
+        STUDY_PEAK,    /* the greatest of several rows' */
+        STUDY_RATIO,   /* of the greatest of some rows over that of others */
+        STUDY_FINDING, /* what the findings say */
+        STUDY_KINDS,
+};
+
+extern const char *const study_kind_names[STUDY_KINDS];
+
+struct study_answer {
+        const char *question;
+        enum study_kind kind;
+        const char *unit;
+        bool has_published;
+        double published;
+        const char *published_words; /* what goes with it, or stands for it; NULL */
+        bool has_figure;
+        struct finding_figure figure; /* in `unit`; `of`: where the peak is */
+        char *sentence;               /* of findings; NULL */
+        uint32_t *rows;
+        size_t n_rows;
+        const char *reason; /* why there is neither figure nor sentence; NULL */
+};
+
+struct study {
+        const char *name; /* of the preset */
+        struct study_answer *answers;
+        size_t n;
+};
+
+/* Of an experiment that was posted with this preset, or its -quick form. *ret is NULL where no study belongs to it
+ * (`preset` may be NULL). -ENOMEM. */
+int study_answer(const char *preset, const struct findings_input *in, const struct findings *findings,
+                 struct study **ret);
+void study_free(struct study *s);          /* NULL-safe */
+size_t study_bytes(const struct study *s); /* NULL: 0 */
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Advice: gathers what the stored experiments know of a question, has it ranked by daemon/analysis/advice.h, and writes
+ * the spec that would settle what stays open. Only experiments whose runs had the environment that is in force now are
+ * used, and only those with a closed loop on a host as it is.
+ */
+
+#include "daemon/analysis/phrase.h"
+#include "daemon/host/environment.h"
+#include "daemon/service/evidence.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define SETTLE_REPETITIONS 12u /* pairs enough for six mechanisms */
+#define SETTLE_REPETITIONS_MAX 60u
+#define SETTLE_MECHANISMS_MAX 8u
+#define SETTLE_DURATION 1.0
+#define SETTLE_WARMUP 0.25
+
+/* ---- gathering ---- */
+
+struct gathering {
+        struct advice_row *rows;
+        struct findings_run **runs; /* of each row, what it points to */
+        size_t n, size;
+};
+
+static void gathering_deinit(struct gathering *g) {
+        for (size_t i = 0; i < g->n; i++)
+                free(g->runs[i]);
+        free(g->runs);
+        free(g->rows);
+}
+
+static int grow(struct gathering *g) {
+        if (g->n < g->size)
+                return 0;
+        size_t size = g->size ? 2 * g->size : 64;
+        struct advice_row *rows = reallocarray(g->rows, size, sizeof(*rows));
+        if (rows)
+                g->rows = rows;
+        struct findings_run **runs = reallocarray(g->runs, size, sizeof(*runs));
+        if (runs)
+                g->runs = runs;
+        if (!rows || !runs)
+                return -ENOMEM;
+        g->size = size;
+        return 0;
+}
+
+/* The record keeps each experiment's settings once; the rows of a gathering own their runs. */
+static int keep_settings(struct advice_record *a, const char *settings, const char **ret) {
+        for (size_t i = 0; i < a->n_texts; i++)
+                if (strcmp(a->texts[i], settings) == 0) {
+                        *ret = a->texts[i];
+                        return 0;
+                }
+        char **texts = reallocarray(a->texts, a->n_texts + 1, sizeof(*texts));
+        if (!texts)
+                return -ENOMEM;
+        a->texts = texts;
+        texts[a->n_texts] = strdup(settings);
+        if (!texts[a->n_texts])
+                return -ENOMEM;
+        *ret = texts[a->n_texts++];
+        return 0;
+}
+
+static int take_evidence(const struct advice_question *q, const struct evidence *e, int64_t experiment_id,
+                         struct advice_record *a, struct gathering *g) {
+        bool used = false;
+        for (size_t i = 0; i < e->n_rows; i++) {
+                const struct findings_row *row = &e->rows[i];
+                const char *settings;
+                if (row->n_runs == 0 || !advice_concerns(q, &row->point))
+                        continue;
+                int r = keep_settings(a, e->settings, &settings);
+                if (r == 0)
+                        r = grow(g);
+                struct findings_run *runs = r == 0 ? reallocarray(NULL, row->n_runs, sizeof(*runs)) : NULL;
+                if (!runs)
+                        return -ENOMEM;
+                memcpy(runs, row->runs, row->n_runs * sizeof(*runs));
+                g->runs[g->n] = runs;
+                g->rows[g->n] = (struct advice_row){.experiment_id = experiment_id,
+                                                    .measured_at = e->measured_at,
+                                                    .settings = settings,
+                                                    .row = *row};
+                g->rows[g->n++].row.runs = runs;
+                used = true;
+        }
+        a->experiments += used;
+        return 0;
+}
+
+static int take_experiment(struct service *s, const struct experiment_change *x, const char *environment,
+                           const struct advice_question *q, struct advice_record *a, struct gathering *g,
+                           struct refusal *r) {
+        const struct evidence *e;
+        struct cache_item *item;
+        int error = evidence_get(s, x->id, x->change, &e, &item, r);
+        if (error == -ENOENT) /* forgotten meanwhile */
+                return 0;
+        if (error < 0)
+                return error;
+        bool concerns = false;
+        for (size_t i = 0; i < e->n_rows && !concerns; i++)
+                concerns = e->rows[i].n_runs > 0 && advice_concerns(q, &e->rows[i].point);
+        if (concerns && (!e->environment || strcmp(e->environment, environment) != 0))
+                a->other_environment++;
+        else if (concerns && !e->closed_loop)
+                a->unlike++;
+        else if (concerns && take_evidence(q, e, x->id, a, g) < 0)
+                error = service_fail(s, r, -ENOMEM, "gathering what is known", 0);
+        cache_release(&s->cache, item);
+        return error;
+}
+
+static int environment_now(struct service *s, char **ret, struct refusal *r) {
+        _cleanup_free_ char *text = NULL;
+        struct json *root = NULL;
+        int error = service_environment_json(s, &text, r);
+        if (error < 0)
+                return error;
+        error = json_parse(text, strlen(text), &root, NULL);
+        if (error == 0)
+                error = environment_print(root, ret);
+        json_free(root);
+        return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
+}
+
+static int gather(struct service *s, const struct advice_question *q, struct advice_record *a, struct gathering *g,
+                  struct refusal *r) {
+        _cleanup_free_ struct experiment_change *list = NULL;
+        _cleanup_free_ char *environment = NULL;
+        struct reader *reader;
+        size_t n = 0;
+        int error = environment_now(s, &environment, r);
+        if (error == 0)
+                error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_measured(reader->store, &list, &n);
+        service_reader_put(s, reader);
+        if (error < 0)
+                return service_fail(s, r, error, "listing what was measured", 0);
+        for (size_t i = 0; error == 0 && i < n; i++)
+                error = take_experiment(s, &list[i], environment, q, a, g, r);
+        return error;
+}
+
+/* ---- what would settle it ---- */
+
+/* The mechanisms that the spec is about: the best, and those that may be better, with the same settings. */
+static size_t list_contenders(const struct advice *a, const struct advice_item *ret[SETTLE_MECHANISMS_MAX]) {
+        const struct advice_item *best = NULL;
+        size_t n = 0, n_open = 0;
+        for (size_t i = 0; i < a->n && !best; i++)
+                if (a->items[i].standing == STANDING_BEST)
+                        best = &a->items[i];
+        for (size_t i = 0; i < a->n && n < SETTLE_MECHANISMS_MAX; i++) {
+                const struct advice_item *item = &a->items[i];
+                bool open = item->standing == STANDING_OPEN;
+                if ((!open && item != best) || (best && strcmp(item->settings, best->settings) != 0))
+                        continue;
+                ret[n++] = item;
+                n_open += open;
+        }
+        /* of a single one that was measured too seldom there is more to know, too */
+        bool alone = a->n - a->n_excluded == 1 && best && best->n_runs < FINDINGS_RUNS_LEAST;
+        return n_open > 0 || alone ? n : 0;
+}
+
+static uint32_t repetitions_of(const struct advice_item *const *items, size_t n) {
+        uint32_t wanted = SETTLE_REPETITIONS;
+        for (size_t i = 0; i < n; i++)
+                if (items[i]->runs_needed > wanted)
+                        wanted = items[i]->runs_needed;
+        return wanted < SETTLE_REPETITIONS_MAX ? wanted : SETTLE_REPETITIONS_MAX;
+}
+
+/* The values of an axis that the mechanisms have, each once; none where it has a meaning for none of them. */
+static void member_axis(struct json_writer *w, const struct axis *a, const struct advice_item *const *items, size_t n) {
+        bool begun = false;
+        for (size_t i = 0; i < n; i++) {
+                bool seen = !axis_applies(a, &items[i]->point);
+                for (size_t k = 0; k < i && !seen; k++)
+                        seen = axis_applies(a, &items[k]->point) &&
+                               a->value.type->equal(&a->value, axis_of(a, &items[k]->point),
+                                                    axis_of(a, &items[i]->point));
+                if (seen)
+                        continue;
+                if (!begun) {
+                        json_put_key(w, a->value.name);
+                        json_array_begin(w);
+                        begun = true;
+                }
+                a->value.type->write(&a->value, w, axis_of(a, &items[i]->point));
+        }
+        if (begun)
+                json_array_end(w);
+}
+
+/* Where nothing is known: every transport, as it comes. */
+static void members_of_all(struct json_writer *w, const struct advice_question *q) {
+        json_member_string(w, "workload", workload_words.name(q->workload));
+        json_put_key(w, "transport");
+        json_array_begin(w);
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                json_put_string(w, transport_words.name(t));
+        json_array_end(w);
+        json_member_u64(w, "message_size", q->message_size);
+        json_member_u64(w, "threads", q->threads);
+        json_member_string(w, "placement", placement_kind_name(q->placement));
+}
+
+static int members_of_settings(struct json_writer *w, const char *settings) {
+        struct json *root;
+        int r = json_parse(settings, strlen(settings), &root, NULL);
+        if (r < 0)
+                return r;
+        for (const struct json *i = json_first(root); r == 0 && i; i = json_next(i)) {
+                _cleanup_free_ char *text = json_print(i);
+                r = text ? 0 : -ENOMEM;
+                json_member_raw(w, json_key(i), text);
+        }
+        json_free(root);
+        return r;
+}
+
+static int write_settling(struct advice_record *a) {
+        const struct advice_item *items[SETTLE_MECHANISMS_MAX];
+        const struct advice_question *q = &a->question;
+        size_t n = list_contenders(&a->advice, items);
+        char size[PHRASE_MAX], name[160];
+        struct json_writer w;
+        int r = 0;
+        if (n == 0 && a->advice.n > 0)
+                return 0;
+        phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = q->message_size}, size);
+        (void) snprintf(name, sizeof(name), "To settle: %s, %s of %s", advice_terms[q->want].name,
+                        workload_words.name(q->workload), size);
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_string(&w, "name", name);
+        if (n == 0)
+                members_of_all(&w, q);
+        for (size_t i = 0; n > 0 && i < AXIS_COUNT; i++)
+                member_axis(&w, &axes[i], items, n);
+        if (n > 0)
+                r = members_of_settings(&w, items[0]->settings);
+        json_member_double(&w, "duration_seconds", SETTLE_DURATION);
+        json_member_double(&w, "warmup_seconds", SETTLE_WARMUP);
+        json_member_u64(&w, "repetitions", repetitions_of(items, n));
+        json_member_bool(&w, "skip_impossible", true);
+        json_object_end(&w);
+        if (r == 0)
+                r = json_writer_steal(&w, &a->settle_json, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+/* ---- in words ---- */
+
+static void say_mechanism(FILE *f, const struct point *p) {
+        char words[PHRASE_MAX];
+        phrase_axis(AXIS_TRANSPORT, p, words);
+        (void) fputs(words, f);
+        for (enum axis_name x = AXIS_TRANSPORT + 1; x < AXIS_COUNT; x++) {
+                const struct value *v = &axes[x].value;
+                if (x == AXIS_MESSAGE_SIZE || x == AXIS_THREADS || x == AXIS_PLACEMENT || !axis_applies(&axes[x], p) ||
+                    v->type->equal(v, axis_of(&axes[x], p), v->standard))
+                        continue;
+                phrase_axis(x, p, words);
+                (void) fprintf(f, " with %s %s", v->name, words);
+        }
+}
+
+static void say_best(FILE *f, const struct advice_record *a, const struct advice_item *best) {
+        const struct advice_term *term = &advice_terms[a->question.want];
+        const char *unit = figure_terms[term->figure].unit;
+        char value[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
+        size_t worse = 0, equal = 0, open = 0;
+        for (size_t i = 0; i < a->advice.n; i++) {
+                worse += a->advice.items[i].standing == STANDING_WORSE;
+                equal += a->advice.items[i].standing == STANDING_EQUAL;
+                open += a->advice.items[i].standing == STANDING_OPEN;
+        }
+        phrase_value(best->value, unit, value);
+        phrase_value(best->low, unit, low);
+        phrase_value(best->high, unit, high);
+        say_mechanism(f, &best->point);
+        (void) fprintf(f, " has the %s %s that was measured, %s", term->less_is_better ? "lowest" : "greatest",
+                       term->words, value);
+        if (best->has_interval)
+                (void) fprintf(f, " [%s, %s]", low, high);
+        (void) fprintf(f, ". Of the others %zu %s worse, %zu %s equal within 3 %%, and %zu %s open.", worse,
+                       worse == 1 ? "is" : "are", equal, equal == 1 ? "is" : "are", open, open == 1 ? "is" : "are");
+}
+
+static int say(struct advice_record *a) {
+        const struct advice_question *q = &a->question;
+        char size[PHRASE_MAX];
+        size_t length = 0, i = 0;
+        FILE *f = open_memstream(&a->sentence, &length);
+        if (!f)
+                return -ENOMEM;
+        phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = q->message_size}, size);
+        (void) fprintf(f, "%s, %s, %u %s, %s: ", workload_words.name(q->workload), size, q->threads,
+                       q->threads == 1 ? "thread" : "threads", placement_kind_name(q->placement));
+        while (i < a->advice.n && a->advice.items[i].standing != STANDING_BEST)
+                i++;
+        if (i < a->advice.n)
+                say_best(f, a, &a->advice.items[i]);
+        else if (a->advice.n == 0)
+                (void) fprintf(f, "nothing is known of it under the environment that is in force now.");
+        else if (a->advice.n_excluded == a->advice.n)
+                (void) fprintf(f, "nothing that was measured is known to keep the limits.");
+        else
+                (void) fprintf(f, "this size was not measured; what there is was interpolated from other sizes.");
+        if (a->other_environment > 0)
+                (void) fprintf(f, " %u experiments were left out: they ran under another environment.",
+                               a->other_environment);
+        bool failed = ferror(f);
+        return fclose(f) != 0 || failed ? -ENOMEM : 0;
+}
+
+void advice_record_deinit(struct advice_record *a) {
+        advice_deinit(&a->advice);
+        for (size_t i = 0; i < a->n_texts; i++)
+                free(a->texts[i]);
+        free(a->texts);
+        free(a->sentence);
+        free(a->settle_json);
+        *a = (struct advice_record){0};
+}
+
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r) {
+        struct advice_record a = {.question = *q, .now = util_now_ms()};
+        _cleanup_(gathering_deinit) struct gathering g = {0};
+        int error = gather(s, q, &a, &g, r);
+        if (error == 0) {
+                error = advice_draw(q, g.rows, g.n, &a.advice);
+                if (error == 0)
+                        error = write_settling(&a);
+                if (error == 0)
+                        error = say(&a);
+                if (error < 0)
+                        error = service_fail(s, r, error, "ranking what is known", 0);
+        }
+        if (error < 0) {
+                advice_record_deinit(&a);
+                return error;
+        }
+        *ret = a;
+        return 0;
+}

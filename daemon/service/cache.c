@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A list by last use; see the header. */
+
+#include "daemon/service/cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void cache_init(struct cache *c) {
+        *c = (struct cache){0};
+        (void) pthread_mutex_init(&c->lock, NULL); /* with default attributes it cannot fail on Linux */
+}
+
+static void item_free(struct cache_item *item) {
+        item->free_payload(item->payload);
+        free(item);
+}
+
+/* Locked. Whoever uses it still frees it. */
+static void drop(struct cache *c, struct cache_item **at) {
+        struct cache_item *item = *at;
+        *at = item->older;
+        c->bytes -= item->bytes;
+        item->kept = false;
+        if (item->users == 0)
+                item_free(item);
+}
+
+void cache_deinit(struct cache *c) {
+        while (c->newest)
+                drop(c, &c->newest);
+        (void) pthread_mutex_destroy(&c->lock);
+}
+
+struct cache_item *cache_get(struct cache *c, enum cache_kind kind, int64_t experiment_id, int64_t change) {
+        struct cache_item *found = NULL;
+        pthread_mutex_lock(&c->lock);
+        struct cache_item **at = &c->newest;
+        while (*at && ((*at)->kind != kind || (*at)->experiment_id != experiment_id))
+                at = &(*at)->older;
+        if (*at && (*at)->change != change) {
+                drop(c, at);
+        } else if (*at) {
+                found = *at;
+                *at = found->older;
+                found->older = c->newest;
+                c->newest = found;
+                found->users++;
+        }
+        pthread_mutex_unlock(&c->lock);
+        return found;
+}
+
+int cache_add(struct cache *c, const struct cache_item *item, struct cache_item **ret) {
+        struct cache_item *copy = malloc(sizeof(*copy));
+        if (!copy)
+                return -ENOMEM;
+        *copy = *item;
+        copy->users = 1;
+        copy->kept = item->bytes <= CACHE_BUDGET_BYTES;
+        pthread_mutex_lock(&c->lock);
+        while (copy->kept && c->bytes + copy->bytes > CACHE_BUDGET_BYTES) {
+                struct cache_item **at = &c->newest;
+                while ((*at)->older)
+                        at = &(*at)->older;
+                drop(c, at);
+        }
+        copy->older = copy->kept ? c->newest : NULL;
+        if (copy->kept) {
+                c->newest = copy;
+                c->bytes += copy->bytes;
+        }
+        pthread_mutex_unlock(&c->lock);
+        *ret = copy;
+        return 0;
+}
+
+void cache_release(struct cache *c, struct cache_item *item) {
+        if (!item)
+                return;
+        pthread_mutex_lock(&c->lock);
+        bool last = --item->users == 0 && !item->kept;
+        pthread_mutex_unlock(&c->lock);
+        if (last)
+                item_free(item);
+}

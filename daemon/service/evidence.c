@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+
+/* From stored points and the results of their runs to rows of figures. */
+
+#include "daemon/service/evidence.h"
+
+#include "daemon/log.h"
+#include "daemon/result/figure.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define POINTS_PER_PAGE 32u
+
+/* Settings in force at which something ends; by their names in a result's "effective". */
+static const struct {
+        const char *name, *what;
+} limits[] = {
+        {"pipe_size", "the pipe's capacity"},    {"sndbuf_bytes", "the send buffer"},
+        {"rcvbuf_bytes", "the receive buffer"},  {"ring_bytes", "the ring's capacity"},
+        {"queue_bytes", "the queue's capacity"}, {"queue_message_bytes", "the queue's largest message"},
+};
+_Static_assert(ELEMENTS(limits) <= FINDINGS_LIMITS_MAX, "each has a place in a row");
+
+/* Facts of the environment under which figures are comparable: what the machine and the kernel are, and the settings
+ * that move data faster or slower. What a run uses of the others is in its point or in its flags. */
+static const char *const facts[] = {
+        "machine",
+        "cpu_model",
+        "microcode",
+        "virtualization",
+        "kernel_release",
+        "kernel_version",
+        "mitigations",
+        "preemption",
+        "clocksource",
+        "smt",
+        "cpufreq_driver",
+        "cpufreq_governor",
+        "turbo",
+        "cpuidle_driver",
+        "transparent_hugepage",
+        "transparent_hugepage_shmem",
+        "numa_balancing",
+        "sched_ext",
+        "isolated_cpus",
+        "nohz_full_cpus",
+        "cgroup_cpu_limit",
+        "tcp_congestion_control",
+        "loopback_mtu",
+};
+
+/* Members of a spec that are no axes and tell on the figures. */
+static const char *const settings[] = {"verify", "chunk", "transport_options"};
+
+int environment_print(const struct json *environment, char **ret) {
+        struct json_writer w;
+        int r = 0;
+        if (!environment || json_type(environment) != JSON_OBJECT)
+                return -EBADMSG;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(facts); i++) {
+                const struct json *member = json_get(environment, facts[i]);
+                _cleanup_free_ char *text = member ? json_print(member) : NULL;
+                r = member && !text ? -ENOMEM : 0;
+                json_member_raw(&w, facts[i], text);
+        }
+        json_object_end(&w);
+        if (r == 0)
+                r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+static void evidence_deinit(struct evidence *e) {
+        for (size_t i = 0; i < e->n_rows; i++)
+                free(e->runs[i]);
+        free(e->runs);
+        free(e->rows);
+        free(e->environment);
+        free(e->settings);
+        *e = (struct evidence){0};
+}
+
+static bool number_member(const struct json *object, const char *name, double *ret) {
+        const struct json *value = object && json_type(object) == JSON_OBJECT ? json_get(object, name) : NULL;
+        return value && json_as_double(value, ret) == 0;
+}
+
+static void take_settings(const struct json *result, struct findings_row *row) {
+        const struct json *effective = json_type(result) == JSON_OBJECT ? json_get(result, "effective") : NULL;
+        const struct json *steady = json_type(result) == JSON_OBJECT ? json_get(result, "steady") : NULL;
+        bool is_steady;
+        if (steady && json_as_bool(steady, &is_steady) == 0 && !is_steady)
+                row->unsteady = true;
+        (void) number_member(effective, "chunk_bytes", &row->chunk_bytes); /* absent: the message goes whole */
+        if (row->n_limits > 0)                                             /* a run before this one had them */
+                return;
+        for (size_t i = 0; i < ELEMENTS(limits); i++) {
+                struct findings_limit limit = {.what = limits[i].what};
+                if (number_member(effective, limits[i].name, &limit.bytes))
+                        row->limits[row->n_limits++] = limit;
+        }
+}
+
+/* Flags of disturbances: those of results that cannot be, or of a placement, are other matters. */
+static bool has_noise(const char *flags_json) {
+        return flags_json && strstr(flags_json, "\"noisy:") != NULL;
+}
+
+static int take_run(const struct point_run *stored, struct findings_row *row, struct findings_run *ret) {
+        struct json *result = NULL;
+        struct json_error error;
+        int r = json_parse(stored->result_json, strlen(stored->result_json), &result, &error);
+        if (r < 0) {
+                if (r != -ENOMEM)
+                        log_error("a stored result is not JSON: %s", error.detail);
+                return r == -ENOMEM ? r : -EBADMSG;
+        }
+        *ret = (struct findings_run){.id = stored->id, .block = stored->repetition};
+        for (enum figure f = 0; f < FIGURE_COUNT; f++)
+                if (!result_figure(f, result, &ret->values[f]))
+                        ret->values[f] = NAN;
+        take_settings(result, row);
+        row->noisy |= has_noise(stored->flags_json);
+        json_free(result);
+        return 0;
+}
+
+static int compare_blocks(const void *x, const void *y) {
+        const struct findings_run *a = x, *b = y;
+        return (a->block > b->block) - (a->block < b->block);
+}
+
+static int take_point(const struct point_record *stored, struct findings_row *row, struct findings_run **ret) {
+        struct findings_run *runs = reallocarray(NULL, stored->n_runs + 1, sizeof(*runs));
+        int r = runs ? point_from_json(stored->point_json, strlen(stored->point_json), &row->point) : -ENOMEM;
+        row->n_planned = (uint32_t) stored->n_runs;
+        for (size_t i = 0; r == 0 && i < stored->n_runs; i++)
+                if (stored->runs[i].state == STATE_DONE && stored->runs[i].result_json) {
+                        r = take_run(&stored->runs[i], row, &runs[row->n_runs]);
+                        row->n_runs += r == 0;
+                }
+        if (r < 0) {
+                free(runs);
+                return r == -EINVAL ? -EBADMSG : r;
+        }
+        qsort(runs, row->n_runs, sizeof(*runs), compare_blocks);
+        row->runs = *ret = runs;
+        return 0;
+}
+
+static int take_page(const struct point_record *page, size_t n, struct evidence *e) {
+        struct findings_row *rows = reallocarray(e->rows, e->n_rows + n, sizeof(*rows));
+        if (rows)
+                e->rows = rows;
+        struct findings_run **runs = reallocarray(e->runs, e->n_rows + n, sizeof(*runs));
+        if (runs)
+                e->runs = runs;
+        if (!rows || !runs)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                rows[e->n_rows] = (struct findings_row){0};
+                int r = take_point(&page[i], &rows[e->n_rows], &runs[e->n_rows]);
+                if (r < 0)
+                        return r;
+                e->n_rows++;
+        }
+        return 0;
+}
+
+static int load_rows(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
+        for (;;) {
+                struct point_record *page = NULL;
+                size_t n = 0;
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_points(reader->store, experiment_id, (uint32_t) e->n_rows, POINTS_PER_PAGE, &page, &n);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return service_fail(s, r, error, "experiment", experiment_id);
+                error = n > 0 ? take_page(page, n, e) : 0;
+                store_points_free(page, n);
+                if (error < 0)
+                        return service_fail(s, r, error, "reading the runs' results", 0);
+                if (n == 0)
+                        return 0;
+        }
+}
+
+/* A run's environment before it, as one text; NULL where it has none. */
+static int print_before(const char *environment_json, char **ret) {
+        struct json *root = NULL;
+        if (!environment_json)
+                return 0;
+        int r = json_parse(environment_json, strlen(environment_json), &root, NULL);
+        if (r == -ENOMEM)
+                return r;
+        const struct json *before = r == 0 && json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL;
+        r = before && json_type(before) == JSON_OBJECT ? environment_print(before, ret) : 0;
+        json_free(root);
+        return r;
+}
+
+static int load_environment(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
+        _cleanup_free_ char *first = NULL, *last = NULL, *begin = NULL, *end = NULL;
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_environments(reader->store, experiment_id, &first, &last, &e->measured_at);
+        service_reader_put(s, reader);
+        if (error == 0)
+                error = print_before(first, &begin);
+        if (error == 0)
+                error = print_before(last, &end);
+        if (error < 0)
+                return service_fail(s, r, error, "reading the runs' environments", 0);
+        if (begin && end && strcmp(begin, end) == 0)
+                e->environment = util_steal(&begin);
+        return 0;
+}
+
+static int take_spec(const char *merged_json, struct evidence *e) {
+        struct json_writer w;
+        struct json *spec = NULL;
+        int r = merged_json ? json_parse(merged_json, strlen(merged_json), &spec, NULL) : -EINVAL;
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++) {
+                const struct json *member = json_get(spec, settings[i]);
+                _cleanup_free_ char *text = member ? json_print(member) : NULL;
+                r = member && !text ? -ENOMEM : 0;
+                if (text)
+                        json_member_raw(&w, settings[i], text);
+        }
+        json_object_end(&w);
+        if (r == 0)
+                r = json_writer_steal(&w, &e->settings, NULL);
+        e->closed_loop = !json_get(spec, "rate") && !json_get(spec, "tune");
+        json_writer_deinit(&w);
+        json_free(spec);
+        return r;
+}
+
+static int load(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
+        _cleanup_(experiment_record_deinit) struct experiment_record record = {0};
+        int error = service_experiment(s, experiment_id, &record, r);
+        if (error == 0)
+                error = load_rows(s, experiment_id, e, r);
+        if (error == 0)
+                error = load_environment(s, experiment_id, e, r);
+        if (error < 0)
+                return error;
+        error = take_spec(record.merged_json, e);
+        return error < 0 ? service_fail(s, r, error, "reading the spec", 0) : 0;
+}
+
+static void evidence_free(void *payload) {
+        evidence_deinit(payload);
+        free(payload);
+}
+
+static size_t evidence_bytes(const struct evidence *e) {
+        size_t bytes = sizeof(*e) + e->n_rows * (sizeof(*e->rows) + sizeof(*e->runs));
+        for (size_t i = 0; i < e->n_rows; i++)
+                bytes += (e->rows[i].n_planned + 1) * sizeof(struct findings_run);
+        return bytes + (e->environment ? strlen(e->environment) : 0) + strlen(e->settings);
+}
+
+int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
+                 struct cache_item **ret_item, struct refusal *r) {
+        struct cache_item *item = cache_get(&s->cache, CACHE_EVIDENCE, experiment_id, change);
+        if (!item) {
+                struct evidence *e = calloc(1, sizeof(*e));
+                int error = e ? load(s, experiment_id, e, r) : service_fail(s, r, -ENOMEM, "the runs' results", 0);
+                if (error == 0)
+                        error = cache_add(&s->cache,
+                                          &(struct cache_item){.kind = CACHE_EVIDENCE,
+                                                               .experiment_id = experiment_id,
+                                                               .change = change,
+                                                               .bytes = evidence_bytes(e),
+                                                               .payload = e,
+                                                               .free_payload = evidence_free},
+                                          &item);
+                if (error < 0) {
+                        if (e)
+                                evidence_free(e);
+                        return error == -ENOMEM ? service_fail(s, r, error, "the runs' results", 0) : error;
+                }
+        }
+        *ret = item->payload;
+        *ret_item = item;
+        return 0;
+}

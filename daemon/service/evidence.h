@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_SERVICE_EVIDENCE_H
+#define IPCLAB_DAEMON_SERVICE_EVIDENCE_H
+
+/* The rows of an experiment with the figures of its runs that are done, for the analysis. */
+
+#include "daemon/analysis/findings.h"
+#include "daemon/service/internal.h"
+
+struct evidence {
+        struct findings_row *rows;  /* in the points' order */
+        struct findings_run **runs; /* of each row, what it points to */
+        size_t n_rows;
+        int64_t measured_at; /* end of its last run that is done, ms since the epoch; 0: none is */
+        char *environment;   /* of its runs, as environment_print() has it; NULL: unknown, or it changed meanwhile */
+        char *settings;      /* what of the spec is no axis and tells on the figures, as members of a spec */
+        bool closed_loop;    /* and nothing of the host was set for its runs */
+};
+
+/* Of an experiment as of that change: from the cache, or loaded. To be given back with cache_release(&s->cache, item).
+ * 404 in *r when there is no such experiment. */
+int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
+                 struct cache_item **ret_item, struct refusal *r);
+
+/* Those facts of an environment (environment_to_json()) under which figures are comparable, in one text. malloc()ed.
+ * -EBADMSG: no object; -ENOMEM. */
+struct json;
+int environment_print(const struct json *environment, char **ret);
+
+#endif

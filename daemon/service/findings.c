@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What an experiment's runs let one conclude: loads the figures of its runs for daemon/analysis/findings.h, and keeps
+ * what was drawn from them until the experiment changes. To parse ten thousand results takes most of a second; to look
+ * the findings up again takes the time of reading the experiment's record.
+ */
+
+#include "daemon/service/evidence.h"
+#include "daemon/service/internal.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void record_free(void *payload) {
+        struct findings_record *record = payload;
+        findings_free(record->findings);
+        study_free(record->study);
+        free(record);
+}
+
+void service_findings_release(struct service *s, struct findings_record *record) {
+        if (record)
+                cache_release(&s->cache, record->item);
+}
+
+/* Data and unified caches, each size of a level once. */
+static size_t list_caches(const struct topology *t, struct findings_limit ret[FINDINGS_LIMITS_MAX]) {
+        static const char *const names[] = {"the L1 data cache", "the L2 cache", "the L3 cache", "the L4 cache"};
+        size_t n = 0;
+        for (size_t i = 0; i < t->n_caches && n < FINDINGS_LIMITS_MAX; i++) {
+                const struct topology_cache *c = &t->caches[i];
+                struct findings_limit limit = {.bytes = (double) c->size_bytes};
+                bool seen = false;
+                if (strcmp(c->type, "Instruction") == 0 || c->level < 1 || (size_t) c->level > ELEMENTS(names))
+                        continue;
+                limit.what = names[c->level - 1];
+                for (size_t k = 0; k < n; k++)
+                        seen |= ret[k].what == limit.what && ret[k].bytes == limit.bytes;
+                if (!seen)
+                        ret[n++] = limit;
+        }
+        return n;
+}
+
+/* Of a posted spec; "" where it names none. */
+static void read_preset(const char *spec_json, char *ret, size_t size) {
+        struct json *spec = NULL;
+        const char *name = "";
+        if (spec_json && json_parse(spec_json, strlen(spec_json), &spec, NULL) == 0 && json_type(spec) == JSON_OBJECT) {
+                const struct json *member = json_get(spec, "preset");
+                if (member)
+                        (void) json_as_string(member, &name); /* stays "" when it is none */
+        }
+        (void) snprintf(ret, size, "%s", name);
+        json_free(spec);
+}
+
+static int draw(struct service *s, const struct experiment_record *e, const struct evidence *evidence,
+                struct findings_record *ret) {
+        struct findings_limit caches[FINDINGS_LIMITS_MAX];
+        char preset[64];
+        topology_hold();
+        size_t n = list_caches(s->hooks.topology, caches);
+        topology_release();
+        const struct findings_input in = {
+                .rows = evidence->rows, .n_rows = evidence->n_rows, .caches = caches, .n_caches = n};
+        int r = findings_draw(&in, &ret->findings);
+        if (r < 0)
+                return r;
+        read_preset(e->spec_json, preset, sizeof(preset));
+        return study_answer(preset, &in, ret->findings, &ret->study);
+}
+
+/* From the experiment's figures, which may be at hand already. */
+static int make_record(struct service *s, const struct experiment_record *e, struct findings_record **ret,
+                       struct refusal *r) {
+        const struct evidence *evidence;
+        struct cache_item *item;
+        int error = evidence_get(s, e->id, e->change, &evidence, &item, r);
+        if (error < 0)
+                return error;
+        struct findings_record *record = calloc(1, sizeof(*record));
+        error = record ? draw(s, e, evidence, record) : -ENOMEM;
+        cache_release(&s->cache, item);
+        if (error < 0) {
+                if (record)
+                        record_free(record);
+                return service_fail(s, r, error, "drawing conclusions", 0);
+        }
+        record->experiment_id = e->id;
+        *ret = record;
+        return 0;
+}
+
+int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r) {
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        struct findings_record *record = NULL;
+        int error = service_experiment(s, experiment_id, &e, r);
+        if (error < 0)
+                return error;
+        struct cache_item *item = cache_get(&s->cache, CACHE_FINDINGS, experiment_id, e.change);
+        if (item) {
+                *ret = item->payload;
+                return 0;
+        }
+        error = make_record(s, &e, &record, r);
+        if (error < 0 || !record)
+                return error;
+        error = cache_add(
+                &s->cache,
+                &(struct cache_item){
+                        .kind = CACHE_FINDINGS,
+                        .experiment_id = experiment_id,
+                        .change = e.change,
+                        .bytes = sizeof(*record) + findings_bytes(record->findings) + study_bytes(record->study),
+                        .payload = record,
+                        .free_payload = record_free,
+                },
+                &record->item);
+        if (error < 0) {
+                record_free(record);
+                return service_fail(s, r, error, "keeping the findings", 0);
+        }
+        *ret = record;
+        return 0;
+}

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The ranking that stored runs support, what it leaves open, and the runs that settle it."""
+
+import contextlib
+import sqlite3
+
+import pytest
+from made import write_figures
+
+SPEC = {"workload": "pingpong", "messages": 50, "warmup_seconds": 0, "seed": 14}
+QUESTION = {"workload": "pingpong", "want": "latency_p50"}
+BASE = {"pipe": 2000, "unix-stream": 3000, "shm-posix": 1000, "tcp": 5000}
+
+
+def law(point):
+    return BASE[point["transport"]] + 0.25 * point["message_size"]
+
+
+def measure(daemon, **spec):
+    """An experiment with figures by the law; its id."""
+    experiment = daemon.unix.wait_final(daemon.unix.post(SPEC | spec)["id"])
+    assert experiment["state"] == "done", experiment
+    write_figures(daemon, experiment["id"], law)
+    return experiment["id"]
+
+
+def transports(advice, standing):
+    return [item["point"]["transport"] for item in advice["items"] if item["standing"] == standing]
+
+
+def test_the_best_is_found(own_daemon):
+    """Over two experiments: what was measured together is ranked, what was not stays open, and can be settled."""
+    unix = own_daemon.unix
+    path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
+    first = measure(own_daemon, transport=["pipe", "shm-posix", "unix-stream"], message_size=1024, repetitions=8)
+    advice = unix.get(path)
+    assert transports(advice, "best") == ["shm-posix"] and transports(advice, "worse") == ["pipe", "unix-stream"]
+    assert advice["settle"] is None and advice["experiments"]["used"] == 1
+    assert "shm-posix has the lowest median latency" in advice["sentence"]
+    best, worse = advice["items"][:2]
+    assert best["experiment_id"] == first and best["runs"] == 8 and best["age_seconds"] >= 0 and best["fit"] is None
+    assert best["interval"]["low"] <= best["value"] <= best["interval"]["high"] and best["interval"]["level"] >= 0.95
+    assert worse["over_best"]["interval"]["low"] > 1
+    row = next(
+        row for row in unix.get(f"/experiments/{first}/results")["items"] if row["point"]["transport"] == "shm-posix"
+    )
+    assert best["value"] == row["latency_ns"]["p50"]["median"]
+    unix.refused("POST", "/advice", 409, "nothing-open", QUESTION | {"message_size": 1024})
+
+    measure(own_daemon, transport="tcp", message_size=1024, repetitions=8)
+    advice = unix.get(path)
+    assert transports(advice, "open") == ["tcp"]
+    assert advice["items"][-1]["reason"] == "not-measured-together"
+    answer = unix.request("POST", "/advice", QUESTION | {"message_size": 1024})
+    assert answer.status == 201
+    queued = answer.json
+    assert answer.headers["Location"] == f"/experiments/{queued['id']}"
+    assert queued["spec"] == advice["settle"]
+    assert sorted(queued["spec"]["transport"]) == ["shm-posix", "tcp"]
+    assert queued["spec"]["message_size"] == [1024] and queued["spec"]["repetitions"] >= 12
+    unix.request("POST", f"/experiments/{queued['id']}/cancel")
+    unix.wait_final(queued["id"])
+
+
+def test_sizes_between_are_interpolated(own_daemon):
+    measure(own_daemon, transport=["pipe", "shm-posix"], message_size=[64, 256, 1024, 4096, 16384], repetitions=6)
+    advice = own_daemon.unix.get("/advice?workload=pingpong&message_size=2000&want=latency_p99")
+    assert transports(advice, "open") == ["shm-posix", "pipe"]
+    for item in advice["items"]:
+        assert item["reason"] == "interpolated" and item["fit"]["left_out_error"] < 0.1
+        assert item["interval"]["low"] <= 2 * law(item["point"]) <= item["interval"]["high"]
+        assert item["interval"]["level"] is None and item["point"]["message_size"] == 2000
+    assert advice["settle"]["message_size"] == [2000]
+    limited = own_daemon.unix.get(
+        "/advice?workload=pingpong&message_size=1024&want=throughput&latency_p99_below_us=3.5"
+    )
+    assert transports(limited, "excluded") == ["pipe"] and limited["items"][-1]["reason"] == "limit"
+    larger = own_daemon.unix.get("/advice?workload=pingpong&message_size=65536&want=latency_p99")
+    assert larger["items"] == [] and "nothing is known" in larger["sentence"]
+
+
+def test_another_environment_is_left_out(own_daemon):
+    """Figures of another kernel are no figures of this one."""
+    experiment = measure(own_daemon, transport="pipe", message_size=4096, repetitions=1)
+    path = "/advice?workload=pingpong&want=latency_p50"
+    assert own_daemon.unix.get(path)["experiments"]["used"] == 1
+    with contextlib.closing(sqlite3.connect(own_daemon.base / "state/ipclab.db", timeout=60)) as db, db:
+        db.execute("UPDATE runs SET environment = json_set(environment, '$.before.kernel_release', '2.6.32')")
+    write_figures(own_daemon, experiment, law)  # which is a change
+    advice = own_daemon.unix.get(path)
+    assert advice["items"] == [] and advice["experiments"] == {
+        "used": 0,
+        "other_environment": 1,
+        "open_loop_or_tuned": 0,
+    }
+    assert "1 experiments were left out" in advice["sentence"]
+
+
+def test_where_nothing_is_known(own_daemon):
+    """The spec that would settle it has every transport, and is one that this daemon takes."""
+    advice = own_daemon.unix.get("/advice?message_size=512&threads=2&placement=same-cpu")
+    assert advice["items"] == [] and "nothing is known" in advice["sentence"]
+    transports_here = {one["name"] for one in own_daemon.unix.get("/transports")["items"]}
+    assert set(advice["settle"]["transport"]) == transports_here
+    assert own_daemon.stranger.request("POST", "/advice", {"message_size": 512}).status == 401
+    answer = own_daemon.tcp.request("POST", "/advice", {"message_size": 512, "threads": 2, "placement": "same-cpu"})
+    assert answer.status == 201 and answer.json["spec"] == advice["settle"]
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("message_size", "0"),
+        ("message_size", "1073741825"),
+        ("workload", "syscall"),
+        ("placement", "all-cpu-pairs"),
+        ("threads", "1025"),
+        ("want", "beauty"),
+        ("latency_p99_below_us", "-1"),
+        ("latency_p99_below_us", "nan"),
+        ("throughput_above_mb_per_second", "0"),
+    ],
+)
+def test_bad_questions(unix, name, bad):
+    problem = unix.refused("GET", f"/advice?{name}={bad}", 400, "bad-parameter")
+    assert name in problem["detail"] and bad in problem["detail"]
+    body = {name: float(bad) if bad.lstrip("-").isdigit() else bad}
+    problem = unix.refused("POST", "/advice", 422, "bad-value", body)
+    assert problem["pointer"] == f"/{name}" and name in problem["detail"]
+
+
+def test_bad_bodies(unix):
+    unix.refused("POST", "/advice", 422, "unknown-field", {"colour": "red"})
+    unix.refused("POST", "/advice", 422, "bad-value", {"message_size": "4096"})
+    unix.refused("POST", "/advice", 422, "wrong-type", [])
+    unix.refused("POST", "/advice", 400, "invalid-json", "{", {"Content-Type": "application/json"})

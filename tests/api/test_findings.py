@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""What an experiment's runs let one conclude, over HTTP: on real runs, and on runs whose figures were made."""
+
+import pytest
+from made import write_figures
+
+SPEC = {"messages": 50, "warmup_seconds": 0, "seed": 14}
+
+
+@pytest.fixture
+def measured(own_daemon):
+    """A daemon with an experiment of two transports and six sizes, eight blocks."""
+    spec = SPEC | {
+        "transport": ["pipe", "unix-stream"],
+        "message_size": [64, 256, 1024, 4096, 16384, 65536],
+        "repetitions": 8,
+    }
+    experiment = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    return own_daemon, experiment["id"]
+
+
+def of_kind(findings, kind):
+    return [item for item in findings["items"] if item["kind"] == kind]
+
+
+def figure(item, name):
+    return next(one for one in item["figures"] if one["name"] == name)
+
+
+def law(point):
+    """The pipe overtakes the socket at 4000 bytes, and falls where its capacity ends."""
+    size = point["message_size"]
+    if point["transport"] == "unix-stream":
+        return 1000 + 0.5 * size
+    return (2000 + 0.25 * size) * (4 if size == 65536 else 1)
+
+
+def test_what_is_there_is_found(measured):
+    daemon, experiment = measured
+    write_figures(daemon, experiment, law)
+    findings = daemon.unix.get(f"/experiments/{experiment}/findings")
+    assert findings["next"] is None and findings["comparisons"] > 0
+    crossovers = of_kind(findings, "crossover")
+    assert [figure(item, "crossover")["interval"] for item in crossovers][0] | {"level": 0} == {
+        "low": 1024,
+        "high": 16384,
+        "level": 0,
+    }
+    assert crossovers[0]["axis"] == "transport" and crossovers[0]["subject"]["workload"] == "stream"
+    assert "pipe overtakes unix-stream" in crossovers[0]["sentence"]
+    (cliff,) = of_kind(findings, "cliff")
+    assert cliff["subject"]["transport"] == "pipe"
+    assert "the pipe's capacity (64 KiB)" in cliff["sentence"]
+    assert figure(cliff, "stands_there")["value"] == 65536
+    rankings = of_kind(findings, "ranking")
+    assert len(rankings) == 6 and {item["subject"]["message_size"] for item in rankings} == {
+        64,
+        256,
+        1024,
+        4096,
+        16384,
+        65536,
+    }
+    rows = daemon.unix.get(f"/experiments/{experiment}/results")["items"]
+    for item in rankings:
+        assert item["confidence"] == "high" and item["runs"] == 16
+        assert {rows[row]["point"]["message_size"] for row in item["rows"]} == {item["subject"]["message_size"]}
+        medians = {one["of"]: one for one in item["figures"] if one["name"] == "throughput_bytes_per_second"}
+        for row in item["rows"]:
+            shown = rows[row]["throughput_bytes_per_second"]
+            one = medians[rows[row]["point"]["transport"]]
+            assert one["value"] == shown["median"] and one["unit"] == "bytes/s"
+            assert [one["interval"]["low"], one["interval"]["high"]] == shown["ci95"]
+            assert one["interval"]["level"] == shown["level"]
+    knees = {item["subject"]["transport"]: figure(item, "knee") for item in of_kind(findings, "knee")}
+    assert knees["unix-stream"]["interval"]["low"] <= 2000 <= knees["unix-stream"]["interval"]["high"]
+
+
+def test_they_follow_the_experiment(measured):
+    """What is remembered of an experiment is forgotten when it changes."""
+    daemon, experiment = measured
+    write_figures(daemon, experiment, law)
+    path = f"/experiments/{experiment}/findings"
+    first = daemon.unix.get(path)
+    assert daemon.unix.get(path) == first
+    write_figures(daemon, experiment, lambda point: point["message_size"])
+    second = daemon.unix.get(path)
+    assert of_kind(first, "crossover") and not of_kind(second, "crossover")
+    assert daemon.unix.request("DELETE", f"/experiments/{experiment}").status == 204
+    daemon.unix.refused("GET", path, 404, "not-found")
+
+
+def test_as_markdown(measured):
+    daemon, experiment = measured
+    write_figures(daemon, experiment, law)
+    path = f"/experiments/{experiment}/findings"
+    answer = daemon.unix.request("GET", path, headers={"Accept": "text/markdown"})
+    assert answer.status == 200 and answer.headers["Vary"] == "Accept"
+    assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    text = answer.body.decode()
+    assert text.startswith(f"# Findings of experiment {experiment}\n")
+    findings = daemon.unix.get(path)
+    assert sum(line.startswith("- ") for line in text.splitlines()) == len(findings["items"])
+    for heading in ("Rankings", "Cliffs", "Crossovers", "The best message size", "Time per message"):
+        assert f"\n## {heading}\n" in text
+
+
+def test_few_runs_conclude_nothing(client, done):
+    findings = client.get(f"/experiments/{done['id']}/findings")
+    assert findings["comparisons"] == 0
+    assert {item["kind"] for item in findings["items"]} == {"undecided"}
+    few = next(item for item in findings["items"] if item["reason"] == "too-few-runs")
+    assert few["rows"] == [0, 1] and few["runs"] == 4 and few["runs_needed"] >= 4 and few["confidence"] == "none"
+
+
+def test_a_study_has_its_answers(unix):
+    """Each question beside the published figure; the figures are those of the results, in the study's units."""
+    spec = {"preset": "pipe-block-sweep-quick", "bytes": 655360, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    path = f"/experiments/{experiment['id']}/findings"
+    study = unix.get(path)["study"]
+    rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
+    assert study["name"] == "pipe-block-sweep" and "on its own machine" in study["source"]
+    published = [answer["published"]["value"] for answer in study["answers"][:8]]
+    assert published == [250.91, 933.07, 2534.25, 1532.90, 3184.68, 2093.62, 1508.83, 1096.92]
+    placed = {row["point"]["placement"] for row in rows}
+    for answer, size in zip(study["answers"], (64, 256, 1024, 4096, 8192, 16384, 32768, 65536), strict=False):
+        assert str(size) in answer["question"] and answer["published"]["unit"] == "MiB/s"
+        if "same-node" not in placed:
+            assert answer["figures"] == [] and "no such row" in answer["reason"]
+            continue
+        (one,) = answer["figures"]
+        (row,) = (rows[index] for index in answer["rows"])
+        assert row["point"]["message_size"] == size and row["point"]["placement"] == "same-node"
+        assert one["value"] == pytest.approx(row["throughput_bytes_per_second"]["median"] / 2**20)
+    best = next(answer for answer in study["answers"] if "best" in answer["question"] and answer["kind"] == "finding")
+    assert best["sentence"] is None and best["reason"]  # of one run each nothing is concluded
+    text = unix.request("GET", path, headers={"Accept": "text/markdown"}).body.decode()
+    assert "\n| question | here | published |\n" in text and "3185 MiB/s" in text
+
+
+def test_before_there_are_runs(unix, long_run):
+    findings = unix.get(f"/experiments/{long_run['id']}/findings")
+    assert findings == {"items": [], "next": None, "comparisons": 0, "study": None}
+
+
+def test_what_is_refused(unix, done):
+    path = f"/experiments/{done['id']}/findings"
+    unix.refused("GET", "/experiments/999999999/findings", 404, "not-found")
+    unix.refused("GET", f"{path}?kind=knee", 400, "unknown-parameter")
+    unix.refused("GET", path, 406, "not-acceptable", headers={"Accept": "text/csv"})

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Findings of made data: what is known to be there is found, at counted rates, and what is not there is not claimed.
+ */
+
+#include "daemon/analysis/findings.h"
+#include "daemon/analysis/phrase.h"
+#include "daemon/analysis/studies.h"
+#include "tests/unit/check.h"
+#include "tests/unit/made.h"
+
+#include <stdlib.h>
+
+#define NOISE 0.02
+#define TRIALS 100u
+
+static struct findings *draw(const struct made *m) {
+        static const struct findings_limit caches[] = {{"the L2 cache", 1 << 20}};
+        struct findings *f = NULL;
+        int r = findings_draw(
+                &(struct findings_input){.rows = m->rows, .n_rows = m->n_rows, .caches = caches, .n_caches = 1}, &f);
+        if (r < 0) {
+                fprintf(stderr, "findings_draw: %s\n", strerror(-r));
+                abort();
+        }
+        return f;
+}
+
+static void findings_freep(struct findings **f) {
+        findings_free(*f);
+}
+#define FINDINGS __attribute__((cleanup(findings_freep))) struct findings
+
+/* The n-th of the kind, from 0; NULL. */
+static const struct finding *nth(const struct findings *f, enum finding_kind kind, size_t n) {
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].kind == kind && n-- == 0)
+                        return &f->items[i];
+        return NULL;
+}
+
+static const struct finding_figure *figure(const struct finding *f, const char *name) {
+        for (size_t i = 0; f && i < f->n_figures; i++)
+                if (strcmp(f->figures[i].name, name) == 0)
+                        return &f->figures[i];
+        return NULL;
+}
+
+static bool says(const struct finding *f, const char *words) {
+        bool said = f && strstr(f->sentence, words);
+        if (!said)
+                fprintf(stderr, "\"%s\" is not in: %s\n", words, f ? f->sentence : "(no finding)");
+        return said;
+}
+
+/* Whether a finding claims that something differs; that all are equal within the margin is no such claim. */
+static bool claims(const struct finding *f) {
+        if (f->kind == FINDING_UNDECIDED)
+                return false;
+        if (f->kind == FINDING_RANKING)
+                return strstr(f->sentence, ", then ") != NULL;
+        if (f->kind == FINDING_COST)
+                return strstr(f->sentence, "brings") || strstr(f->sentence, "costs");
+        return true;
+}
+
+/* ---- what is not there ---- */
+
+/* Throughput is the same whatever the point. */
+static double alike(const struct point *p) {
+        return (double) p->message_size;
+}
+
+static double one(const struct point *p) {
+        (void) p;
+        return 1000;
+}
+
+static double false_answers(const char *spec, double drift, const char *what) {
+        struct random random;
+        unsigned wrong = 0;
+        MADE m;
+        make(&m, spec, 8);
+        random_init(&random, 14);
+        for (unsigned t = 0; t < 2 * TRIALS; t++) {
+                bool any = false;
+                measure(&m, &random, alike, one, NOISE, drift);
+                FINDINGS *f = draw(&m);
+                for (size_t i = 0; i < f->n; i++)
+                        any |= claims(&f->items[i]);
+                wrong += any;
+        }
+        return sample_share(what, wrong, 2 * TRIALS);
+}
+
+static void test_no_difference(void) {
+        static const char spec[] = "{\"transport\": [\"pipe\", \"fifo\", \"unix-stream\", \"tcp\"], \"message_size\": "
+                                   "[64, 1024, 16384, 65536], \"engine\": [\"syscall\", \"io_uring\"], "
+                                   "\"placement\": [\"same-node\", \"same-cpu\"]}";
+        /* 5 % is promised; 4.5 standard errors more for 200 trials */
+        CHECK(false_answers(spec, 0, "answers that claim a difference, 64 equal rows") <= 0.12);
+        CHECK(false_answers(spec, 0.02, "the same on a host that drifts") <= 0.12);
+        CHECK(false_answers("{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8], \"message_size\": 4096}", 0.02,
+                            "the same, threads") <= 0.12);
+}
+
+/* ---- what is there ---- */
+
+static double kneed(const struct point *p) {
+        return 1000 + 0.25 * (double) p->message_size;
+}
+
+static void test_knee(void) {
+        struct random random;
+        unsigned found = 0;
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"message_size\": [64, 256, 1024, 4096, 16384, 65536]}", 8);
+        random_init(&random, 1);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, kneed, NULL, NOISE, 0);
+                FINDINGS *f = draw(&m);
+                const struct finding_figure *knee = figure(nth(f, FINDING_KNEE, 0), "knee");
+                found += knee && knee->low <= 4000 && 4000 <= knee->high && knee->high < 6000;
+        }
+        CHECK(sample_share("knees found, the true one within the interval", found, TRIALS) >= 0.9);
+        FINDINGS *f = draw(&m);
+        CHECK(says(nth(f, FINDING_KNEE, 0), "half of the time is for the bytes"));
+        CHECK(figure(nth(f, FINDING_KNEE, 0), "residual")->value < 2 * NOISE);
+        CHECK(figure(nth(f, FINDING_KNEE, 0), "left_out_error"));
+        CHECK(says(nth(f, FINDING_BEST_SIZE, 0), "64 KiB"));
+        CHECK(!nth(f, FINDING_CLIFF, 0));
+}
+
+/* A pipe overtakes a socket at 4000 bytes. */
+static double crossing(const struct point *p) {
+        double size = (double) p->message_size;
+        return p->transport == TRANSPORT_PIPE ? 2000 + 0.25 * size : 1000 + 0.5 * size;
+}
+
+static void test_crossover(void) {
+        struct random random;
+        unsigned found = 0;
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", "
+             "\"message_size\": [64, 256, 1024, 4096, 16384, 65536, 262144]}",
+             10);
+        random_init(&random, 2);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, crossing, NULL, NOISE, 0.02);
+                FINDINGS *f = draw(&m);
+                const struct finding_figure *at = figure(nth(f, FINDING_CROSSOVER, 0), "crossover");
+                found += at && !nth(f, FINDING_CROSSOVER, 1) && at->low <= 4000 && 4000 <= at->high && at->low >= 256 &&
+                         at->high <= 65536 && fabs(at->value - 4000) < 1500;
+        }
+        CHECK(sample_share("crossovers found, the true one within the interval", found, TRIALS) >= 0.95);
+        FINDINGS *f = draw(&m);
+        CHECK(says(nth(f, FINDING_CROSSOVER, 0), "pipe overtakes unix-stream"));
+}
+
+/* What goes into a full pipe waits for the reader. */
+static double falling(const struct point *p) {
+        double size = (double) p->message_size;
+        return (500 + 0.2 * size) * (size >= 65536 ? 3 : 1);
+}
+
+static void test_cliff(void) {
+        struct random random;
+        unsigned found = 0;
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"message_size\": [1024, 4096, 16384, 32768, 65536]}", 8);
+        for (size_t i = 0; i < m.n_rows; i++) {
+                m.rows[i].limits[0] = (struct findings_limit){"the pipe's capacity", 65536};
+                m.rows[i].n_limits = 1;
+        }
+        random_init(&random, 3);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, falling, NULL, NOISE, 0.02);
+                FINDINGS *f = draw(&m);
+                const struct finding *cliff = nth(f, FINDING_CLIFF, 0);
+                found += cliff && !nth(f, FINDING_CLIFF, 1) && cliff->n_rows == 2 && cliff->rows[0] == 3 &&
+                         strstr(cliff->sentence, "between them lies the pipe's capacity (64 KiB)");
+        }
+        CHECK(sample_share("cliffs found where they stand, and named", found, TRIALS) >= 0.95);
+        FINDINGS *f = draw(&m);
+        CHECK(says(nth(f, FINDING_CLIFF, 0), "from 32 KiB to 64 KiB"));
+        CHECK(figure(nth(f, FINDING_CLIFF, 0), "ratio")->has_interval);
+        CHECK(says(nth(f, FINDING_BEST_SIZE, 0), "32 KiB"));
+}
+
+/* The universal scalability law with its peak at 4.4 threads. */
+static double collapsing(const struct point *p) {
+        double n = p->threads;
+        return 1000 * (1 + 0.03 * (n - 1) + 0.05 * n * (n - 1)) / n;
+}
+
+static void test_scaling(void) {
+        struct random random;
+        unsigned found = 0, fitted = 0;
+        MADE m;
+        make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8, 16], \"message_size\": 4096}", 8);
+        random_init(&random, 4);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, collapsing, NULL, NOISE, 0.02);
+                FINDINGS *f = draw(&m);
+                const struct finding *s = nth(f, FINDING_SCALING, 0);
+                const struct finding_figure *peak = figure(s, "peak"), *law_peak = figure(s, "fitted_peak");
+                found += s && peak->value == 4 && strstr(s->sentence, "rises from") && strstr(s->sentence, "falls to");
+                fitted += law_peak && fabs(law_peak->value - sqrt(0.97 / 0.05)) < 0.5;
+        }
+        CHECK(sample_share("collapses found behind the true peak", found, TRIALS) >= 0.95);
+        CHECK(sample_share("peaks of the law within half a thread", fitted, TRIALS) >= 0.95);
+}
+
+static double three(const struct point *p) {
+        return p->transport == TRANSPORT_TCP ? 2000 : p->transport == TRANSPORT_UNIX_STREAM ? 1200 : 1000;
+}
+
+static void test_ranking(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"transport\": [\"tcp\", \"pipe\", \"fifo\", \"unix-stream\"], \"fields\": 4}", 8);
+        random_init(&random, 5);
+        measure(&m, &random, three, NULL, NOISE, 0);
+        FINDINGS *f = draw(&m);
+        const struct finding *r = nth(f, FINDING_RANKING, 0);
+        CHECK(says(r, "stream, 4 KiB: throughput by transport, best first: "));
+        CHECK(says(r, ", then unix-stream (3."));
+        CHECK(says(r, ", then tcp (2.0"));
+        CHECK(says(r, " and "));
+        CHECK(says(r, "Their settings are unlike: fields 4 is of tcp alone."));
+        CHECK(r->n_rows == 4 && r->n_runs == 32 && r->confidence == CONFIDENCE_HIGH && r->axis == AXIS_TRANSPORT);
+        CHECK(!nth(f, FINDING_RANKING, 1));
+        m.rows[0].noisy = true;
+        FINDINGS *g = draw(&m);
+        CHECK_INT(nth(g, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
+        CHECK_STRING(nth(g, FINDING_UNDECIDED, nth(g, FINDING_UNDECIDED, 1) ? 1 : 0)->reason, "noise");
+}
+
+/* Those that differ in what both have are not otherwise equal. */
+static double by_wait(const struct point *p) {
+        return p->wait == WAIT_SPIN ? 100 : p->transport == TRANSPORT_PIPE ? 1000 : 500;
+}
+
+static void test_unlike_rows_are_kept_apart(void) {
+        struct random random;
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"pipe\", \"shm-posix\"], \"wait\": [\"block\", \"spin\"], \"workload\": \"pingpong\"}",
+             8);
+        random_init(&random, 6);
+        measure(&m, &random, by_wait, NULL, NOISE, 0);
+        FINDINGS *f = draw(&m);
+        const struct finding *r = nth(f, FINDING_RANKING, 0);
+        CHECK(says(r, "shm-posix (500 ns), then pipe") || says(r, "shm-posix (50") || says(r, "shm-posix (49"));
+        CHECK(!strstr(r->sentence, "unlike")); /* to block is what a pipe does, too */
+        CHECK_UINT(r->n_rows, 2);
+        CHECK(says(nth(f, FINDING_COST, 0), "spin instead of block brings"));
+}
+
+static double ring_time(const struct point *p) {
+        return p->engine == ENGINE_IO_URING ? 800 : 1000;
+}
+
+static double ring_cpu(const struct point *p) {
+        return p->engine == ENGINE_IO_URING ? 1500 : 1000;
+}
+
+static void test_cost(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"engine\": [\"syscall\", \"io_uring\"]}", 8);
+        random_init(&random, 7);
+        measure(&m, &random, ring_time, ring_cpu, NOISE, 0.02);
+        FINDINGS *f = draw(&m);
+        const struct finding *c = nth(f, FINDING_COST, 0);
+        CHECK(says(c, "io_uring instead of syscall brings 2"));
+        CHECK(says(c, "more throughput ["));
+        CHECK(says(c, " and costs "));
+        CHECK(says(c, "more CPU time per message ["));
+        CHECK(c->confidence == CONFIDENCE_HIGH && c->n_rows == 2);
+        CHECK(!nth(f, FINDING_RANKING, 0));
+}
+
+/* ---- what cannot be said ---- */
+
+static void test_too_few_runs(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"tcp\"], \"message_size\": [64, 4096, 65536]}", 3);
+        random_init(&random, 8);
+        measure(&m, &random, three, NULL, NOISE, 0);
+        FINDINGS *f = draw(&m);
+        CHECK_UINT(f->n, 1);
+        CHECK_INT(f->items[0].kind, FINDING_UNDECIDED);
+        CHECK_STRING(f->items[0].reason, "too-few-runs");
+        CHECK(says(&f->items[0], "6 of 6 rows have fewer than 4 runs"));
+        CHECK(f->items[0].runs_needed > 3 && f->items[0].confidence == CONFIDENCE_NONE);
+        CHECK_UINT(f->n_tests, 0);
+}
+
+static double nearly(const struct point *p) {
+        return p->transport == TRANSPORT_PIPE ? 1000 : 1030;
+}
+
+static void test_overlap(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8);
+        random_init(&random, 9);
+        measure(&m, &random, nearly, NULL, 0.1, 0);
+        FINDINGS *f = draw(&m);
+        const struct finding *u = nth(f, FINDING_UNDECIDED, 0);
+        CHECK(!nth(f, FINDING_RANKING, 0));
+        CHECK_STRING(u->reason, "overlap");
+        CHECK(says(u, "would have been seen") && u->runs_needed > 8);
+        CHECK_UINT(u->n_rows, 2);
+}
+
+static void test_what_is_missing(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 220);
+        random_init(&random, 10);
+        measure(&m, &random, nearly, NULL, 0.01, 0);
+        m.rows[1].n_runs = 0; /* all of them failed */
+        m.rows[0].unsteady = true;
+        FINDINGS *f = draw(&m);
+        CHECK(!nth(f, FINDING_RANKING, 0));
+        CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "too-few-runs");
+        CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "not-steady");
+        CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "too-many-runs");
+        CHECK(findings_bytes(f) > sizeof(*f));
+}
+
+/* ---- studies ---- */
+
+static double any_time(const struct point *p) {
+        return 1000 + (double) p->message_size;
+}
+
+/* Every question of a study is about a row that its preset spans, or about a finding: each gets its answer. */
+static void test_studies(void) {
+        static const struct {
+                const char *preset;
+                size_t n, n_published;
+        } table[] = {{"pipe-block-sweep", 11, 8},
+                     {"fifo-numa", 10, 9},
+                     {"syscall-and-switch", 8, 2},
+                     {"tcp-copy-modes", 8, 6},
+                     {"ipc-4mib", 13, 12}};
+        struct random random;
+        random_init(&random, 11);
+        for (size_t t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
+                char spec[96];
+                struct study *s = NULL;
+                size_t published = 0;
+                MADE m;
+                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", table[t].preset);
+                make(&m, spec, 3);
+                measure(&m, &random, any_time, NULL, NOISE, 0);
+                for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                                m.runs[i].values[f] = 1 + (double) i / (double) m.blocks;
+                FINDINGS *f = draw(&m);
+                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+                CHECK_INT(study_answer(table[t].preset, &in, f, &s), 0);
+                CHECK(s != NULL);
+                CHECK_STRING(s->name, table[t].preset);
+                CHECK_UINT(s->n, table[t].n);
+                for (size_t i = 0; i < s->n; i++) {
+                        published += s->answers[i].has_published;
+                        if (s->answers[i].kind != STUDY_FINDING && (!s->answers[i].has_figure || s->answers[i].reason))
+                                CHECK_FAIL("%s: no answer", s->answers[i].question);
+                        if (s->answers[i].kind == STUDY_FINDING && !s->answers[i].sentence && !s->answers[i].reason)
+                                CHECK_FAIL("%s: neither answer nor reason", s->answers[i].question);
+                        CHECK(s->answers[i].n_rows > 0 || s->answers[i].reason);
+                }
+                CHECK_UINT(published, table[t].n_published);
+                CHECK(study_bytes(s) > sizeof(*s));
+                study_free(s);
+        }
+}
+
+static void test_a_study_is_named(void) {
+        static const char *const none[] = {NULL, "", "quick", "fifo", "fifo-numa-slow"};
+        const struct findings_input in = {.rows = NULL};
+        const struct findings f = {0};
+        for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+                struct study *s = NULL;
+                CHECK_INT(study_answer(none[i], &in, &f, &s), 0);
+                CHECK(!s);
+        }
+        struct study *s = NULL;
+        CHECK_INT(study_answer("fifo-numa-quick", &in, &f, &s), 0);
+        CHECK_STRING(s->name, "fifo-numa");
+        for (size_t i = 0; i < s->n; i++) /* without a row there is no answer, but what was published */
+                CHECK(s->answers[i].reason && !s->answers[i].has_figure);
+        study_free(s);
+}
+
+static void test_nothing(void) {
+        struct findings *f = NULL;
+        CHECK_INT(findings_draw(&(struct findings_input){.rows = NULL}, &f), 0);
+        CHECK_UINT(f->n, 0);
+        findings_free(f);
+        findings_free(NULL);
+}
+
+static void test_phrases(void) {
+        static const struct {
+                double value;
+                const char *unit, *words;
+        } table[] = {
+                {2714, "ns", "2.71 µs"},     {5, "ns", "5 ns"},           {3.18e9, "bytes/s", "3.18 GB/s"},
+                {65536, "bytes", "64 KiB"},  {4000, "bytes", "3.91 KiB"}, {12, "threads", "12 threads"},
+                {1048576, "bytes", "1 MiB"}, {0, "ns", "0 ns"},           {123.4, "runs", "123 runs"},
+                {2.5e10, "ns", "25 s"},
+        };
+        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+                char words[PHRASE_MAX];
+                phrase_value(table[i].value, table[i].unit, words);
+                CHECK_STRING(words, table[i].words);
+        }
+        char words[PHRASE_MAX];
+        phrase_share(0.123, words);
+        CHECK_STRING(words, "12 %");
+        phrase_share(0.0123, words);
+        CHECK_STRING(words, "1.2 %");
+        phrase_share(0.00123, words);
+        CHECK_STRING(words, "0.12 %");
+}
+
+int main(void) {
+        RUN(test_no_difference);
+        RUN(test_knee);
+        RUN(test_crossover);
+        RUN(test_cliff);
+        RUN(test_scaling);
+        RUN(test_ranking);
+        RUN(test_unlike_rows_are_kept_apart);
+        RUN(test_cost);
+        RUN(test_too_few_runs);
+        RUN(test_overlap);
+        RUN(test_what_is_missing);
+        RUN(test_studies);
+        RUN(test_a_study_is_named);
+        RUN(test_nothing);
+        RUN(test_phrases);
+        return check_end();
+}
