@@ -367,10 +367,24 @@ static int set_derived(struct config *c) {
         return 0;
 }
 
-enum { OPTION_CONFIG = 1000, OPTION_HELP, OPTION_VERSION };
+/* Options that are no settings. */
+enum { OPTION_CONFIG = 1000, OPTION_ACTIONS };
+
+static const struct action {
+        const char *name;
+        enum config_action action;
+        const char *argument; /* NULL: none */
+        const char *help;
+} actions[] = {
+        {"check", CONFIG_CHECK, NULL, "read the whole database and name what is damaged"},
+        {"backup", CONFIG_BACKUP, "FILE", "copy the database, which a daemon may be using, to FILE"},
+        {"adopt", CONFIG_ADOPT, NULL, "accept the database that is in the state directory"},
+        {"help", CONFIG_HELP, NULL, "this text"},
+        {"version", CONFIG_VERSION, NULL, "the version"},
+};
 
 struct option_table {
-        struct option options[ELEMENTS(settings) + 4];
+        struct option options[ELEMENTS(settings) + ELEMENTS(actions) + 2];
         char names[ELEMENTS(settings)][32];
 };
 
@@ -386,8 +400,10 @@ static void build_options(struct option_table *t) {
                 t->options[n] = (struct option){name, required_argument, NULL, (int) n};
         }
         t->options[n++] = (struct option){"config", required_argument, NULL, OPTION_CONFIG};
-        t->options[n++] = (struct option){"help", no_argument, NULL, OPTION_HELP};
-        t->options[n++] = (struct option){"version", no_argument, NULL, OPTION_VERSION};
+        for (size_t i = 0; i < ELEMENTS(actions); i++)
+                t->options[n++] =
+                        (struct option){actions[i].name, actions[i].argument ? required_argument : no_argument, NULL,
+                                        (int) (OPTION_ACTIONS + i)};
 }
 
 /* The command line. It is parsed before any file is read, and applied last. */
@@ -395,6 +411,7 @@ struct arguments {
         const char *values[ELEMENTS(settings)];
         const char *config;
         enum config_action action;
+        const char *file; /* of the action */
 };
 
 static int read_arguments(int argc, char **argv, struct arguments *a, struct config_error *e) {
@@ -414,9 +431,11 @@ static int read_arguments(int argc, char **argv, struct arguments *a, struct con
                         return fail(e, -EINVAL, "option %.100s needs a value", argv[at]);
                 if (c == OPTION_CONFIG)
                         a->config = optarg;
-                else if (c == OPTION_HELP || c == OPTION_VERSION) {
-                        a->action = c == OPTION_HELP ? CONFIG_HELP : CONFIG_VERSION;
-                        return 0;
+                else if (c >= OPTION_ACTIONS) {
+                        a->action = actions[c - OPTION_ACTIONS].action;
+                        a->file = optarg;
+                        if (a->action == CONFIG_HELP || a->action == CONFIG_VERSION)
+                                return 0;
                 } else
                         a->values[c] = optarg;
         }
@@ -432,7 +451,7 @@ int config_load(int argc, char **argv, struct config *ret, enum config_action *r
         int r = read_arguments(argc, argv, &a, e);
         if (r < 0)
                 return r;
-        if (a.action == CONFIG_RUN) {
+        if (a.action != CONFIG_HELP && a.action != CONFIG_VERSION) {
                 r = set_defaults(&c);
                 if (r == 0)
                         r = config_read_files(&c, a.config ? a.config : CONFIG_FILE, a.config != NULL, e);
@@ -441,6 +460,8 @@ int config_load(int argc, char **argv, struct config *ret, enum config_action *r
                                 r = set_value(&c, &settings[i], a.values[i], true, "option", e);
                 if (r == 0)
                         r = set_derived(&c);
+                if (r == 0 && a.file && !(c.backup_file = strdup(a.file)))
+                        r = -ENOMEM;
         }
         if (r < 0) {
                 config_deinit(&c);
@@ -452,8 +473,8 @@ int config_load(int argc, char **argv, struct config *ret, enum config_action *r
 }
 
 void config_deinit(struct config *c) {
-        char *strings[] = {c->state_dir,  c->runtime_dir, c->socket_path, c->socket_group, c->listen,
-                           c->token_file, c->web_dir,     c->agent_path,  c->agent_user,   c->root};
+        char *strings[] = {c->state_dir, c->runtime_dir, c->socket_path, c->socket_group, c->listen,     c->token_file,
+                           c->web_dir,   c->agent_path,  c->agent_user,  c->root,         c->backup_file};
         for (size_t i = 0; i < ELEMENTS(strings); i++)
                 free(strings[i]);
         *c = (struct config){0};
@@ -470,10 +491,13 @@ void config_print_help(FILE *out) {
                 (void) snprintf(left, sizeof(left), "--%s %s", t.names[i], settings[i].argument);
                 fprintf(out, "  %-24s %s\n", left, settings[i].help);
         }
-        fprintf(out,
-                "  %-24s %s\n  %-24s %s\n  %-24s %s\n\n"
-                "Files: " CONFIG_FILE ", then " CONFIG_FILE ".d/*.conf, with lines of \"key = value\";\n"
-                "keys are the options above with '_' for '-'. Options override files.\n",
-                "--config FILE", "read FILE and FILE.d/*.conf instead", "--help", "this text", "--version",
-                "the version");
+        fprintf(out, "  %-24s %s\n\n", "--config FILE", "read FILE and FILE.d/*.conf instead");
+        for (size_t i = 0; i < ELEMENTS(actions); i++) {
+                char left[64];
+                (void) snprintf(left, sizeof(left), "--%s %s", actions[i].name,
+                                actions[i].argument ? actions[i].argument : "");
+                fprintf(out, "  %-24s %s\n", left, actions[i].help);
+        }
+        fprintf(out, "\nFiles: " CONFIG_FILE ", then " CONFIG_FILE ".d/*.conf, with lines of \"key = value\";\n"
+                     "keys are the options above with '_' for '-'. Options override files.\n");
 }

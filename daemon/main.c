@@ -124,7 +124,7 @@ static int open_store(struct daemon *d) {
                 log_error("another ipclabd uses the state directory %s", d->config.state_dir);
         else if (e == -EPROTONOSUPPORT)
                 log_error("the database in %s was written by a newer ipclab", d->config.state_dir);
-        else if (e < 0)
+        else if (e < 0 && e != -EUCLEAN) /* of which the store has logged the reason and the way out */
                 log_error("cannot open the database in %s: %s", d->config.state_dir, strerrordesc_np(-e));
         return e;
 }
@@ -354,6 +354,33 @@ static void limit_heap(void) {
         (void) mallopt(M_ARENA_MAX, 2);
 }
 
+/* --check, --backup and --adopt */
+
+static void report_fault(const char *fault) {
+        printf("%s\n", fault);
+}
+
+static int check_store(const struct config *c) {
+        unsigned faults = 0;
+        int e = store_verify(c->state_dir, report_fault, &faults);
+        if (e < 0)
+                return e;
+        if (faults == 0)
+                printf("%s: the database is whole\n", c->state_dir);
+        return faults > 0 ? -EUCLEAN : 0;
+}
+
+static int act_on_store(const struct config *c, enum config_action action) {
+        int e = action == CONFIG_CHECK    ? check_store(c)
+                : action == CONFIG_BACKUP ? store_backup(c->state_dir, c->backup_file)
+                                          : store_adopt(c->state_dir);
+        if (e == -EBUSY)
+                log_error("%s is in use: stop ipclabd first", c->state_dir);
+        else if (e < 0)
+                log_error("%s: %s", action == CONFIG_BACKUP ? c->backup_file : c->state_dir, strerrordesc_np(-e));
+        return e < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv) {
         struct daemon d = {.listeners = {.unix_fd = -1, .tcp_fd = -1}, .host = {.program_fd = -1}};
         struct config_error error = {""};
@@ -373,10 +400,15 @@ int main(int argc, char **argv) {
                 config_print_help(stdout);
         else if (action == CONFIG_VERSION)
                 puts("ipclabd " IPCLAB_VERSION);
-        if (action != CONFIG_RUN)
+        if (action == CONFIG_HELP || action == CONFIG_VERSION)
                 return fflush(stdout) == 0 ? 0 : 1;
 
         log_open(d.config.log_level);
+        if (action != CONFIG_RUN) {
+                int status = act_on_store(&d.config, action);
+                config_deinit(&d.config);
+                return status;
+        }
         e = start(&d);
         if (e >= 0)
                 e = sd_event_loop(d.event);

@@ -38,6 +38,25 @@ static int fail_disk_full(struct service *s, struct refusal *r) {
         return -ENOSPC;
 }
 
+static int fail_damaged(struct service *s, struct refusal *r, const char *what, int64_t id) {
+        struct store_integrity i;
+        char name[80] = "", page[40] = "its log";
+        store_integrity(s->store, &i);
+        if (id > 0)
+                (void) snprintf(name, sizeof(name), " %" PRId64, id);
+        if (i.damaged_page > 0)
+                (void) snprintf(page, sizeof(page), "page %" PRIu32, i.damaged_page);
+        if (i.damaged == 0)
+                (void) refuse(r, 500, "damaged", "", "%s%s: the database %s is damaged; the daemon's log says more",
+                              what, name, i.path);
+        else
+                (void) refuse(r, 500, "damaged", "",
+                              "%s%s: the database %s is damaged: %s does not match its checksum (%" PRIu32
+                              " such pages in all); what does not depend on it is served",
+                              what, name, i.path, page, i.damaged);
+        return -EBADMSG;
+}
+
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id) {
         switch (error) {
         case -ENOENT:
@@ -47,6 +66,12 @@ int service_fail(struct service *s, struct refusal *r, int error, const char *wh
                 return fail_disk_full(s, r);
         case -EBUSY:
                 return service_unavailable(r, error, "the database is busy");
+        case -EBADMSG:
+                return fail_damaged(s, r, what, id);
+        case -ESTALE:
+                return service_unavailable(r, error,
+                                           "the database's files were removed or replaced while ipclabd runs: nothing "
+                                           "is stored; restart it, and the log names the way out");
         case -ENOMEM:
                 return service_unavailable(r, error, "the daemon has no memory left for this");
         default:

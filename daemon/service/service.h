@@ -96,9 +96,12 @@ struct service_health {
         int64_t running_experiment, running_run; /* 0: idle */
         int64_t running_since;                   /* ms since the epoch; 0: idle */
         uint32_t experiments_queued;
-        uint64_t runs_done, runs_failed;  /* ever, of what is still stored */
-        uint64_t samples, database_bytes; /* stored */
-        uint64_t cpu_ns, rss_bytes;       /* of the daemon */
+        uint64_t runs_done, runs_failed;        /* ever, of what is still stored */
+        uint64_t samples, database_bytes;       /* stored */
+        uint64_t cpu_ns, rss_bytes;             /* of the daemon */
+        char store[40];                         /* UUID of the database */
+        uint32_t damaged_pages;                 /* that did not match their checksum, since the start */
+        uint32_t pages_checked, pages_to_check; /* after an unclean end; equal: there is no check under way */
 };
 int service_health(struct service *s, struct service_health *ret, struct refusal *r);
 

@@ -418,7 +418,7 @@ int store_experiments(struct store *s, bool by_state, enum state state, int64_t 
                 if (r == 0)
                         bytes += store_experiment_bytes(&items[n++]);
         }
-        if (r < 0) {
+        if (r < 0 && !(r == -EBADMSG && n > 0)) {
                 store_experiments_free(items, n);
                 return r;
         }

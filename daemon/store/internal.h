@@ -5,6 +5,7 @@
 /* Private to the files of the store and their tests. */
 
 #include "daemon/store/db.h"
+#include "daemon/store/identity.h"
 #include "daemon/store/store.h"
 #include "schema/migrations.h"
 
@@ -12,7 +13,11 @@ struct store {
         struct db *db;
         char *dir; /* resolved */
         char *path;
-        int lock_fd;             /* -1 for a reader */
+        int lock_fd;              /* -1 for a reader */
+        struct identity identity; /* as it was noted; of a writer */
+        int identity_fd;          /* -1: not noted any more, or a reader */
+        /* The check after an unclean end: the next page, 0 when all were compared; and how many there are. */
+        _Atomic uint32_t scrub_next, scrub_total;
         uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run, as the wall clock may be set meanwhile */
 };
 

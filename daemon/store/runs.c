@@ -88,7 +88,7 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
                 if (r == 0)
                         bytes += store_run_bytes(&items[n++]);
         }
-        if (r < 0) {
+        if (r < 0 && !(r == -EBADMSG && n > 0)) {
                 store_runs_free(items, n);
                 return r;
         }

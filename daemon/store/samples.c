@@ -135,7 +135,7 @@ int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_
                 if (r == 0)
                         bytes += items[n++].latency ? sizeof(struct histogram) : 0;
         }
-        if (r < 0) {
+        if (r < 0 && !(r == -EBADMSG && n > 0)) {
                 store_samples_free(items, n);
                 return r;
         }

@@ -6,7 +6,8 @@
  */
 
 #include "daemon/log.h"
-#include "daemon/store/internal.h"
+#include "daemon/store/integrity.h"
+#include "daemon/store/pages.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ static int store_new(struct store **ret, const char *dir) {
         if (!s)
                 return -ENOMEM;
         s->lock_fd = -1;
+        s->identity_fd = -1;
         s->dir = realpath(dir, NULL);
         if (!s->dir) {
                 int r = -errno;
@@ -116,21 +118,61 @@ int store_migrate(struct db *db, const struct migration *list, size_t n) {
         return 0;
 }
 
+static int open_writer(struct store *s) {
+        int r = create_file(s);
+        if (r == 0)
+                r = db_open(&s->db, s->path, DB_WRITER);
+        return r < 0 ? r : store_migrate(s->db, migrations, n_migrations);
+}
+
 int store_open(struct store **ret, const char *dir) {
         _cleanup_(store_closep) struct store *s = NULL;
         int r = store_new(&s, dir);
         if (r == 0)
                 r = take_lock(s);
         if (r == 0)
-                r = create_file(s);
+                r = integrity_before_open(s);
         if (r == 0)
-                r = db_open(&s->db, s->path, DB_WRITER);
+                r = open_writer(s);
         if (r == 0)
-                r = store_migrate(s->db, migrations, n_migrations);
+                r = integrity_after_open(s);
         if (r < 0)
                 return r;
         *ret = util_steal(&s);
         return 0;
+}
+
+int store_adopt(const char *dir) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        struct identity above = {0};
+        enum pages_kind kind;
+        int r = store_new(&s, dir);
+        if (r == 0)
+                r = take_lock(s);
+        if (r < 0)
+                return r;
+        r = identity_read(s->dir, &above);
+        if (r < 0)
+                log_notice("%s/" IDENTITY_FILE ": %s: ids continue above the database's own", s->dir,
+                           strerrordesc_np(-r));
+        r = pages_kind(s->path, &kind);
+        if (r == 0 && kind == PAGES_PLAIN)
+                r = db_convert(s->path);
+        if (r == 0)
+                r = open_writer(s);
+        return r < 0 ? r : integrity_adopt(s, &above);
+}
+
+int store_backup(const char *dir, const char *to) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        int r = store_new(&s, dir);
+        return r < 0 ? r : db_backup(s->path, to);
+}
+
+int store_verify(const char *dir, void (*report)(const char *fault), unsigned *ret_faults) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        int r = store_open_reader(&s, dir);
+        return r < 0 ? r : integrity_verify(s, report, ret_faults);
 }
 
 int store_open_reader(struct store **ret, const char *dir) {
@@ -148,6 +190,7 @@ void store_close(struct store *s) {
         if (!s)
                 return;
         db_close(s->db);
+        integrity_close(s);
         util_close(s->lock_fd);
         free(s->path);
         free(s->dir);
@@ -255,6 +298,9 @@ int store_tidy_samples(struct store *s) {
 int store_tidy(struct store *s) {
         int64_t free_pages;
         int r = store_tidy_samples(s);
+        if (r != 0)
+                return r;
+        r = integrity_scrub(s);
         if (r != 0)
                 return r;
         r = db_get_one(s->db, &free_pages, "PRAGMA freelist_count");

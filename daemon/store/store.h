@@ -19,10 +19,32 @@
 struct store;
 
 /* Opens (creating and migrating as needed) DIR/ipclab.db and holds a lock on it: -EBUSY when another daemon has it,
- * -EPROTONOSUPPORT when a newer ipclab has written it. */
+ * -EPROTONOSUPPORT when a newer ipclab has written it, -EUCLEAN when it is not the database, or not all of it, that was
+ * in this directory before (identity.h; the log names what is missing and the way out). */
 int store_open(struct store **ret, const char *dir);
 int store_open_reader(struct store **ret, const char *dir);
 void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
+
+/* For ipclabd --adopt, --backup and --check. */
+/* Makes the database that is in DIR, or an empty one, the directory's own: under a new identity, and with ids and
+ * changes above all that were noted before. */
+int store_adopt(const char *dir);
+/* A copy of the database in DIR, which a daemon may be using, as a new file: -EEXIST when there is one. */
+int store_backup(const char *dir, const char *to);
+/* Reads the whole database in DIR, which a daemon may be using, and calls `report` for each thing that is wrong with
+ * it. 0 also when there is something: *ret_faults counts. */
+int store_verify(const char *dir, void (*report)(const char *fault), unsigned *ret_faults);
+
+/* Whether what is stored can be trusted. */
+struct store_integrity {
+        uint32_t damaged;                       /* pages, and frames of the log, that did not match their checksum */
+        uint32_t damaged_page;                  /* the first of them, from 1; 0: it is a frame of the log */
+        uint32_t pages_checked, pages_to_check; /* after an unclean end; equal: all have been */
+        bool files_gone;                        /* the database or its log was removed or replaced */
+        const char *path;                       /* of the database; the store's */
+};
+void store_integrity(const struct store *s, struct store_integrity *ret); /* from any thread */
+const char *store_identity(const struct store *s);                        /* UUID; the store's */
 
 /* Submission: experiment, points and runs in one transaction. order as from spec_shuffle(). */
 struct new_experiment {
@@ -100,7 +122,8 @@ int store_run(struct store *s, int64_t id, struct run_record *ret);
 
 /* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. A page ends at
  * `limit` records, or with the record whose text takes it to STORE_PAGE_BYTES: a specification may have a megabyte, and
- * a run of a thousand threads several. An empty page is the end of the list; a short one need not be. */
+ * a run of a thousand threads several. An empty page is the end of the list; a short one need not be. A record that is
+ * damaged ends the page before it, and is -EBADMSG where it would be the first. */
 #define STORE_PAGE_BYTES (256u * 1024u)
 int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);

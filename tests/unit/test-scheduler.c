@@ -608,7 +608,8 @@ static int set_up(void) {
 }
 
 static void tear_down(void) {
-        static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock"};
+        static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock",
+                                            "ipclab.identity"};
         static const char *const wishes[] = {"nobody.nothing", "initiator.killed"};
         char path[500];
         rundir_root_free(host.rundirs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "daemon/store/internal.h"
+#include "daemon/store/pages.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store-fixture.h"
@@ -8,10 +9,11 @@
 #include <errno.h>
 #include <sqlite3.h>
 
-/* What another program does to the file. */
-static int edit(const struct fixture *f, const char *sql) {
+/* What another program does to the file: with PAGES_VFS another ipclab, without (NULL) one whose pages have no
+ * checksums. */
+static int edit(const struct fixture *f, const char *vfs, const char *sql) {
         sqlite3 *db;
-        int code = sqlite3_open(fixture_path(f, "ipclab.db"), &db);
+        int code = sqlite3_open_v2(fixture_path(f, "ipclab.db"), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs);
         if (code == SQLITE_OK)
                 code = sqlite3_exec(db, sql, NULL, NULL, NULL);
         if (code != SQLITE_OK)
@@ -98,10 +100,10 @@ static void test_newer_database_is_refused(void) {
         struct store *s = NULL;
         fixture_open(&f);
         store_close(util_steal(&f.store));
-        CHECK_INT(edit(&f, "PRAGMA user_version = 4711"), SQLITE_OK);
+        CHECK_INT(edit(&f, PAGES_VFS, "PRAGMA user_version = 4711"), SQLITE_OK);
         CHECK_INT(store_open(&s, f.dir), -EPROTONOSUPPORT);
         CHECK(s == NULL);
-        CHECK_INT(edit(&f, "SELECT count(*) FROM experiments"), SQLITE_OK); /* and untouched */
+        CHECK_INT(edit(&f, PAGES_VFS, "SELECT count(*) FROM experiments"), SQLITE_OK); /* and untouched */
 }
 
 static void test_migrations_step_by_step(void) {
@@ -151,8 +153,11 @@ static bool opens_version(struct fixture *f, unsigned version) {
         const char *root = getenv("IPCLAB_SOURCE_ROOT");
         snprintf(path, sizeof(path), "%s/tests/unit/data/db/v%u.sql", root ? root : ".", version);
         _cleanup_free_ char *sql = text(path);
-        return sql && edit(f, sql) == SQLITE_OK && store_open(&f->store, f->dir) == 0 &&
-               number(f, "PRAGMA user_version") == (int64_t) n_migrations;
+        enum pages_kind before, after;
+        return sql && edit(f, NULL, sql) == SQLITE_OK && pages_kind(fixture_path(f, "ipclab.db"), &before) == 0 &&
+               before == PAGES_PLAIN && store_open(&f->store, f->dir) == 0 &&
+               pages_kind(fixture_path(f, "ipclab.db"), &after) == 0 && after == PAGES_CHECKED &&
+               number(f, "PRAGMA auto_vacuum") == 2 && number(f, "PRAGMA user_version") == (int64_t) n_migrations;
 }
 
 static void check_version(unsigned version) {
