@@ -22,8 +22,9 @@
 
 #define LINE_MAX_BYTES 4096u
 #define FILE_MAX_BYTES (1024u * 1024u)
+#define COUNT_MAX (UINT64_C(1) << 53) /* exact in every JSON reader */
 
-enum kind { KIND_PATH, KIND_ROOT, KIND_NAME, KIND_LISTEN, KIND_LEVEL, KIND_SECONDS, KIND_SWITCH };
+enum kind { KIND_PATH, KIND_ROOT, KIND_NAME, KIND_LISTEN, KIND_LEVEL, KIND_SECONDS, KIND_COUNT, KIND_SWITCH };
 
 struct setting {
         const char *key; /* in files; the option is the same with dashes */
@@ -46,6 +47,10 @@ static const struct setting settings[] = {
         {"agent_user", KIND_NAME, FIELD(agent_user), "USER",
          "user of the agents when the daemon is root (ipclab-agent)"},
         {"run_timeout", KIND_SECONDS, FIELD(run_timeout_ns), "SECONDS", "no run may take longer (90000)"},
+        {"max_queued_experiments", KIND_COUNT, FIELD(max_queued_experiments), "N", "experiments that may wait (10000)"},
+        {"max_queued_runs", KIND_COUNT, FIELD(max_queued_runs), "N", "runs that may wait, of all experiments (200000)"},
+        {"max_database_bytes", KIND_COUNT, FIELD(max_database_bytes), "N",
+         "no new experiments above this size (68719476736)"},
         {"host_tuning", KIND_SWITCH, FIELD(host_tuning), "true|false",
          "experiments may change settings of the host (false)"},
         {"log_level", KIND_LEVEL, FIELD(log_level), "LEVEL", "error, warning, notice, info or debug (info)"},
@@ -159,6 +164,18 @@ static int set_seconds(struct config *c, const struct setting *s, const char *va
         return 0;
 }
 
+static int set_count(struct config *c, const struct setting *s, const char *value, const char *where,
+                     struct config_error *e) {
+        char *end = NULL;
+        errno = 0;
+        unsigned long long v = strtoull(value, &end, 10);
+        if (errno || *value < '0' || *value > '9' || *end || v < 1 || v > COUNT_MAX)
+                return fail(e, -EINVAL, "%s: %s \"%.64s\" is not a number from 1 to %llu", where, s->key, value,
+                            (unsigned long long) COUNT_MAX);
+        *(uint64_t *) (void *) ((char *) c + s->offset) = v;
+        return 0;
+}
+
 static int set_switch(struct config *c, const struct setting *s, const char *value, const char *where,
                       struct config_error *e) {
         bool on = strcmp(value, "true") == 0;
@@ -189,6 +206,8 @@ static int set_value(struct config *c, const struct setting *s, const char *valu
                 return 0;
         case KIND_SECONDS:
                 return set_seconds(c, s, value, where, e);
+        case KIND_COUNT:
+                return set_count(c, s, value, where, e);
         case KIND_SWITCH:
                 return set_switch(c, s, value, where, e);
         }
@@ -342,7 +361,11 @@ static int set_programs(struct config *c) {
 }
 
 static int set_defaults(struct config *c) {
-        *c = (struct config){.log_level = LOG_INFO, .run_timeout_ns = UINT64_C(90000) * NSEC_PER_SEC};
+        *c = (struct config){.log_level = LOG_INFO,
+                             .run_timeout_ns = UINT64_C(90000) * NSEC_PER_SEC,
+                             .max_queued_experiments = 10000,
+                             .max_queued_runs = 200000,
+                             .max_database_bytes = UINT64_C(64) << 30};
         c->state_dir = strdup(IPCLAB_STATE_DIR);
         c->runtime_dir = strdup(IPCLAB_RUNTIME_DIR);
         c->socket_group = strdup("ipclab");

@@ -29,7 +29,9 @@ struct config {
         bool host_tuning; /* whether `tune` of a spec may change settings of the host */
         int log_level;
         uint64_t run_timeout_ns; /* no run may take longer */
-        char *backup_file;       /* of --backup alone */
+        /* Limits on what is stored and waits; over them POST is refused. */
+        uint64_t max_queued_experiments, max_queued_runs, max_database_bytes;
+        char *backup_file; /* of --backup alone */
 };
 
 enum config_action {

@@ -200,7 +200,10 @@ static int open_queue(struct daemon *d) {
                                       .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir,
                                       .rundirs = d->host.rundirs,
-                                      .run_timeout_ns = d->config.run_timeout_ns};
+                                      .run_timeout_ns = d->config.run_timeout_ns,
+                                      .max_queued_experiments = d->config.max_queued_experiments,
+                                      .max_queued_runs = d->config.max_queued_runs,
+                                      .max_database_bytes = d->config.max_database_bytes};
         e = service_new(&d->service, d->event, d->store, &hooks);
         if (e < 0) {
                 log_error("cannot make the service: %s", strerrordesc_np(-e));

@@ -59,7 +59,7 @@ const struct route routes[] = {
         {METHOD_POST, "/experiments", handle_submit, "submitExperiment",
          "Submit an experiment: parsed, checked against this host, stored and queued", .writes = true,
          .body = BODY_JSON, .body_schema = "ExperimentSpec", .status = 201, .media = experiment_media,
-         .problems = "400 401 411 413 415 422 503"},
+         .problems = "400 401 411 413 415 422 429 503 507"},
         {METHOD_GET, "/experiments", handle_experiments, "listExperiments", "Experiments, newest first",
          .parameters = list_parameters, .status = 200, .media = experiments_media, .problems = "400 503"},
         {METHOD_GET, "/experiments/{id}", handle_experiment, "getExperiment", "An experiment", .status = 200,

@@ -32,6 +32,8 @@ struct service_hooks {
         const char *runtime_dir;             /* where runs have their files, NULL: not told; copied */
         struct rundir_root *rundirs;         /* what of these could not be removed; must outlive it; NULL: not told */
         uint64_t run_timeout_ns;             /* no run may take longer; 0: not told */
+        /* What may wait and be stored when an experiment is submitted; 0: not limited. */
+        uint64_t max_queued_experiments, max_queued_runs, max_database_bytes;
 };
 
 /* The calling thread becomes the service's main thread; `store` is its writing connection and stays the caller's. */

@@ -256,6 +256,24 @@ static int read_totals(struct db *db, struct store_totals *ret) {
         return q.error;
 }
 
+int store_backlog(struct store *s, struct store_backlog *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(
+                s->db, &q,
+                "SELECT count(*), COALESCE(SUM(runs_total - runs_done - runs_failed - runs_cancelled), 0) "
+                "FROM experiments WHERE state IN ('queued', 'running')");
+        if (r == 0)
+                r = db_step(&q);
+        if (r < 0)
+                return r;
+        struct store_backlog backlog = {.experiments = (uint64_t) db_column_i64(&q, 0),
+                                        .runs = (uint64_t) db_column_i64(&q, 1),
+                                        .bytes = file_bytes(s->path, "") + file_bytes(s->path, "-wal")};
+        if (q.error == 0)
+                *ret = backlog;
+        return q.error;
+}
+
 int store_totals(struct store *s, struct store_totals *ret) {
         struct store_totals totals = {0};
         int r = read_totals(s->db, &totals);

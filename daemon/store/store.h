@@ -165,6 +165,12 @@ int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, 
 void store_changes_free(struct change_record *changes, size_t n);
 int store_last_change(struct store *s, int64_t *ret);
 
+/* What waits, and the bytes of the database and its log. */
+struct store_backlog {
+        uint64_t experiments, runs, bytes;
+};
+int store_backlog(struct store *s, struct store_backlog *ret);
+
 struct store_totals {
         uint32_t experiments_queued;
         uint64_t runs_done, runs_failed, samples, database_bytes;
