@@ -314,6 +314,25 @@ static int start(struct daemon *d) {
         return 0;
 }
 
+/* sd_event_loop(), with a look at how long each source holds it. */
+static int run_loop(struct daemon *d) {
+        while (sd_event_get_state(d->event) != SD_EVENT_FINISHED) {
+                int e = sd_event_prepare(d->event);
+                if (e == 0)
+                        e = sd_event_wait(d->event, UINT64_MAX);
+                if (e > 0) {
+                        uint64_t begin = util_now_ns();
+                        e = sd_event_dispatch(d->event);
+                        service_dispatched(d->service, util_now_ns() - begin);
+                }
+                if (e < 0)
+                        return e;
+        }
+        int code;
+        int e = sd_event_get_exit_code(d->event, &code);
+        return e < 0 ? e : code;
+}
+
 /* In the order in which nobody is left with what is gone. */
 static void stop(struct daemon *d) {
         if (d->service)
@@ -414,7 +433,7 @@ int main(int argc, char **argv) {
         }
         e = start(&d);
         if (e >= 0)
-                e = sd_event_loop(d.event);
+                e = run_loop(&d);
         if (e < 0)
                 log_error("ipclabd ends: %s", strerrordesc_np(-e));
         else

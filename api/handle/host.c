@@ -121,6 +121,11 @@ static void metric(struct text *t, const char *name, const char *type, const cha
         text_printf(t, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type, name, value);
 }
 
+static void metric_seconds(struct text *t, const char *name, const char *type, const char *help, uint64_t ns) {
+        text_printf(t, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 ".%09" PRIu64 "\n", name, help, name, type, name,
+                    (uint64_t) (ns / NSEC_PER_SEC), (uint64_t) (ns % NSEC_PER_SEC));
+}
+
 static void daemon_metrics(struct text *t, const struct service_health *h) {
         text_printf(t,
                     "# HELP ipclab_build_info The version that runs.\n# TYPE ipclab_build_info gauge\n"
@@ -138,11 +143,11 @@ static void daemon_metrics(struct text *t, const struct service_health *h) {
                h->damaged_pages);
         metric(t, "ipclab_database_unchecked_pages", "gauge", "Pages still to be checked after an unclean end.",
                h->pages_to_check - h->pages_checked);
-        text_printf(t,
-                    "# HELP ipclab_cpu_seconds_total CPU time that the daemon used.\n# TYPE ipclab_cpu_seconds_total "
-                    "counter\n"
-                    "ipclab_cpu_seconds_total %" PRIu64 ".%09" PRIu64 "\n",
-                    (uint64_t) (h->cpu_ns / NSEC_PER_SEC), (uint64_t) (h->cpu_ns % NSEC_PER_SEC));
+        metric_seconds(t, "ipclab_cpu_seconds_total", "counter", "CPU time that the daemon used.", h->cpu_ns);
+        metric_seconds(t, "ipclab_main_loop_longest_seconds", "gauge",
+                       "The longest time for which one event held the main loop.", h->loop_longest_ns);
+        metric(t, "ipclab_main_loop_slow_total", "counter", "Events that held the main loop for more than 50 ms.",
+               h->loop_slow);
         metric(t, "ipclab_resident_memory_bytes", "gauge", "Memory that the daemon holds.", h->rss_bytes);
 }
 

@@ -97,7 +97,8 @@ const struct route routes[] = {
         {METHOD_GET, "/environment", handle_environment, "getEnvironment", "The host's fingerprint, taken now",
          .status = 200, .media = environment_media, .problems = "503"},
         {METHOD_GET, "/events", handle_events, "streamEvents",
-         "Server-sent events \"experiment\" and \"run\" of all experiments, from now (or after Last-Event-ID)",
+         "Server-sent events \"experiment\", \"run\" and \"deletion\" of all experiments, from now (or after "
+         "Last-Event-ID)",
          .status = 200, .media = events_media, .problems = "400 503"},
         {METHOD_GET, "/health", handle_health, "getHealth",
          "Whether the daemon is well; 503 with the same body when not", .status = 200, .also = 503,

@@ -197,6 +197,8 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         if (s->hooks.rundirs) /* it costs space, and hinders no run: no problem */
                 (void) rundir_left(s->hooks.rundirs, h.leftover, sizeof(h.leftover));
 
+        h.loop_longest_ns = s->loop_longest_ns;
+        h.loop_slow = s->loop_slow;
         pthread_mutex_lock(&s->lock);
         h.running_experiment = s->status.experiment_id;
         h.running_run = s->status.run_id;

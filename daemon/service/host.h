@@ -45,6 +45,8 @@ void service_free(struct service *s);
 
 /* The scheduler has committed a change of this experiment: wakes its subscribers. */
 void service_changed(struct service *s, int64_t experiment_id);
+/* A source of the main loop took that long. */
+void service_dispatched(struct service *s, uint64_t ns);
 /* What is running now; 0, 0, 0 when nothing is. Housekeeping of the database waits for the latter, or for
  * service_measured(). */
 void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id, int64_t started_at_ms);

@@ -14,7 +14,8 @@
 
 #define SERVICE_DEADLINE_NS (UINT64_C(5) * 1000000000)
 #define SERVICE_READERS 4u
-#define SERVICE_DISK_RESERVE (UINT64_C(64) << 20) /* less free than this is a problem to be told of */
+#define SERVICE_LOOP_SLOW_NS (UINT64_C(50) * 1000000) /* a source that takes longer is counted */
+#define SERVICE_DISK_RESERVE (UINT64_C(64) << 20)     /* less free than this is a problem to be told of */
 
 /* A change that a thread asks of the main thread. `run` works on the payload there; an error fills *r. */
 struct call_type {
@@ -63,7 +64,8 @@ struct service {
 
         /* main thread only */
         sd_event_source *calls_source, *tidy_source;
-        bool measuring; /* housekeeping waits */
+        bool measuring;                              /* housekeeping waits */
+        _Atomic uint64_t loop_longest_ns, loop_slow; /* of the main loop's sources; written by the main thread */
 
         pthread_mutex_t lock; /* guards all of this */
         bool stopping;

@@ -177,12 +177,15 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
 }
 
 static int64_t change_number(const struct change_record *c) {
-        return c->experiment ? c->experiment->change : c->run ? c->run->change : c->sample->change;
+        return c->experiment ? c->experiment->change
+               : c->run      ? c->run->change
+               : c->sample   ? c->sample->change
+                             : c->deletion->change;
 }
 
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                                 const struct sample_record *sample),
+                                 const struct sample_record *sample, const struct deletion_record *deletion),
                     void *userdata, struct refusal *r) {
         for (uint32_t left = limit; left > 0;) {
                 struct change_record *page = NULL;
@@ -198,7 +201,7 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after_chan
                         return service_fail(s, r, error, "experiment", experiment_id);
                 for (size_t i = 0; error == 0 && i < n; i++) {
                         after_change = change_number(&page[i]);
-                        error = visit(userdata, page[i].experiment, page[i].run, page[i].sample);
+                        error = visit(userdata, page[i].experiment, page[i].run, page[i].sample, page[i].deletion);
                 }
                 store_changes_free(page, n);
                 if (error != 0 || n == 0)

@@ -341,6 +341,13 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
                 service_arm_tidy(s);
 }
 
+void service_dispatched(struct service *s, uint64_t ns) {
+        if (ns > s->loop_longest_ns)
+                s->loop_longest_ns = ns;
+        if (ns > SERVICE_LOOP_SLOW_NS)
+                s->loop_slow++;
+}
+
 void service_measured(struct service *s) {
         s->measuring = false;
         service_arm_tidy(s);

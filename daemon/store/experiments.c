@@ -126,7 +126,8 @@ struct cancellable {
 
 static int read_cancellable(struct db *db, int64_t id, struct cancellable *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT state, runs_total FROM experiments WHERE id = ?", DB_INT(id));
+        int r = db_select(db, &q, "SELECT state, runs_total FROM experiments WHERE id = ? AND " SHOWN("id"),
+                          DB_INT(id));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -180,6 +181,7 @@ int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_ru
 }
 
 int store_delete_experiment(struct store *s, int64_t id) {
+        int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
         int r = db_begin_write(s->db, &t);
@@ -189,9 +191,14 @@ int store_delete_experiment(struct store *s, int64_t id) {
                 return r;
         if (c.state == STATE_RUNNING)
                 return -EBUSY;
-        r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(id));
+        r = store_reserve_changes(s->db, 1, &change);
         if (r == 0)
-                r = db_run(s->db, "DELETE FROM experiments WHERE id = ?", DB_INT(id));
+                r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(id));
+        if (r == 0)
+                r = db_run(s->db, "INSERT INTO deletions (change, experiment_id) VALUES (?, ?)", DB_INT(change),
+                           DB_INT(id));
+        if (r == 0) /* its key may be used again */
+                r = db_run(s->db, "UPDATE experiments SET idempotency_key = NULL WHERE id = ?", DB_INT(id));
         return r < 0 ? r : db_commit(&t);
 }
 
@@ -237,8 +244,8 @@ static int fill_backlog(struct db *db, const struct running_now *running, struct
         int64_t sum = 0, position = 0;
         int r = db_select_all(db, &q,
                               "SELECT id, state, runs_total - runs_done - runs_failed - runs_cancelled, estimate_ns, "
-                              "runs_done, measured_ms FROM experiments WHERE state IN ('running', 'queued') "
-                              "ORDER BY state = 'queued', id");
+                              "runs_done, measured_ms FROM experiments WHERE state IN ('running', 'queued') AND " SHOWN(
+                                      "id") " ORDER BY state = 'queued', id");
         if (r < 0)
                 return r;
         while ((r = db_step(&q)) > 0) {
@@ -277,7 +284,7 @@ int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret) {
 
 int store_require_experiment(struct db *db, int64_t id) {
         int64_t one;
-        return db_get(db, &one, "SELECT 1 FROM experiments WHERE id = ?", DB_INT(id));
+        return db_get(db, &one, "SELECT 1 FROM experiments WHERE id = ? AND " SHOWN("id"), DB_INT(id));
 }
 
 int store_row_state(struct db_query *q, int column, enum state *ret) {
@@ -330,7 +337,8 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
 
 static int select_experiment(struct db *db, int64_t id, const struct backlog *b, struct experiment_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ?", DB_INT(id));
+        int r = db_select(db, &q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ? AND " SHOWN("id"),
+                          DB_INT(id));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -352,10 +360,13 @@ static int select_experiments(struct db *db, struct db_query *q, bool by_state, 
                               uint32_t limit) {
         if (by_state)
                 return db_select(db, q,
-                                 "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE state = ? AND id < ? "
-                                 "ORDER BY id DESC LIMIT ?",
+                                 "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE state = ? AND id < ? AND " SHOWN(
+                                         "id") " "
+                                               "ORDER BY id DESC LIMIT ?",
                                  DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT(limit));
-        return db_select(db, q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id < ? ORDER BY id DESC LIMIT ?",
+        return db_select(db, q,
+                         "SELECT " EXPERIMENT_COLUMNS
+                         " FROM experiments WHERE id < ? AND " SHOWN("id") " ORDER BY id DESC LIMIT ?",
                          DB_INT(before_id), DB_INT(limit));
 }
 
@@ -375,9 +386,12 @@ int store_experiments_end(struct store *s, bool by_state, enum state state, int6
         if (before_id <= 0)
                 before_id = INT64_MAX;
         int r = by_state ? db_select(s->db, &q,
-                                     "SELECT id FROM experiments WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?",
+                                     "SELECT id FROM experiments WHERE state = ? AND id < ? AND " SHOWN(
+                                             "id") " ORDER BY id DESC LIMIT ?",
                                      DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT((int64_t) limit + 1))
-                         : db_select(s->db, &q, "SELECT id FROM experiments WHERE id < ? ORDER BY id DESC LIMIT ?",
+                         : db_select(s->db, &q,
+                                     "SELECT id FROM experiments WHERE id < ? AND " SHOWN(
+                                             "id") " ORDER BY id DESC LIMIT ?",
                                      DB_INT(before_id), DB_INT((int64_t) limit + 1));
         while (r == 0 && (r = db_step(&q)) > 0) {
                 if (n++ < limit)

@@ -28,6 +28,9 @@ int store_migrate(struct db *db, const struct migration *list, size_t n);
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
 int store_count_samples(struct db *db, int64_t difference);
 
+/* Of an experiment's id: it was not deleted. What was is removed a portion at a time, and no read may return it. */
+#define SHOWN(id) id " NOT IN (SELECT experiment_id FROM forgotten)"
+
 /* Ends the experiment when none of its runs is queued or running. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */

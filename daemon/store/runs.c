@@ -43,7 +43,10 @@ int store_row_run(struct db_query *q, struct run_record *ret) {
 
 int store_run(struct store *s, int64_t id, struct run_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q, "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.id = ?", DB_INT(id));
+        int r = db_select(s->db, &q,
+                          "SELECT " RUN_COLUMNS " FROM " RUN_TABLES
+                          " WHERE runs.id = ? AND " SHOWN("runs.experiment_id"),
+                          DB_INT(id));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -101,7 +104,8 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
         int64_t id;
         struct run_record run = {0};
         int r = db_get_one(s->db, &id,
-                           "SELECT id FROM runs WHERE state = 'queued' ORDER BY experiment_id, position LIMIT 1");
+                           "SELECT id FROM runs WHERE state = 'queued' AND " SHOWN(
+                                   "experiment_id") " ORDER BY experiment_id, position LIMIT 1");
         if (r == 0)
                 r = store_run(s, id, &run);
         if (r < 0)

@@ -17,7 +17,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define TIDY_SAMPLES 2000
+/* Rows that a step removes, at most: a run has entries in six indexes. */
+#define TIDY_ROWS 2000
+#define TIDY_RUNS 500
 #define TIDY_PAGES 1024 /* 4 MiB: fewer free pages stay for new rows */
 
 static void store_closep(struct store **s) {
@@ -243,7 +245,7 @@ static int read_totals(struct db *db, struct store_totals *ret) {
         int r = db_select_all(db, &q,
                               "SELECT COALESCE(SUM(state = 'queued'), 0), COALESCE(SUM(runs_done), 0), "
                               "COALESCE(SUM(runs_failed), 0), (SELECT value FROM counters WHERE name = 'samples') "
-                              "FROM experiments");
+                              "FROM experiments WHERE " SHOWN("id"));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -261,7 +263,7 @@ int store_backlog(struct store *s, struct store_backlog *ret) {
         int r = db_select_all(
                 s->db, &q,
                 "SELECT count(*), COALESCE(SUM(runs_total - runs_done - runs_failed - runs_cancelled), 0) "
-                "FROM experiments WHERE state IN ('queued', 'running')");
+                "FROM experiments WHERE state IN ('queued', 'running') AND " SHOWN("id"));
         if (r == 0)
                 r = db_step(&q);
         if (r < 0)
@@ -286,36 +288,49 @@ int store_totals(struct store *s, struct store_totals *ret) {
 
 /* Housekeeping */
 
-static int remove_forgotten_samples(struct store *s, int64_t experiment_id) {
+/* From the ground up: what a row refers to goes after it. */
+static const struct {
+        const char *sql;
+        unsigned most;
+        bool samples;
+} removals[] = {
+        {"DELETE FROM samples WHERE change IN (SELECT change FROM samples WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS,
+         true},
+        {"DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE experiment_id = ? LIMIT ?)", TIDY_RUNS, false},
+        {"DELETE FROM points WHERE id IN (SELECT id FROM points WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS, false},
+        {"DELETE FROM experiments WHERE id IN (SELECT id FROM experiments WHERE id = ? LIMIT ?)", 1, false},
+        {"DELETE FROM forgotten WHERE experiment_id IN (SELECT experiment_id FROM forgotten WHERE experiment_id = ? "
+         "LIMIT ?)",
+         1, false},
+};
+
+static int remove_forgotten(struct store *s, int64_t experiment_id) {
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
-        if (r < 0)
-                return r;
-        r = db_run(s->db,
-                   "DELETE FROM samples WHERE change IN (SELECT change FROM samples WHERE experiment_id = ? LIMIT ?)",
-                   DB_INT(experiment_id), DB_INT(TIDY_SAMPLES));
-        if (r < 0)
-                return r;
-        uint64_t n = db_changed_rows(s->db);
-        r = store_count_samples(s->db, -(int64_t) n);
-        if (r == 0 && n < TIDY_SAMPLES)
-                r = db_run(s->db, "DELETE FROM forgotten WHERE experiment_id = ?", DB_INT(experiment_id));
+        for (size_t i = 0; r == 0 && i < ELEMENTS(removals); i++) {
+                r = db_run(s->db, removals[i].sql, DB_INT(experiment_id), DB_INT(removals[i].most));
+                uint64_t n = r == 0 ? db_changed_rows(s->db) : 0;
+                if (r == 0 && removals[i].samples)
+                        r = store_count_samples(s->db, -(int64_t) n);
+                if (n > 0)
+                        break; /* a portion of one table is a step */
+        }
         return r < 0 ? r : db_commit(&t);
 }
 
-int store_tidy_samples(struct store *s) {
+int store_tidy_forgotten(struct store *s) {
         int64_t forgotten;
         int r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
         if (r == -ENOENT)
                 return 0;
         if (r == 0)
-                r = remove_forgotten_samples(s, forgotten);
+                r = remove_forgotten(s, forgotten);
         return r < 0 ? r : 1;
 }
 
 int store_tidy(struct store *s) {
         int64_t free_pages;
-        int r = store_tidy_samples(s);
+        int r = store_tidy_forgotten(s);
         if (r != 0)
                 return r;
         r = integrity_scrub(s);

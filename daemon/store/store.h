@@ -91,17 +91,17 @@ int store_recover(struct store *s, struct recovery *ret);
  * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). -EALREADY when the
  * experiment has ended. */
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run);
-/* -EBUSY while running. The samples are removed later, by store_tidy(). */
+/* -EBUSY while running. No read returns it any more; its rows are removed later, by store_tidy(). */
 int store_delete_experiment(struct store *s, int64_t id);
 
 /* A batch in one transaction. change is assigned here. -ENOENT when a sample's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);
 
-/* One bounded step of housekeeping (some milliseconds): removes samples of deleted experiments, returns
+/* One bounded step of housekeeping (some milliseconds): removes rows of deleted experiments, returns
  * their pages to the file system, truncates the write-ahead log. 1: there is more to do; 0: done; negative errno. */
 int store_tidy(struct store *s);
 /* The first of these steps alone, for when there is little time: the pages stay and are reused. As store_tidy(). */
-int store_tidy_samples(struct store *s);
+int store_tidy_forgotten(struct store *s);
 
 /* The undo journal of changed settings of the host, see tuning.h. -EEXIST: that setting has a record already. */
 struct tuning_record {
@@ -154,11 +154,12 @@ int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, 
 void store_points_free(struct point_record *points, size_t n);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
- * experiment and the runs that have been started, no samples. */
+ * experiment, the runs that have been started, and deletions; no samples. */
 struct change_record {
         struct experiment_record *experiment;
         struct run_record *run;
         struct sample_record *sample;
+        struct deletion_record *deletion;
 };
 int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, uint32_t limit, int64_t now_ms,
                   struct change_record **ret, size_t *ret_n);

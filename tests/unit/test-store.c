@@ -494,13 +494,15 @@ static void test_delete(void) {
         struct sample_record *samples = NULL;
         size_t n;
         CHECK_INT(store_samples(f.store, id, 0, 0, 10, &samples, &n), -ENOENT);
-        CHECK_INT(number(&f, "SELECT count(*) FROM points"), 1);
 
         int steps = 0, r;
         while ((r = store_tidy(f.store)) == 1)
                 CHECK(++steps < 100);
         CHECK_INT(r, 0);
         CHECK(steps > 1); /* not all 5000 at once */
+        CHECK_INT(number(&f, "SELECT count(*) FROM points"), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 1);
         CHECK_INT(number(&f, "SELECT count(*) FROM samples"), 0);
         CHECK_INT(number(&f, "SELECT value FROM counters WHERE name = 'samples'"), 0);
         CHECK_INT(number(&f, "SELECT count(*) FROM forgotten"), 0);
@@ -511,6 +513,59 @@ static void test_delete(void) {
 }
 
 /* Recovery */
+
+static int64_t rows(struct fixture *f) {
+        return number(f, "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM points) + "
+                         "(SELECT count(*) FROM experiments)");
+}
+
+/* What was deleted is in no answer from the start, and leaves its tables a portion at a time. */
+static void test_delete_in_portions(void) {
+        FIXTURE f;
+        int64_t ids[20], left, portions = 0, change;
+        int r;
+        fixture_open(&f);
+        for (size_t i = 0; i < ELEMENTS(ids); i++)
+                CHECK_INT(fixture_add(f.store, 64, 4, i == 0 ? "key" : NULL, &ids[i]), 0);
+        /* as one experiment of many runs */
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET experiment_id = 1, position = id + 100000; "
+                                             "UPDATE points SET experiment_id = 1, ordinal = id + 100000; "
+                                             "DELETE FROM experiments WHERE id BETWEEN 2 AND 19"),
+                  0);
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        left = rows(&f);
+        CHECK_INT(store_delete_experiment(f.store, 1), 0);
+        CHECK_INT(rows(&f), left); /* nothing of it yet */
+        struct run_record run;
+        struct experiment_record e;
+        struct store_backlog waiting;
+        CHECK_INT(store_next_run(f.store, &run, &e), -ENOENT);
+        CHECK_INT(store_run(f.store, 1, &run), -ENOENT);
+        CHECK_INT(store_experiment(f.store, 1, 0, &e), -ENOENT);
+        CHECK_INT(store_cancel_experiment(f.store, 1, &left), -ENOENT);
+        CHECK_INT(store_backlog(f.store, &waiting), 0);
+        CHECK_UINT(waiting.experiments, 1);
+        CHECK_INT(fixture_add(f.store, 1, 1, "key", &ids[0]), 0); /* its key is free */
+
+        struct change_record *changes = NULL;
+        size_t n = 0;
+        CHECK_INT(store_changes(f.store, 0, change, 100, 0, &changes, &n), 0);
+        bool good = n >= 1 && changes[0].deletion && changes[0].deletion->experiment_id == 1 &&
+                    changes[0].deletion->change == change + 1;
+        store_changes_free(changes, n);
+        CHECK(good);
+
+        while ((left = rows(&f)) >= 0 && (r = store_tidy_forgotten(f.store)) == 1) {
+                CHECK(left - rows(&f) <= 2000);
+                CHECK(++portions < 1000);
+        }
+        CHECK_INT(r, 0);
+        CHECK(portions >= 20 * 256 / 500);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 1);
+        struct stat st;
+        CHECK_INT(stat(fixture_path(&f, "ipclab.db-wal"), &st), 0);
+        CHECK(st.st_size < 16 << 20);
+}
 
 static void test_three_attempts(void) {
         FIXTURE f;
@@ -594,6 +649,7 @@ int main(void) {
         RUN(test_cancel_running);
         RUN(test_cancel_then_crash);
         RUN(test_delete);
+        RUN(test_delete_in_portions);
         RUN(test_three_attempts);
         RUN(test_a_stop_does_not_count);
         RUN(test_recovery_of_nothing);
