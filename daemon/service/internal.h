@@ -17,7 +17,8 @@
 #define SERVICE_LOOP_SLOW_NS (UINT64_C(50) * 1000000) /* a source that takes longer is counted */
 #define SERVICE_DISK_RESERVE (UINT64_C(64) << 20)     /* less free than this is a problem to be told of */
 
-/* A change that a thread asks of the main thread. `run` works on the payload there; an error fills *r. */
+/* A change that a thread asks of the main thread. `run` works on the payload there; an error fills *r. 1: it has done a
+ * portion, and is called again when the main loop has seen to its other sources. */
 struct call_type {
         int (*run)(struct service *s, void *payload, struct refusal *r);
         void (*free)(void *payload);

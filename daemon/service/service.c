@@ -149,11 +149,16 @@ static int enqueue(struct service *s, struct call *c) {
 }
 
 int service_call(struct service *s, const struct call_type *type, void **payload, struct refusal *r) {
-        if (pthread_equal(pthread_self(), s->main_thread))
-                return type->run(s, *payload, r);
+        int error;
+        if (pthread_equal(pthread_self(), s->main_thread)) {
+                do
+                        error = type->run(s, *payload, r);
+                while (error > 0);
+                return error;
+        }
 
         struct call *c = NULL;
-        int error = call_new(&c, type, *payload);
+        error = call_new(&c, type, *payload);
         if (error < 0 || !c)
                 return service_fail(s, r, error, "the call", 0);
 
@@ -207,6 +212,29 @@ static void finish_call(struct service *s, struct call *c) {
         }
 }
 
+/* For its next portion, behind the others. One that nobody waits for ends here: its portions are taken back. */
+static bool call_again(struct service *s, struct call *c) {
+        pthread_mutex_lock(&s->lock);
+        bool again = !c->abandoned && !s->stopping;
+        if (again) {
+                c->state = CALL_QUEUED;
+                c->next = NULL;
+                *s->last_call = c;
+                s->last_call = &c->next;
+        }
+        pthread_mutex_unlock(&s->lock);
+        if (again)
+                return true;
+        service_arm_tidy(s); /* removes what was stored */
+        c->error = service_unavailable(&c->refusal, -ETIMEDOUT, "the daemon did not get to the end of it");
+        return false;
+}
+
+static int wake_calls(int fd) {
+        uint64_t one = 1;
+        return write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
+}
+
 static int on_calls(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         (void) source, (void) events;
         struct service *s = userdata;
@@ -219,12 +247,11 @@ static int on_calls(sd_event_source *source, int fd, uint32_t events, void *user
                 if (!c)
                         return 0;
                 c->error = c->type->run(s, c->payload, &c->refusal);
+                if (c->error > 0 && call_again(s, c))
+                        break;
                 finish_call(s, c);
         }
-        n = 1;
-        if (write(fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
-                return -errno;
-        return 0;
+        return wake_calls(fd);
 }
 
 /* The machine */

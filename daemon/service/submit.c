@@ -34,6 +34,7 @@ struct submission {
         struct point_list points;
         uint32_t *order;
         uint64_t seed;
+        struct store_adding adding;
         int64_t id; /* results */
         bool created;
 };
@@ -49,6 +50,7 @@ static void submission_free(void *p) {
         spec_free(sub->spec);
         point_list_deinit(&sub->points);
         free(sub->order);
+        store_adding_deinit(&sub->adding);
         free(sub);
 }
 
@@ -317,20 +319,25 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
         int error = check_room(s, s->store, (uint64_t) sub->points.n_points * sub->spec->repetitions, r);
         if (error < 0)
                 return error;
-        error = store_add_experiment(s->store,
-                                     &(struct new_experiment){
-                                             .spec_json = sub->compact,
-                                             .spec = sub->spec,
-                                             .points = &sub->points,
-                                             .skipped_json = sub->skipped_json,
-                                             .seed = sub->seed,
-                                             .order = sub->order,
-                                             .estimate_ns = estimate_run(sub->spec, &sub->points),
-                                             .idempotency_key = sub->key,
-                                     },
-                                     &sub->id);
-        if (error < 0)
+        error = store_add_some(s->store,
+                               &(struct new_experiment){
+                                       .spec_json = sub->compact,
+                                       .spec = sub->spec,
+                                       .points = &sub->points,
+                                       .skipped_json = sub->skipped_json,
+                                       .seed = sub->seed,
+                                       .order = sub->order,
+                                       .estimate_ns = estimate_run(sub->spec, &sub->points),
+                                       .idempotency_key = sub->key,
+                               },
+                               &sub->adding);
+        if (error < 0) {
+                service_arm_tidy(s); /* removes the portions that are stored */
                 return service_fail(s, r, error, "storing the experiment", 0);
+        }
+        if (error > 0)
+                return error;
+        sub->id = sub->adding.id;
         sub->created = true;
         service_changed(s, sub->id);
         if (s->hooks.submitted)
@@ -434,6 +441,7 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
 static int run_cancel(struct service *s, void *payload, struct refusal *r) {
         int64_t id = *(int64_t *) payload, running;
         int error = store_cancel_experiment(s->store, id, &running);
+        int more = error > 0;
         if (error == -EALREADY) {
                 (void) refuse(r, 409, "already-finished", "", "experiment %" PRId64 " has ended already", id);
                 return error;
@@ -443,7 +451,7 @@ static int run_cancel(struct service *s, void *payload, struct refusal *r) {
         if (running > 0 && s->hooks.cancel_running)
                 s->hooks.cancel_running(s->hooks.userdata, running);
         service_changed(s, id);
-        return 0;
+        return more;
 }
 
 static int run_delete(struct service *s, void *payload, struct refusal *r) {

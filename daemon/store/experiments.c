@@ -27,62 +27,113 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
         return r;
 }
 
-static int insert_points(struct db *db, const struct point_list *points, int64_t experiment_id, int64_t *ids) {
-        for (size_t i = 0; i < points->n_points; i++) {
-                _cleanup_free_ char *json = point_to_json(&points->points[i]);
-                if (!json)
-                        return -ENOMEM;
-                int r = db_run(db, "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)",
-                               DB_INT(experiment_id), DB_INT(i), DB_TEXT(json));
-                if (r < 0)
-                        return r;
-                ids[i] = db_last_id(db);
-        }
-        return 0;
-}
-
-static int insert_runs(struct db *db, const struct new_experiment *e, int64_t experiment_id, int64_t first_change,
-                       const int64_t *point_ids) {
-        size_t n_points = e->points->n_points;
-        for (size_t i = 0; i < n_points * e->spec->repetitions; i++) {
-                if (e->order[i] >= n_points)
-                        return -EINVAL;
-                int r = db_run(db,
-                               "INSERT INTO runs (change, experiment_id, point_id, repetition, position, state) "
-                               "VALUES (?, ?, ?, ?, ?, 'queued')",
-                               DB_INT(first_change + (int64_t) i), DB_INT(experiment_id),
-                               DB_INT(point_ids[e->order[i]]), DB_INT(i / n_points + 1), DB_INT(i));
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id) {
-        uint64_t n_runs = (uint64_t) e->points->n_points * e->spec->repetitions;
-        if (n_runs == 0)
-                return -EINVAL;
-        _cleanup_free_ int64_t *point_ids = calloc(e->points->n_points, sizeof(*point_ids));
-        if (!point_ids)
+static int insert_point(struct db *db, const struct new_experiment *e, struct store_adding *a) {
+        _cleanup_free_ char *json = point_to_json(&e->points->points[a->n_points]);
+        if (!json)
                 return -ENOMEM;
+        int r = db_run(db, "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)", DB_INT(a->id),
+                       DB_INT(a->n_points), DB_TEXT(json));
+        if (r == 0)
+                a->point_ids[a->n_points++] = db_last_id(db);
+        return r;
+}
 
+static int insert_run(struct db *db, const struct new_experiment *e, struct store_adding *a) {
+        size_t n_points = e->points->n_points, i = a->n_runs;
+        if (e->order[i] >= n_points)
+                return -EINVAL;
+        int r = db_run(db,
+                       "INSERT INTO runs (change, experiment_id, point_id, repetition, position, state) "
+                       "VALUES (?, ?, ?, ?, ?, 'queued')",
+                       DB_INT(a->change + 1 + (int64_t) i), DB_INT(a->id), DB_INT(a->point_ids[e->order[i]]),
+                       DB_INT(i / n_points + 1), DB_INT(i));
+        a->n_runs += r == 0;
+        return r;
+}
+
+/* As many rows as a step may have; 1: there are more. */
+static int insert_rows(struct db *db, const struct new_experiment *e, struct store_adding *a) {
+        uint64_t total = (uint64_t) e->points->n_points * e->spec->repetitions;
+        int r = 0;
+        for (unsigned n = 0; r == 0 && n < STORE_STEP_ROWS && a->n_runs < total; n++)
+                r = a->n_points < e->points->n_points ? insert_point(db, e, a) : insert_run(db, e, a);
+        return r < 0 ? r : a->n_runs < total;
+}
+
+/* Until it is whole it is one of the forgotten, as which a crash leaves it. */
+static int begin_adding(struct store *s, const struct new_experiment *e, struct store_adding *a) {
+        uint64_t n_runs = (uint64_t) e->points->n_points * e->spec->repetitions;
+        a->in_portions = e->points->n_points + n_runs > STORE_STEP_ROWS;
+        struct new_experiment first = *e;
+        if (a->in_portions)
+                first.idempotency_key = NULL; /* nobody may find it by it yet */
+        int r = store_reserve_changes(s->db, n_runs + 1, &a->change);
+        if (r == 0)
+                r = insert_experiment(s->db, &first, a->change, n_runs, &a->id);
+        if (r == 0 && a->in_portions)
+                r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(a->id));
+        return r;
+}
+
+/* With a change of its own: there may have been others since it was begun, which streams have sent. */
+static int end_adding(struct store *s, const struct new_experiment *e, const struct store_adding *a) {
+        int64_t change;
+        int r = store_reserve_changes(s->db, 1, &change);
+        if (r == 0)
+                r = db_run(s->db, "DELETE FROM forgotten WHERE experiment_id = ?", DB_INT(a->id));
+        if (r == 0)
+                r = db_run(s->db, "UPDATE experiments SET change = ?, idempotency_key = ? WHERE id = ?", DB_INT(change),
+                           DB_TEXT(e->idempotency_key), DB_INT(a->id));
+        return r;
+}
+
+void store_adding_deinit(struct store_adding *a) {
+        if (a->store)
+                a->store->adding--;
+        free(a->point_ids);
+        *a = (struct store_adding){0};
+}
+
+static int add_some(struct store *s, const struct new_experiment *e, struct store_adding *a) {
+        struct store_adding next = *a; /* what is rolled back is not counted */
         _cleanup_transaction_ struct db_transaction t = {0};
-        int64_t change, id;
-        int r = db_begin_write(s->db, &t);
+        int more = 0, r = db_begin_write(s->db, &t);
+        if (r == 0 && !next.id)
+                r = begin_adding(s, e, &next);
         if (r == 0)
-                r = store_reserve_changes(s->db, n_runs + 1, &change);
-        if (r == 0)
-                r = insert_experiment(s->db, e, change, n_runs, &id);
-        if (r == 0)
-                r = insert_points(s->db, e->points, id, point_ids);
-        if (r == 0)
-                r = insert_runs(s->db, e, id, change + 1, point_ids);
-        if (r == 0)
+                r = more = insert_rows(s->db, e, &next);
+        if (more == 0 && r == 0 && next.in_portions)
+                r = end_adding(s, e, &next);
+        if (r >= 0)
                 r = db_commit(&t);
         if (r < 0)
                 return r;
-        *ret_id = id;
-        return 0;
+        *a = next;
+        return more;
+}
+
+int store_add_some(struct store *s, const struct new_experiment *e, struct store_adding *a) {
+        if (e->points->n_points == 0 || e->spec->repetitions == 0)
+                return -EINVAL;
+        if (!a->point_ids) {
+                a->point_ids = calloc(e->points->n_points, sizeof(*a->point_ids));
+                if (!a->point_ids)
+                        return -ENOMEM;
+                a->store = s;
+                s->adding++;
+        }
+        return add_some(s, e, a);
+}
+
+int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id) {
+        _cleanup_(store_adding_deinit) struct store_adding a = {0};
+        int r;
+        do
+                r = store_add_some(s, e, &a);
+        while (r > 0);
+        if (r == 0)
+                *ret_id = a.id;
+        return r;
 }
 
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json) {
@@ -137,39 +188,48 @@ static int read_cancellable(struct db *db, int64_t id, struct cancellable *ret) 
         return store_row_state(&q, 0, &ret->state);
 }
 
-static int cancel_queued_runs(struct db *db, int64_t id, int64_t runs_total, int64_t now) {
+/* STORE_STEP_ROWS of them; *ret_n counts. */
+static int cancel_queued_runs(struct db *db, int64_t id, int64_t runs_total, int64_t now, uint64_t *ret_n) {
         int64_t change;
         int r = store_reserve_changes(db, (uint64_t) runs_total + 1, &change);
         if (r < 0)
                 return r;
         r = db_run(db,
-                   "UPDATE runs SET state = 'cancelled', finished_at = ?, change = ? + position "
-                   "WHERE experiment_id = ? AND state = 'queued'",
-                   DB_INT(now), DB_INT(change), DB_INT(id));
+                   "UPDATE runs SET state = 'cancelled', finished_at = ?, change = ? + position WHERE id IN "
+                   "(SELECT id FROM runs WHERE experiment_id = ? AND state = 'queued' ORDER BY position LIMIT ?)",
+                   DB_INT(now), DB_INT(change), DB_INT(id), DB_INT(STORE_STEP_ROWS));
         if (r < 0)
                 return r;
+        *ret_n = db_changed_rows(db);
         return db_run(db,
                       "UPDATE experiments SET change = ?, runs_cancelled = runs_cancelled + ?, "
                       "cancel_requested_at = COALESCE(cancel_requested_at, ?) WHERE id = ?",
-                      DB_INT(change + runs_total), DB_INT(db_changed_rows(db)), DB_INT(now), DB_INT(id));
+                      DB_INT(change + runs_total), DB_INT(*ret_n), DB_INT(now), DB_INT(id));
+}
+
+/* 1: there are more. */
+int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now) {
+        uint64_t n = 0;
+        int r = cancel_queued_runs(db, id, runs_total, now, &n);
+        if (r == 0)
+                r = store_settle_experiment(db, id, now);
+        return r < 0 ? r : n == STORE_STEP_ROWS;
 }
 
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run) {
         int64_t now = util_now_ms(), running = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
-        int r = db_begin_write(s->db, &t);
+        int more, r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = read_cancellable(s->db, id, &c);
         if (r < 0)
                 return r;
         if (c.state != STATE_QUEUED && c.state != STATE_RUNNING)
                 return -EALREADY;
-        r = cancel_queued_runs(s->db, id, c.runs_total, now);
-        if (r == 0)
-                r = store_settle_experiment(s->db, id, now);
-        if (r < 0)
-                return r;
+        more = store_cancel_some(s->db, id, c.runs_total, now);
+        if (more < 0)
+                return more;
         r = db_get(s->db, &running, "SELECT id FROM runs WHERE state = 'running' AND experiment_id = ?", DB_INT(id));
         if (r < 0 && r != -ENOENT)
                 return r;
@@ -177,7 +237,7 @@ int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_ru
         if (r < 0)
                 return r;
         *ret_running_run = running;
-        return 0;
+        return more;
 }
 
 int store_delete_experiment(struct store *s, int64_t id) {

@@ -14,6 +14,7 @@ struct store {
         char *dir; /* resolved */
         char *path;
         int lock_fd;              /* -1 for a reader */
+        _Atomic unsigned adding;  /* experiments that are stored in part */
         struct identity identity; /* as it was noted; of a writer */
         int identity_fd;          /* -1: not noted any more, or a reader */
         /* The check after an unclean end: the next page, 0 when all were compared; and how many there are. */
@@ -31,6 +32,8 @@ int store_count_samples(struct db *db, int64_t difference);
 /* Of an experiment's id: it was not deleted. What was is removed a portion at a time, and no read may return it. */
 #define SHOWN(id) id " NOT IN (SELECT experiment_id FROM forgotten)"
 
+/* A step of store_cancel_experiment(), in the transaction under way. 1: there are more. */
+int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now);
 /* Ends the experiment when none of its runs is queued or running. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */

@@ -103,9 +103,12 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
         int64_t id;
         struct run_record run = {0};
-        int r = db_get_one(s->db, &id,
-                           "SELECT id FROM runs WHERE state = 'queued' AND " SHOWN(
-                                   "experiment_id") " ORDER BY experiment_id, position LIMIT 1");
+        int r = db_get_one(
+                s->db, &id,
+                "SELECT id FROM runs WHERE state = 'queued' AND " SHOWN(
+                        "experiment_id") " AND experiment_id NOT IN (SELECT id FROM experiments WHERE "
+                                         "cancel_requested_at IS NOT NULL AND state IN ('queued', 'running')) "
+                                         "ORDER BY experiment_id, position LIMIT 1");
         if (r == 0)
                 r = store_run(s, id, &run);
         if (r < 0)
@@ -278,6 +281,26 @@ static int requeue_experiments(struct db *db) {
         return r == -ENOENT ? 0 : r;
 }
 
+/* What was being cancelled a portion at a time. */
+static int finish_cancelling(struct db *db) {
+        int64_t id, total, last = 0;
+        int r;
+        while ((r = db_get(db, &id,
+                           "SELECT id FROM experiments WHERE id > ? AND cancel_requested_at IS NOT NULL AND "
+                           "state IN ('queued', 'running') ORDER BY id LIMIT 1",
+                           DB_INT(last))) == 0) {
+                r = db_get(db, &total, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
+                if (r == 0)
+                        do
+                                r = store_cancel_some(db, id, total, util_now_ms());
+                        while (r > 0);
+                if (r < 0)
+                        return r;
+                last = id;
+        }
+        return r == -ENOENT ? 0 : r;
+}
+
 int store_recover(struct store *s, struct recovery *ret) {
         struct recovery counts = {0};
         struct leftover l;
@@ -292,7 +315,9 @@ int store_recover(struct store *s, struct recovery *ret) {
         }
         if (r != -ENOENT)
                 return r;
-        r = requeue_experiments(s->db);
+        r = finish_cancelling(s->db);
+        if (r == 0)
+                r = requeue_experiments(s->db);
         if (r == 0)
                 r = db_commit(&t);
         if (r == 0)

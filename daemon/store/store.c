@@ -320,6 +320,8 @@ static int remove_forgotten(struct store *s, int64_t experiment_id) {
 
 int store_tidy_forgotten(struct store *s) {
         int64_t forgotten;
+        if (s->adding > 0) /* one of the forgotten may be it */
+                return 0;
         int r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
         if (r == -ENOENT)
                 return 0;

@@ -58,6 +58,21 @@ struct new_experiment {
         const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
 };
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
+/* The same a portion at a time, of STORE_STEP_ROWS rows, each in a transaction: 1: there is more, and no read returns
+ * it yet; 0: it is acknowledged, as a->id. `e` must be the same at each call. What is given up in between, or by a
+ * crash, is removed by store_tidy(). */
+#define STORE_STEP_ROWS 500u
+struct store_adding {
+        int64_t id;
+        /* the store's */
+        struct store *store;
+        int64_t change;
+        int64_t *point_ids;
+        size_t n_points, n_runs;
+        bool in_portions;
+};
+int store_add_some(struct store *s, const struct new_experiment *e, struct store_adding *a);
+void store_adding_deinit(struct store_adding *a); /* a zeroed one is fine; from any thread */
 /* The experiment that was posted with this key, and its body (malloc()ed); -ENOENT when the key is new. A key goes
  * with its experiment. */
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json);
@@ -88,7 +103,8 @@ struct recovery {
 int store_recover(struct store *s, struct recovery *ret);
 
 /* Queued runs become cancelled, and the experiment with them unless a run of it is running (*ret_running_run its id,
- * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). -EALREADY when the
+ * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). 1: there are more of
+ * them than the STORE_STEP_ROWS of this call: none of them starts, and the caller calls again. -EALREADY when the
  * experiment has ended. */
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run);
 /* -EBUSY while running. No read returns it any more; its rows are removed later, by store_tidy(). */

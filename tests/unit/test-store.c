@@ -567,6 +567,73 @@ static void test_delete_in_portions(void) {
         CHECK(st.st_size < 16 << 20);
 }
 
+/* Nobody sees an experiment that is not stored as a whole, and nothing is left of one that never was. */
+static void test_add_in_portions(void) {
+        FIXTURE f;
+        struct store_adding a = {0};
+        struct store_backlog waiting;
+        struct run_record run;
+        struct experiment_record e;
+        int64_t id, before, change;
+        fixture_open(&f);
+        CHECK_INT(store_last_change(f.store, &before), 0);
+        CHECK_INT(fixture_add_some(f.store, 64, 16, "key", 1, &a), 1);
+        CHECK(rows(&f) <= 1 + STORE_STEP_ROWS);
+        CHECK_INT(store_experiment(f.store, a.id, 0, &e), -ENOENT);
+        CHECK_INT(store_next_run(f.store, &run, &e), -ENOENT);
+        char *spec;
+        CHECK_INT(store_find_idempotency(f.store, "key", &id, &spec), -ENOENT);
+        CHECK_INT(store_tidy_forgotten(f.store), 0);         /* it takes nothing of it away */
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0); /* another in between, which streams send first */
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        int r, steps = 1;
+        while ((r = fixture_add_some(f.store, 64, 16, "key", 1, &a)) == 1)
+                CHECK(++steps < 100);
+        int64_t first = a.id;
+        store_adding_deinit(&a);
+        CHECK_INT(r, 0);
+        CHECK(steps >= 2);
+        CHECK_INT(store_experiment(f.store, first, 0, &e), 0);
+        bool later = e.change > change, whole = e.runs_total == 64 * 16;
+        experiment_record_deinit(&e);
+        CHECK(later && whole);
+        CHECK_INT(number(&f, "SELECT count(DISTINCT change) FROM runs"), 64 * 16 + 1);
+        CHECK_INT(store_find_idempotency(f.store, "key", &id, &spec), 0);
+        free(spec);
+        CHECK_INT(id, first);
+
+        struct store_adding lost = {0};
+        CHECK_INT(fixture_add_some(f.store, 64, 16, NULL, 2, &lost), 1);
+        store_adding_deinit(&lost);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_backlog(f.store, &waiting), 0);
+        CHECK_UINT(waiting.experiments, 2);
+        while ((r = store_tidy_forgotten(f.store)) == 1)
+                CHECK(++steps < 100);
+        CHECK_INT(rows(&f), (1 + 64 + 64 * 16) + 3);
+}
+
+/* Of an experiment that is being cancelled nothing starts, also after a crash in between. */
+static void test_cancel_in_portions(void) {
+        FIXTURE f;
+        int64_t id, running;
+        struct run_record run;
+        struct experiment_record e;
+        struct recovery recovery;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 64, 16, NULL, &id), 0);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'cancelled'"), STORE_STEP_ROWS);
+        CHECK_INT(store_next_run(f.store, &run, &e), -ENOENT);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'cancelled'"), 64 * 16);
+        CHECK_INT(number(&f, "SELECT runs_cancelled FROM experiments"), 64 * 16);
+        CHECK_INT(number(&f, "SELECT count(DISTINCT change) FROM runs"), 64 * 16);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), -EALREADY);
+}
+
 static void test_three_attempts(void) {
         FIXTURE f;
         int64_t id;
@@ -650,6 +717,8 @@ int main(void) {
         RUN(test_cancel_then_crash);
         RUN(test_delete);
         RUN(test_delete_in_portions);
+        RUN(test_add_in_portions);
+        RUN(test_cancel_in_portions);
         RUN(test_three_attempts);
         RUN(test_a_stop_does_not_count);
         RUN(test_recovery_of_nothing);
