@@ -161,16 +161,12 @@ def test_the_attacks_are_real():
     assert met["list its descriptors"] == "done" and met["read its mappings"] == "done", met
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        {"transport": "pipe"},
-        {"transport": "mmap-anonymous"},  # two agents from one program
-        {"transport": "file"},
-        {"workload": "syscall"},
-    ],
-    ids=lambda point: "-".join(point.values()),
-)
+@pytest.mark.parametrize("point", [
+    {"transport": "pipe"},
+    {"transport": "mmap-anonymous"},  # two agents from one program
+    {"transport": "file"},
+    {"workload": "syscall"},
+], ids=lambda point: "-".join(point.values()))
 def test_an_agent_cannot_be_looked_into(own_daemon, point):
     spec = SHORT | {"duration_seconds": 600} | point
     if point.get("workload") == "syscall":
@@ -204,15 +200,8 @@ def test_agents_without_privilege_reach_each_other(own_daemon, workload, copy_mo
     if not rows["process-vm"]["available"]:
         pytest.skip(rows["process-vm"]["reason"])
     spec = {
-        "transport": "process-vm",
-        "workload": workload,
-        "copy_mode": copy_mode,
-        "message_size": 5000,
-        "messages": 1000,
-        "warmup_seconds": 0,
-        "verify": "checksum",
-        "repetitions": 1,
-        "threads": 2,
+        "transport": "process-vm", "workload": workload, "copy_mode": copy_mode, "message_size": 5000, "messages": 1000,
+        "warmup_seconds": 0, "verify": "checksum", "repetitions": 1, "threads": 2,
     }
     experiment = own_daemon.unix.post(spec)
     assert own_daemon.unix.wait_final(experiment["id"])["state"] == "done", own_daemon.log_tail()
@@ -254,7 +243,6 @@ def test_agents_are_closed_from_birth(plain_daemon):
 
 def bury(directory, depth, files):
     """Directories in one another, and many files, of the agents' user."""
-
     def dig():
         at = os.open(directory, os.O_RDONLY)
         for number in range(files):
@@ -265,7 +253,6 @@ def bury(directory, depth, files):
             os.close(at)
             at = below
         return True
-
     assert as_agents_user(dig)
 
 
@@ -280,9 +267,8 @@ def test_what_a_killed_daemon_left_does_not_stop_the_next(own_daemon):
         runs.chmod(0o755)  # for the preparation: the daemon makes it 0700 again
         os.chown(runs / name, user.pw_uid, user.pw_gid)
         bury(runs / name, depth=60, files=1000)
-    second = subprocess.Popen(
-        own_daemon.process.args, stdin=subprocess.DEVNULL, stdout=own_daemon.log.open("wb"), stderr=subprocess.STDOUT
-    )
+    second = subprocess.Popen(own_daemon.process.args, stdin=subprocess.DEVNULL,
+                              stdout=own_daemon.log.open("wb"), stderr=subprocess.STDOUT)
     own_daemon.process = second
     own_daemon.wait_ready()
     assert runs.stat().st_mode & 0o777 == 0o700
@@ -306,9 +292,8 @@ def test_what_cannot_be_removed_is_named(tmp_path):
         stuck = daemon.base / "run" / "runs" / "run-1" / "stuck"
         stuck.mkdir(parents=True)
         command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', stuck, *daemon.process.args]
-        daemon.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=daemon.log.open("wb"), stderr=subprocess.STDOUT
-        )
+        daemon.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=daemon.log.open("wb"),
+                                          stderr=subprocess.STDOUT)
         daemon.wait_ready()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not (leftover := daemon.unix.get("/health")["leftover"]):

@@ -24,14 +24,8 @@ def spec_of(workload, transport, **more):
     if transport == "tcp":
         names = ("server", "client")
     placement = {name: {"cpu": cpu} for name, cpu in zip(names, CPUS, strict=True)}
-    return {
-        "workload": workload,
-        "transport": transport,
-        "message_size": 4096,
-        "placement": placement,
-        "duration_seconds": 2,
-        "warmup_seconds": 0,
-    } | more
+    return {"workload": workload, "transport": transport, "message_size": 4096, "placement": placement,
+            "duration_seconds": 2, "warmup_seconds": 0} | more
 
 
 def run_of(unix, spec):

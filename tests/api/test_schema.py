@@ -102,9 +102,8 @@ AXES = {
     "context-switch": ("processes", "working_set", "placement"),
 }
 DEFAULTS = {"workload": "stream", "processes": 2}
-PRESETS = {
-    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "schema/presets").glob("*.json"))
-}
+PRESETS = {path.stem: json.loads(path.read_text(encoding="utf-8"))
+           for path in sorted((ROOT / "schema/presets").glob("*.json"))}
 COUNTED = [name for name, preset in PRESETS.items() if "duration_seconds" not in preset["spec"]]
 
 
