@@ -22,8 +22,9 @@
 
 #define LINE_MAX_BYTES 4096u
 #define FILE_MAX_BYTES (1024u * 1024u)
+#define COUNT_MAX (UINT64_C(1) << 53) /* exact in every JSON reader */
 
-enum kind { KIND_PATH, KIND_ROOT, KIND_NAME, KIND_LISTEN, KIND_LEVEL, KIND_SECONDS, KIND_SWITCH };
+enum kind { KIND_PATH, KIND_ROOT, KIND_NAME, KIND_LISTEN, KIND_LEVEL, KIND_SECONDS, KIND_COUNT, KIND_SWITCH };
 
 struct setting {
         const char *key; /* in files; the option is the same with dashes */
@@ -46,6 +47,10 @@ static const struct setting settings[] = {
         {"agent_user", KIND_NAME, FIELD(agent_user), "USER",
          "user of the agents when the daemon is root (ipclab-agent)"},
         {"run_timeout", KIND_SECONDS, FIELD(run_timeout_ns), "SECONDS", "no run may take longer (90000)"},
+        {"max_queued_experiments", KIND_COUNT, FIELD(max_queued_experiments), "N", "experiments that may wait (10000)"},
+        {"max_queued_runs", KIND_COUNT, FIELD(max_queued_runs), "N", "runs that may wait, of all experiments (200000)"},
+        {"max_database_bytes", KIND_COUNT, FIELD(max_database_bytes), "N",
+         "no new experiments above this size (68719476736)"},
         {"host_tuning", KIND_SWITCH, FIELD(host_tuning), "true|false",
          "experiments may change settings of the host (false)"},
         {"log_level", KIND_LEVEL, FIELD(log_level), "LEVEL", "error, warning, notice, info or debug (info)"},
@@ -159,6 +164,18 @@ static int set_seconds(struct config *c, const struct setting *s, const char *va
         return 0;
 }
 
+static int set_count(struct config *c, const struct setting *s, const char *value, const char *where,
+                     struct config_error *e) {
+        char *end = NULL;
+        errno = 0;
+        unsigned long long v = strtoull(value, &end, 10);
+        if (errno || *value < '0' || *value > '9' || *end || v < 1 || v > COUNT_MAX)
+                return fail(e, -EINVAL, "%s: %s \"%.64s\" is not a number from 1 to %llu", where, s->key, value,
+                            (unsigned long long) COUNT_MAX);
+        *(uint64_t *) (void *) ((char *) c + s->offset) = v;
+        return 0;
+}
+
 static int set_switch(struct config *c, const struct setting *s, const char *value, const char *where,
                       struct config_error *e) {
         bool on = strcmp(value, "true") == 0;
@@ -189,6 +206,8 @@ static int set_value(struct config *c, const struct setting *s, const char *valu
                 return 0;
         case KIND_SECONDS:
                 return set_seconds(c, s, value, where, e);
+        case KIND_COUNT:
+                return set_count(c, s, value, where, e);
         case KIND_SWITCH:
                 return set_switch(c, s, value, where, e);
         }
@@ -342,7 +361,11 @@ static int set_programs(struct config *c) {
 }
 
 static int set_defaults(struct config *c) {
-        *c = (struct config){.log_level = LOG_INFO, .run_timeout_ns = UINT64_C(90000) * NSEC_PER_SEC};
+        *c = (struct config){.log_level = LOG_INFO,
+                             .run_timeout_ns = UINT64_C(90000) * NSEC_PER_SEC,
+                             .max_queued_experiments = 10000,
+                             .max_queued_runs = 200000,
+                             .max_database_bytes = UINT64_C(64) << 30};
         c->state_dir = strdup(IPCLAB_STATE_DIR);
         c->runtime_dir = strdup(IPCLAB_RUNTIME_DIR);
         c->socket_group = strdup("ipclab");
@@ -367,10 +390,24 @@ static int set_derived(struct config *c) {
         return 0;
 }
 
-enum { OPTION_CONFIG = 1000, OPTION_HELP, OPTION_VERSION };
+/* Options that are no settings. */
+enum { OPTION_CONFIG = 1000, OPTION_ACTIONS };
+
+static const struct action {
+        const char *name;
+        enum config_action action;
+        const char *argument; /* NULL: none */
+        const char *help;
+} actions[] = {
+        {"check", CONFIG_CHECK, NULL, "read the whole database and name what is damaged"},
+        {"backup", CONFIG_BACKUP, "FILE", "copy the database, which a daemon may be using, to FILE"},
+        {"adopt", CONFIG_ADOPT, NULL, "accept the database that is in the state directory"},
+        {"help", CONFIG_HELP, NULL, "this text"},
+        {"version", CONFIG_VERSION, NULL, "the version"},
+};
 
 struct option_table {
-        struct option options[ELEMENTS(settings) + 4];
+        struct option options[ELEMENTS(settings) + ELEMENTS(actions) + 2];
         char names[ELEMENTS(settings)][32];
 };
 
@@ -386,8 +423,10 @@ static void build_options(struct option_table *t) {
                 t->options[n] = (struct option){name, required_argument, NULL, (int) n};
         }
         t->options[n++] = (struct option){"config", required_argument, NULL, OPTION_CONFIG};
-        t->options[n++] = (struct option){"help", no_argument, NULL, OPTION_HELP};
-        t->options[n++] = (struct option){"version", no_argument, NULL, OPTION_VERSION};
+        for (size_t i = 0; i < ELEMENTS(actions); i++)
+                t->options[n++] =
+                        (struct option){actions[i].name, actions[i].argument ? required_argument : no_argument, NULL,
+                                        (int) (OPTION_ACTIONS + i)};
 }
 
 /* The command line. It is parsed before any file is read, and applied last. */
@@ -395,6 +434,7 @@ struct arguments {
         const char *values[ELEMENTS(settings)];
         const char *config;
         enum config_action action;
+        const char *file; /* of the action */
 };
 
 static int read_arguments(int argc, char **argv, struct arguments *a, struct config_error *e) {
@@ -414,9 +454,11 @@ static int read_arguments(int argc, char **argv, struct arguments *a, struct con
                         return fail(e, -EINVAL, "option %.100s needs a value", argv[at]);
                 if (c == OPTION_CONFIG)
                         a->config = optarg;
-                else if (c == OPTION_HELP || c == OPTION_VERSION) {
-                        a->action = c == OPTION_HELP ? CONFIG_HELP : CONFIG_VERSION;
-                        return 0;
+                else if (c >= OPTION_ACTIONS) {
+                        a->action = actions[c - OPTION_ACTIONS].action;
+                        a->file = optarg;
+                        if (a->action == CONFIG_HELP || a->action == CONFIG_VERSION)
+                                return 0;
                 } else
                         a->values[c] = optarg;
         }
@@ -432,7 +474,7 @@ int config_load(int argc, char **argv, struct config *ret, enum config_action *r
         int r = read_arguments(argc, argv, &a, e);
         if (r < 0)
                 return r;
-        if (a.action == CONFIG_RUN) {
+        if (a.action != CONFIG_HELP && a.action != CONFIG_VERSION) {
                 r = set_defaults(&c);
                 if (r == 0)
                         r = config_read_files(&c, a.config ? a.config : CONFIG_FILE, a.config != NULL, e);
@@ -441,6 +483,8 @@ int config_load(int argc, char **argv, struct config *ret, enum config_action *r
                                 r = set_value(&c, &settings[i], a.values[i], true, "option", e);
                 if (r == 0)
                         r = set_derived(&c);
+                if (r == 0 && a.file && !(c.backup_file = strdup(a.file)))
+                        r = -ENOMEM;
         }
         if (r < 0) {
                 config_deinit(&c);
@@ -452,8 +496,8 @@ int config_load(int argc, char **argv, struct config *ret, enum config_action *r
 }
 
 void config_deinit(struct config *c) {
-        char *strings[] = {c->state_dir,  c->runtime_dir, c->socket_path, c->socket_group, c->listen,
-                           c->token_file, c->web_dir,     c->agent_path,  c->agent_user,   c->root};
+        char *strings[] = {c->state_dir, c->runtime_dir, c->socket_path, c->socket_group, c->listen,     c->token_file,
+                           c->web_dir,   c->agent_path,  c->agent_user,  c->root,         c->backup_file};
         for (size_t i = 0; i < ELEMENTS(strings); i++)
                 free(strings[i]);
         *c = (struct config){0};
@@ -470,10 +514,13 @@ void config_print_help(FILE *out) {
                 (void) snprintf(left, sizeof(left), "--%s %s", t.names[i], settings[i].argument);
                 fprintf(out, "  %-24s %s\n", left, settings[i].help);
         }
-        fprintf(out,
-                "  %-24s %s\n  %-24s %s\n  %-24s %s\n\n"
-                "Files: " CONFIG_FILE ", then " CONFIG_FILE ".d/*.conf, with lines of \"key = value\";\n"
-                "keys are the options above with '_' for '-'. Options override files.\n",
-                "--config FILE", "read FILE and FILE.d/*.conf instead", "--help", "this text", "--version",
-                "the version");
+        fprintf(out, "  %-24s %s\n\n", "--config FILE", "read FILE and FILE.d/*.conf instead");
+        for (size_t i = 0; i < ELEMENTS(actions); i++) {
+                char left[64];
+                (void) snprintf(left, sizeof(left), "--%s %s", actions[i].name,
+                                actions[i].argument ? actions[i].argument : "");
+                fprintf(out, "  %-24s %s\n", left, actions[i].help);
+        }
+        fprintf(out, "\nFiles: " CONFIG_FILE ", then " CONFIG_FILE ".d/*.conf, with lines of \"key = value\";\n"
+                     "keys are the options above with '_' for '-'. Options override files.\n");
 }

@@ -29,9 +29,20 @@ struct config {
         bool host_tuning; /* whether `tune` of a spec may change settings of the host */
         int log_level;
         uint64_t run_timeout_ns; /* no run may take longer */
+        /* Limits on what is stored and waits; over them POST is refused. */
+        uint64_t max_queued_experiments, max_queued_runs, max_database_bytes;
+        char *backup_file; /* of --backup alone */
 };
 
-enum config_action { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION };
+enum config_action {
+        CONFIG_RUN,
+        CONFIG_HELP,
+        CONFIG_VERSION,
+        /* on the database of state_dir, instead of running */
+        CONFIG_CHECK,
+        CONFIG_ADOPT,
+        CONFIG_BACKUP, /* to backup_file */
+};
 
 struct config_error {
         char detail[512]; /* "/etc/ipclab/ipclabd.conf:3: unknown key \"prot\"" */

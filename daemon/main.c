@@ -124,7 +124,7 @@ static int open_store(struct daemon *d) {
                 log_error("another ipclabd uses the state directory %s", d->config.state_dir);
         else if (e == -EPROTONOSUPPORT)
                 log_error("the database in %s was written by a newer ipclab", d->config.state_dir);
-        else if (e < 0)
+        else if (e < 0 && e != -EUCLEAN) /* of which the store has logged the reason and the way out */
                 log_error("cannot open the database in %s: %s", d->config.state_dir, strerrordesc_np(-e));
         return e;
 }
@@ -200,7 +200,10 @@ static int open_queue(struct daemon *d) {
                                       .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir,
                                       .rundirs = d->host.rundirs,
-                                      .run_timeout_ns = d->config.run_timeout_ns};
+                                      .run_timeout_ns = d->config.run_timeout_ns,
+                                      .max_queued_experiments = d->config.max_queued_experiments,
+                                      .max_queued_runs = d->config.max_queued_runs,
+                                      .max_database_bytes = d->config.max_database_bytes};
         e = service_new(&d->service, d->event, d->store, &hooks);
         if (e < 0) {
                 log_error("cannot make the service: %s", strerrordesc_np(-e));
@@ -311,6 +314,25 @@ static int start(struct daemon *d) {
         return 0;
 }
 
+/* sd_event_loop(), with a look at how long each source holds it. */
+static int run_loop(struct daemon *d) {
+        while (sd_event_get_state(d->event) != SD_EVENT_FINISHED) {
+                int e = sd_event_prepare(d->event);
+                if (e == 0)
+                        e = sd_event_wait(d->event, UINT64_MAX);
+                if (e > 0) {
+                        uint64_t begin = util_now_ns();
+                        e = sd_event_dispatch(d->event);
+                        service_dispatched(d->service, util_now_ns() - begin);
+                }
+                if (e < 0)
+                        return e;
+        }
+        int code;
+        int e = sd_event_get_exit_code(d->event, &code);
+        return e < 0 ? e : code;
+}
+
 /* In the order in which nobody is left with what is gone. */
 static void stop(struct daemon *d) {
         if (d->service)
@@ -354,6 +376,33 @@ static void limit_heap(void) {
         (void) mallopt(M_ARENA_MAX, 2);
 }
 
+/* --check, --backup and --adopt */
+
+static void report_fault(const char *fault) {
+        printf("%s\n", fault);
+}
+
+static int check_store(const struct config *c) {
+        unsigned faults = 0;
+        int e = store_verify(c->state_dir, report_fault, &faults);
+        if (e < 0)
+                return e;
+        if (faults == 0)
+                printf("%s: the database is whole\n", c->state_dir);
+        return faults > 0 ? -EUCLEAN : 0;
+}
+
+static int act_on_store(const struct config *c, enum config_action action) {
+        int e = action == CONFIG_CHECK    ? check_store(c)
+                : action == CONFIG_BACKUP ? store_backup(c->state_dir, c->backup_file)
+                                          : store_adopt(c->state_dir);
+        if (e == -EBUSY)
+                log_error("%s is in use: stop ipclabd first", c->state_dir);
+        else if (e < 0)
+                log_error("%s: %s", action == CONFIG_BACKUP ? c->backup_file : c->state_dir, strerrordesc_np(-e));
+        return e < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv) {
         struct daemon d = {.listeners = {.unix_fd = -1, .tcp_fd = -1}, .host = {.program_fd = -1}};
         struct config_error error = {""};
@@ -373,13 +422,18 @@ int main(int argc, char **argv) {
                 config_print_help(stdout);
         else if (action == CONFIG_VERSION)
                 puts("ipclabd " IPCLAB_VERSION);
-        if (action != CONFIG_RUN)
+        if (action == CONFIG_HELP || action == CONFIG_VERSION)
                 return fflush(stdout) == 0 ? 0 : 1;
 
         log_open(d.config.log_level);
+        if (action != CONFIG_RUN) {
+                int status = act_on_store(&d.config, action);
+                config_deinit(&d.config);
+                return status;
+        }
         e = start(&d);
         if (e >= 0)
-                e = sd_event_loop(d.event);
+                e = run_loop(&d);
         if (e < 0)
                 log_error("ipclabd ends: %s", strerrordesc_np(-e));
         else

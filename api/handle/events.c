@@ -63,7 +63,7 @@ static void put_event(struct events *e, const char *name, int64_t change, struct
 }
 
 static int visit_change(void *userdata, const struct experiment_record *experiment, const struct run_record *run,
-                        const struct sample_record *sample) {
+                        const struct sample_record *sample, const struct deletion_record *deletion) {
         struct events *e = userdata;
         if (sample && sample->latency && !kinds_get(&e->kinds, sample->run_id)) {
                 e->unknown_run = sample->run_id;
@@ -77,6 +77,11 @@ static int visit_change(void *userdata, const struct experiment_record *experime
         } else if (run) {
                 render_run_briefly(&w, run);
                 put_event(e, "run", run->change, &w);
+        } else if (deletion) {
+                json_object_begin(&w);
+                json_member_i64(&w, "experiment_id", deletion->experiment_id);
+                json_object_end(&w);
+                put_event(e, "deletion", deletion->change, &w);
         } else {
                 render_sample(&w, sample, kinds_get(&e->kinds, sample->run_id), false);
                 put_event(e, "sample", sample->change, &w);

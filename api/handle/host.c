@@ -75,6 +75,18 @@ static void member_id(struct json_writer *w, const char *key, int64_t id) {
                 json_member_null(w, key);
 }
 
+static void put_check(struct json_writer *w, const struct service_health *h) {
+        json_put_key(w, "checking");
+        if (h->pages_checked == h->pages_to_check) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_u64(w, "pages_checked", h->pages_checked);
+        json_member_u64(w, "pages_total", h->pages_to_check);
+        json_object_end(w);
+}
+
 HANDLER(handle_health) {
         struct service_health h = {0};
         (void) q;
@@ -88,6 +100,9 @@ HANDLER(handle_health) {
         json_member_string(&w, "problem", h.ok ? NULL : h.problem);
         json_member_string(&w, "leftover", h.leftover[0] ? h.leftover : NULL);
         json_member_string(&w, "version", h.version);
+        json_member_string(&w, "store", h.store);
+        json_member_u64(&w, "damaged_pages", h.damaged_pages);
+        put_check(&w, &h);
         json_member_i64(&w, "uptime_seconds", h.uptime_seconds);
         member_id(&w, "running_experiment", h.running_experiment);
         member_id(&w, "running_run", h.running_run);
@@ -106,6 +121,11 @@ static void metric(struct text *t, const char *name, const char *type, const cha
         text_printf(t, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type, name, value);
 }
 
+static void metric_seconds(struct text *t, const char *name, const char *type, const char *help, uint64_t ns) {
+        text_printf(t, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 ".%09" PRIu64 "\n", name, help, name, type, name,
+                    (uint64_t) (ns / NSEC_PER_SEC), (uint64_t) (ns % NSEC_PER_SEC));
+}
+
 static void daemon_metrics(struct text *t, const struct service_health *h) {
         text_printf(t,
                     "# HELP ipclab_build_info The version that runs.\n# TYPE ipclab_build_info gauge\n"
@@ -119,11 +139,15 @@ static void daemon_metrics(struct text *t, const struct service_health *h) {
         metric(t, "ipclab_stored_runs_failed", "gauge", "Stored runs that failed.", h->runs_failed);
         metric(t, "ipclab_stored_samples", "gauge", "Stored samples.", h->samples);
         metric(t, "ipclab_database_bytes", "gauge", "Size of the database.", h->database_bytes);
-        text_printf(t,
-                    "# HELP ipclab_cpu_seconds_total CPU time that the daemon used.\n# TYPE ipclab_cpu_seconds_total "
-                    "counter\n"
-                    "ipclab_cpu_seconds_total %" PRIu64 ".%09" PRIu64 "\n",
-                    (uint64_t) (h->cpu_ns / NSEC_PER_SEC), (uint64_t) (h->cpu_ns % NSEC_PER_SEC));
+        metric(t, "ipclab_database_damaged_pages", "gauge", "Pages that did not match their checksum since the start.",
+               h->damaged_pages);
+        metric(t, "ipclab_database_unchecked_pages", "gauge", "Pages still to be checked after an unclean end.",
+               h->pages_to_check - h->pages_checked);
+        metric_seconds(t, "ipclab_cpu_seconds_total", "counter", "CPU time that the daemon used.", h->cpu_ns);
+        metric_seconds(t, "ipclab_main_loop_longest_seconds", "gauge",
+                       "The longest time for which one event held the main loop.", h->loop_longest_ns);
+        metric(t, "ipclab_main_loop_slow_total", "counter", "Events that held the main loop for more than 50 ms.",
+               h->loop_slow);
         metric(t, "ipclab_resident_memory_bytes", "gauge", "Memory that the daemon holds.", h->rss_bytes);
 }
 

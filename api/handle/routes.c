@@ -117,7 +117,7 @@ const struct route routes[] = {
          "Submit an experiment: parsed, checked against this host, stored and queued", .writes = true, .keyed = true,
          .body = BODY_JSON, .body_schema = "ExperimentSpec", .parameters = submit_parameters, .status = 201,
          .media = experiment_media, .other = "With dry_run=true: what it would be; nothing is stored",
-         .other_status = 200, .other_media = plan_media, .problems = "400 401 411 413 415 422 503"},
+         .other_status = 200, .other_media = plan_media, .problems = "400 401 411 413 415 422 429 503 507"},
         {METHOD_GET, "/experiments", handle_experiments, "listExperiments", "Experiments, newest first",
          .parameters = list_parameters, .status = 200, .media = experiments_media, .problems = "400 503"},
         {METHOD_GET, "/experiments/{id}", handle_experiment, "getExperiment", "An experiment", .status = 200,
@@ -191,7 +191,8 @@ const struct route routes[] = {
         {METHOD_GET, "/environment", handle_environment, "getEnvironment", "The host's fingerprint, taken now",
          .status = 200, .media = environment_media, .problems = "503"},
         {METHOD_GET, "/events", handle_events, "streamEvents",
-         "Server-sent events \"experiment\" and \"run\" of all experiments, from now (or after Last-Event-ID)",
+         "Server-sent events \"experiment\", \"run\" and \"deletion\" of all experiments, from now (or after "
+         "Last-Event-ID)",
          .status = 200, .media = events_media, .problems = "400 503"},
         {METHOD_GET, "/health", handle_health, "getHealth",
          "Whether the daemon is well; 503 with the same body when not", .status = 200, .also = 503,

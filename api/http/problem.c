@@ -17,6 +17,7 @@ static const struct {
         {"bad-parameter", "Bad query parameter"},
         {"body-too-large", "Body too large"},
         {"duplicate-value", "A value stands twice"},
+        {"damaged", "What is stored is damaged"},
         {"empty-list", "A list is empty"},
         {"foreign-host", "This host name is not served here"},
         {"foreign-origin", "Requests from other origins are refused"},
@@ -34,6 +35,7 @@ static const struct {
         {"not-extensible", "It cannot be extended"},
         {"not-found", "There is no such resource"},
         {"nothing-to-retry", "No run is left to be tried again"},
+        {"queue-full", "Too much is waiting"},
         {"running", "It is running"},
         {"target-too-long", "The request line is too long"},
         {"token-required", "A bearer token is required"},
@@ -104,7 +106,7 @@ void problem_respond(struct response *p, const struct refusal *r, const char *in
                 response_reset(p);
                 p->status = r->status;
         }
-        if (r->status == 503)
+        if (r->status == 503 || r->status == 429)
                 response_header(p, "Retry-After", "5");
 }
 

@@ -321,7 +321,7 @@ static void log_outcome(const struct scheduler *s) {
 static void tidy_between_runs(struct scheduler *s) {
         int e = 1;
         for (unsigned i = 0; i < TIDY_STEPS && e > 0; i++)
-                e = store_tidy_samples(s->o.store);
+                e = store_tidy_forgotten(s->o.store);
         if (e < 0)
                 log_warning("samples of deleted experiments are not removed: %s; tried again after the next run",
                             strerrordesc_np(-e));

@@ -130,6 +130,31 @@ static void check_reader(struct service *s, struct service_health *h) {
         h->database_bytes = totals.database_bytes;
 }
 
+static void check_integrity(struct service *s, struct service_health *h) {
+        struct store_integrity i;
+        char problem[sizeof(h->problem)];
+        store_integrity(s->store, &i);
+        (void) snprintf(h->store, sizeof(h->store), "%s", store_identity(s->store));
+        h->damaged_pages = i.damaged;
+        h->pages_checked = i.pages_checked;
+        h->pages_to_check = i.pages_to_check;
+        if (i.files_gone) {
+                (void) snprintf(problem, sizeof(problem), "%s or its log was removed or replaced while ipclabd runs",
+                                i.path);
+                set_problem(h, problem);
+        }
+        if (i.damaged == 0)
+                return;
+        if (i.damaged_page > 0)
+                (void) snprintf(problem, sizeof(problem),
+                                "%s is damaged: page %" PRIu32 " does not match its checksum (%" PRIu32 " in all)",
+                                i.path, i.damaged_page, i.damaged);
+        else
+                (void) snprintf(problem, sizeof(problem), "the log of %s is damaged: %" PRIu32 " of its pages", i.path,
+                                i.damaged);
+        set_problem(h, problem);
+}
+
 static void check_disk(struct service *s, struct service_health *h) {
         struct statvfs fs;
         char problem[sizeof(h->problem)];
@@ -165,12 +190,15 @@ static int own_rss(uint64_t *ret) {
 int service_health(struct service *s, struct service_health *ret, struct refusal *r) {
         struct service_health h = {.ok = true, .version = IPCLAB_VERSION};
         h.uptime_seconds = (int64_t) ((util_now_ns() - s->started_ns) / NSEC_PER_SEC);
+        check_integrity(s, &h); /* first: it is the cause of what fails below */
         check_main_thread(s, &h);
         check_reader(s, &h);
         check_disk(s, &h);
         if (s->hooks.rundirs) /* it costs space, and hinders no run: no problem */
                 (void) rundir_left(s->hooks.rundirs, h.leftover, sizeof(h.leftover));
 
+        h.loop_longest_ns = s->loop_longest_ns;
+        h.loop_slow = s->loop_slow;
         pthread_mutex_lock(&s->lock);
         h.running_experiment = s->status.experiment_id;
         h.running_run = s->status.run_id;

@@ -32,6 +32,8 @@ struct service_hooks {
         const char *runtime_dir;             /* where runs have their files, NULL: not told; copied */
         struct rundir_root *rundirs;         /* what of these could not be removed; must outlive it; NULL: not told */
         uint64_t run_timeout_ns;             /* no run may take longer; 0: not told */
+        /* What may wait and be stored when an experiment is submitted; 0: not limited. */
+        uint64_t max_queued_experiments, max_queued_runs, max_database_bytes;
 };
 
 /* The calling thread becomes the service's main thread; `store` is its writing connection and stays the caller's. */
@@ -43,6 +45,8 @@ void service_free(struct service *s);
 
 /* The scheduler has committed a change of this experiment: wakes its subscribers. */
 void service_changed(struct service *s, int64_t experiment_id);
+/* A source of the main loop took that long. */
+void service_dispatched(struct service *s, uint64_t ns);
 /* What is running now; 0, 0, 0 when nothing is. Housekeeping of the database waits for the latter, or for
  * service_measured(). */
 void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id, int64_t started_at_ms);

@@ -15,9 +15,11 @@
 
 #define SERVICE_DEADLINE_NS (UINT64_C(5) * 1000000000)
 #define SERVICE_READERS 4u
-#define SERVICE_DISK_RESERVE (UINT64_C(64) << 20) /* less free than this is a problem to be told of */
+#define SERVICE_LOOP_SLOW_NS (UINT64_C(50) * 1000000) /* a source that takes longer is counted */
+#define SERVICE_DISK_RESERVE (UINT64_C(64) << 20)     /* less free than this is a problem to be told of */
 
-/* A change that a thread asks of the main thread. `run` works on the payload there; an error fills *r. */
+/* A change that a thread asks of the main thread. `run` works on the payload there; an error fills *r. 1: it has done a
+ * portion, and is called again when the main loop has seen to its other sources. */
 struct call_type {
         int (*run)(struct service *s, void *payload, struct refusal *r);
         void (*free)(void *payload);
@@ -64,7 +66,8 @@ struct service {
 
         /* main thread only */
         sd_event_source *calls_source, *tidy_source;
-        bool measuring; /* housekeeping waits */
+        bool measuring;                              /* housekeeping waits */
+        _Atomic uint64_t loop_longest_ns, loop_slow; /* of the main loop's sources; written by the main thread */
 
         pthread_mutex_t lock; /* guards all of this */
         bool stopping;

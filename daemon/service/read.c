@@ -10,6 +10,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 /* Records per page, at most: the store ends it earlier where they are large. */
 #define EXPERIMENTS_PER_PAGE 16u
@@ -51,6 +52,37 @@ int service_last_change(struct service *s, int64_t *ret, struct refusal *r) {
         return error < 0 ? service_fail(s, r, error, "reading the newest change", 0) : 0;
 }
 
+/* Of a list the first record that cannot be read is what the client needs the name of. */
+static int fail_at_experiment(struct service *s, const struct experiment_query *q, int64_t before, int error,
+                              struct refusal *r) {
+        struct experiment_query rest = {q->by_state, q->state, before, 1};
+        int64_t id;
+        bool more;
+        if (error == -EBADMSG && service_experiments_end(s, &rest, &id, &more, r) == 0 && id > 0)
+                return service_fail(s, r, error, "experiment", id);
+        return service_fail(s, r, error, "listing experiments", 0);
+}
+
+static int fail_at_run(struct service *s, int64_t experiment_id, uint32_t position, int error, struct refusal *r) {
+        char what[100];
+        if (error != -EBADMSG)
+                return service_fail(s, r, error, "experiment", experiment_id);
+        (void) snprintf(what, sizeof(what), "the run of experiment %" PRId64 " at position %" PRIu32, experiment_id,
+                        position);
+        return service_fail(s, r, error, what, 0);
+}
+
+static int fail_at_sample(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after_change, int error,
+                          struct refusal *r) {
+        const char *of = run_id > 0 ? "run" : "experiment";
+        int64_t id = run_id > 0 ? run_id : experiment_id;
+        char what[100];
+        if (error != -EBADMSG)
+                return service_fail(s, r, error, of, id);
+        (void) snprintf(what, sizeof(what), "the sample of %s %" PRId64 " after change %" PRId64, of, id, after_change);
+        return service_fail(s, r, error, what, 0);
+}
+
 int service_experiments(struct service *s, const struct experiment_query *q,
                         int (*visit)(void *userdata, const struct experiment_record *e), void *userdata,
                         struct refusal *r) {
@@ -67,7 +99,7 @@ int service_experiments(struct service *s, const struct experiment_query *q,
                                           &n);
                 service_reader_put(s, reader);
                 if (error < 0)
-                        return service_fail(s, r, error, "listing experiments", 0);
+                        return fail_at_experiment(s, q, before, error, r);
                 for (size_t i = 0; error == 0 && i < n; i++) {
                         before = page[i].id;
                         error = visit(userdata, &page[i]);
@@ -104,7 +136,7 @@ int service_runs(struct service *s, int64_t experiment_id, uint32_t from_positio
                 error = store_runs(reader->store, experiment_id, from_position, some, &page, &n);
                 service_reader_put(s, reader);
                 if (error < 0)
-                        return service_fail(s, r, error, "experiment", experiment_id);
+                        return fail_at_run(s, experiment_id, from_position, error, r);
                 for (size_t i = 0; error == 0 && i < n; i++) {
                         from_position = page[i].position + 1;
                         error = visit(userdata, &page[i]);
@@ -131,8 +163,7 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
                 error = store_samples(reader->store, experiment_id, run_id, after_change, some, &page, &n);
                 service_reader_put(s, reader);
                 if (error < 0)
-                        return service_fail(s, r, error, run_id > 0 ? "run" : "experiment",
-                                            run_id > 0 ? run_id : experiment_id);
+                        return fail_at_sample(s, experiment_id, run_id, after_change, error, r);
                 for (size_t i = 0; error == 0 && i < n; i++) {
                         after_change = page[i].change;
                         error = visit(userdata, &page[i]);
@@ -146,12 +177,15 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
 }
 
 static int64_t change_number(const struct change_record *c) {
-        return c->experiment ? c->experiment->change : c->run ? c->run->change : c->sample->change;
+        return c->experiment ? c->experiment->change
+               : c->run      ? c->run->change
+               : c->sample   ? c->sample->change
+                             : c->deletion->change;
 }
 
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                                 const struct sample_record *sample),
+                                 const struct sample_record *sample, const struct deletion_record *deletion),
                     void *userdata, struct refusal *r) {
         for (uint32_t left = limit; left > 0;) {
                 struct change_record *page = NULL;
@@ -167,7 +201,7 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after_chan
                         return service_fail(s, r, error, "experiment", experiment_id);
                 for (size_t i = 0; error == 0 && i < n; i++) {
                         after_change = change_number(&page[i]);
-                        error = visit(userdata, page[i].experiment, page[i].run, page[i].sample);
+                        error = visit(userdata, page[i].experiment, page[i].run, page[i].sample, page[i].deletion);
                 }
                 store_changes_free(page, n);
                 if (error != 0 || n == 0)

@@ -38,6 +38,25 @@ static int fail_disk_full(struct service *s, struct refusal *r) {
         return -ENOSPC;
 }
 
+static int fail_damaged(struct service *s, struct refusal *r, const char *what, int64_t id) {
+        struct store_integrity i;
+        char name[80] = "", page[40] = "its log";
+        store_integrity(s->store, &i);
+        if (id > 0)
+                (void) snprintf(name, sizeof(name), " %" PRId64, id);
+        if (i.damaged_page > 0)
+                (void) snprintf(page, sizeof(page), "page %" PRIu32, i.damaged_page);
+        if (i.damaged == 0)
+                (void) refuse(r, 500, "damaged", "", "%s%s: the database %s is damaged; the daemon's log says more",
+                              what, name, i.path);
+        else
+                (void) refuse(r, 500, "damaged", "",
+                              "%s%s: the database %s is damaged: %s does not match its checksum (%" PRIu32
+                              " such pages in all); what does not depend on it is served",
+                              what, name, i.path, page, i.damaged);
+        return -EBADMSG;
+}
+
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id) {
         switch (error) {
         case -ENOENT:
@@ -47,6 +66,12 @@ int service_fail(struct service *s, struct refusal *r, int error, const char *wh
                 return fail_disk_full(s, r);
         case -EBUSY:
                 return service_unavailable(r, error, "the database is busy");
+        case -EBADMSG:
+                return fail_damaged(s, r, what, id);
+        case -ESTALE:
+                return service_unavailable(r, error,
+                                           "the database's files were removed or replaced while ipclabd runs: nothing "
+                                           "is stored; restart it, and the log names the way out");
         case -ENOMEM:
                 return service_unavailable(r, error, "the daemon has no memory left for this");
         default:
@@ -124,11 +149,16 @@ static int enqueue(struct service *s, struct call *c) {
 }
 
 int service_call(struct service *s, const struct call_type *type, void **payload, struct refusal *r) {
-        if (pthread_equal(pthread_self(), s->main_thread))
-                return type->run(s, *payload, r);
+        int error;
+        if (pthread_equal(pthread_self(), s->main_thread)) {
+                do
+                        error = type->run(s, *payload, r);
+                while (error > 0);
+                return error;
+        }
 
         struct call *c = NULL;
-        int error = call_new(&c, type, *payload);
+        error = call_new(&c, type, *payload);
         if (error < 0 || !c)
                 return service_fail(s, r, error, "the call", 0);
 
@@ -182,6 +212,29 @@ static void finish_call(struct service *s, struct call *c) {
         }
 }
 
+/* For its next portion, behind the others. One that nobody waits for ends here: its portions are taken back. */
+static bool call_again(struct service *s, struct call *c) {
+        pthread_mutex_lock(&s->lock);
+        bool again = !c->abandoned && !s->stopping;
+        if (again) {
+                c->state = CALL_QUEUED;
+                c->next = NULL;
+                *s->last_call = c;
+                s->last_call = &c->next;
+        }
+        pthread_mutex_unlock(&s->lock);
+        if (again)
+                return true;
+        service_arm_tidy(s); /* removes what was stored */
+        c->error = service_unavailable(&c->refusal, -ETIMEDOUT, "the daemon did not get to the end of it");
+        return false;
+}
+
+static int wake_calls(int fd) {
+        uint64_t one = 1;
+        return write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
+}
+
 static int on_calls(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         (void) source, (void) events;
         struct service *s = userdata;
@@ -194,12 +247,11 @@ static int on_calls(sd_event_source *source, int fd, uint32_t events, void *user
                 if (!c)
                         return 0;
                 c->error = c->type->run(s, c->payload, &c->refusal);
+                if (c->error > 0 && call_again(s, c))
+                        break;
                 finish_call(s, c);
         }
-        n = 1;
-        if (write(fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
-                return -errno;
-        return 0;
+        return wake_calls(fd);
 }
 
 /* The machine */
@@ -314,6 +366,13 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
         s->measuring = run_id != 0;
         if (!s->measuring)
                 service_arm_tidy(s);
+}
+
+void service_dispatched(struct service *s, uint64_t ns) {
+        if (ns > s->loop_longest_ns)
+                s->loop_longest_ns = ns;
+        if (ns > SERVICE_LOOP_SLOW_NS)
+                s->loop_slow++;
 }
 
 void service_measured(struct service *s) {

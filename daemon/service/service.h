@@ -110,11 +110,11 @@ int service_advice(struct service *s, const struct advice_question *q, struct ad
 void advice_record_deinit(struct advice_record *a);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
- * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no
- * samples). 404 when there is no such experiment (any more). */
+ * of the four is non-NULL per call. experiment_id 0: every experiment, the runs that have been started, and deletions
+ * (and no samples). 404 when there is no such experiment (any more). */
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                                 const struct sample_record *sample),
+                                 const struct sample_record *sample, const struct deletion_record *deletion),
                     void *userdata, struct refusal *r);
 /* The newest sequence number. */
 int service_last_change(struct service *s, int64_t *ret, struct refusal *r);
@@ -142,9 +142,14 @@ struct service_health {
         int64_t running_experiment, running_run; /* 0: idle */
         int64_t running_since;                   /* ms since the epoch; 0: idle */
         uint32_t experiments_queued;
-        uint64_t runs_done, runs_failed;  /* ever, of what is still stored */
-        uint64_t samples, database_bytes; /* stored */
-        uint64_t cpu_ns, rss_bytes;       /* of the daemon */
+        uint64_t runs_done, runs_failed;        /* ever, of what is still stored */
+        uint64_t samples, database_bytes;       /* stored */
+        uint64_t cpu_ns, rss_bytes;             /* of the daemon */
+        uint64_t loop_longest_ns;               /* that one source held the main loop */
+        uint64_t loop_slow;                     /* how often one held it for more than 50 ms */
+        char store[40];                         /* UUID of the database */
+        uint32_t damaged_pages;                 /* that did not match their checksum, since the start */
+        uint32_t pages_checked, pages_to_check; /* after an unclean end; equal: there is no check under way */
 };
 int service_health(struct service *s, struct service_health *ret, struct refusal *r);
 

@@ -17,6 +17,7 @@ struct submission {
         char *until_json;     /* NULL: there are no more */
         uint32_t *order;
         uint64_t seed;
+        struct store_adding adding;
         int64_t id; /* results */
         bool created;
 };

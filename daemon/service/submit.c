@@ -38,6 +38,7 @@ void submission_free(void *p) {
         point_list_deinit(&sub->points);
         free(sub->until_json);
         free(sub->order);
+        store_adding_deinit(&sub->adding);
         free(sub);
 }
 
@@ -120,6 +121,52 @@ static int find_first_by_reader(struct service *s, struct submission *sub, struc
         if (error < 0)
                 return error;
         error = idempotency_find(s, reader->store, sub->key, text_of(sub), &sub->id, r);
+        service_reader_put(s, reader);
+        return error;
+}
+
+/* Room */
+
+static int refuse_room(struct refusal *r, int status, const char *limit, uint64_t most, uint64_t asked,
+                       const char *what) {
+        char most_text[24], asked_text[24];
+        (void) snprintf(most_text, sizeof(most_text), "%" PRIu64, most);
+        (void) snprintf(asked_text, sizeof(asked_text), "%" PRIu64, asked);
+        int error = refuse_limit(r, "", limit, most_text, asked_text,
+                                 "with this experiment there would be %s %s, and %s is %s (to raise it: %s = N in "
+                                 "ipclabd.conf)",
+                                 asked_text, what, limit, most_text, limit);
+        (void) snprintf(r->code, sizeof(r->code), "%s", status == 507 ? "insufficient-storage" : "queue-full");
+        r->status = status;
+        return error;
+}
+
+/* Whether n runs more may wait. The queue empties by itself: 429; the database does not: 507. */
+static int check_room(struct service *s, struct store *store, uint64_t n, struct refusal *r) {
+        const struct service_hooks *most = &s->hooks;
+        struct store_backlog waiting;
+        int error = store_backlog(store, &waiting);
+        if (error < 0)
+                return service_fail(s, r, error, "counting what waits", 0);
+        if (most->max_queued_experiments && waiting.experiments + 1 > most->max_queued_experiments)
+                return refuse_room(r, 429, "max_queued_experiments", most->max_queued_experiments,
+                                   waiting.experiments + 1, "experiments that wait");
+        if (most->max_queued_runs && waiting.runs + n > most->max_queued_runs)
+                return refuse_room(r, 429, "max_queued_runs", most->max_queued_runs, waiting.runs + n,
+                                   "runs that wait");
+        if (most->max_database_bytes && waiting.bytes > most->max_database_bytes)
+                return refuse_room(r, 507, "max_database_bytes", most->max_database_bytes, waiting.bytes,
+                                   "bytes in the database");
+        return 0;
+}
+
+/* Before the points are looked at, which takes a while if they are many. */
+static int check_room_by_reader(struct service *s, uint64_t n, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = check_room(s, reader->store, n, r);
         service_reader_put(s, reader);
         return error;
 }
@@ -266,7 +313,10 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
                 if (error < 0 || sub->id > 0)
                         return error;
         }
-        int error = store_add_experiment(
+        int error = check_room(s, s->store, (uint64_t) sub->points.n_points * sub->repetitions, r);
+        if (error < 0)
+                return error;
+        error = store_add_some(
                 s->store,
                 &(struct new_experiment){
                         .spec_json = sub->compact,
@@ -281,9 +331,14 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
                                                    (double) sub->points.n_points),
                         .idempotency_key = sub->key,
                 },
-                &sub->id);
-        if (error < 0)
+                &sub->adding);
+        if (error < 0) {
+                service_arm_tidy(s); /* removes the portions that are stored */
                 return service_fail(s, r, error, "storing the experiment", 0);
+        }
+        if (error > 0)
+                return error;
+        sub->id = sub->adding.id;
         sub->created = true;
         service_changed(s, sub->id);
         if (s->hooks.submitted)
@@ -322,6 +377,10 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
                 error = spec_points(sub->spec, &sub->points, r);
         if (error == -ENOMEM)
                 return service_fail(s, r, error, "reading the spec", 0);
+        if (error == 0) /* points may be left out of it yet */
+                error = check_room_by_reader(
+                        s, sub->spec->skip_impossible ? 1 : (uint64_t) sub->points.n_points * sub->spec->repetitions,
+                        r);
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
@@ -383,6 +442,7 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
 static int run_cancel(struct service *s, void *payload, struct refusal *r) {
         int64_t id = *(int64_t *) payload, running;
         int error = store_cancel_experiment(s->store, id, &running);
+        int more = error > 0;
         if (error == -EALREADY) {
                 (void) refuse(r, 409, "already-finished", "", "experiment %" PRId64 " has ended already", id);
                 return error;
@@ -392,7 +452,7 @@ static int run_cancel(struct service *s, void *payload, struct refusal *r) {
         if (running > 0 && s->hooks.cancel_running)
                 s->hooks.cancel_running(s->hooks.userdata, running);
         service_changed(s, id);
-        return 0;
+        return more;
 }
 
 static int run_delete(struct service *s, void *payload, struct refusal *r) {

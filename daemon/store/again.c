@@ -36,7 +36,7 @@ int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret
         int r = db_select(s->db, &q,
                           "SELECT state, seed, runs_total, cancel_requested_at IS NOT NULL, merged, "
                           "(SELECT count(*) FROM points WHERE experiment_id = experiments.id) "
-                          "FROM experiments WHERE id = ?",
+                          "FROM experiments WHERE id = ? AND " SHOWN("id"),
                           DB_INT(id));
         if (r == 0)
                 r = db_step(&q);
@@ -66,6 +66,18 @@ int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret
 void experiment_extent_deinit(struct experiment_extent *e) {
         free(e->merged_json);
         *e = (struct experiment_extent){0};
+}
+
+static int insert_runs(struct db *db, int64_t experiment_id, int64_t first_change, const int64_t *point_ids,
+                       const struct extension *x) {
+        size_t first_position = x->n_points * (x->first_repetition - 1);
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < x->n_points * x->repetitions; i++)
+                r = x->order[i] >= x->n_points
+                            ? -EINVAL
+                            : store_insert_run(db, experiment_id, first_change + (int64_t) i, point_ids[x->order[i]],
+                                               x->first_repetition + i / x->n_points, x->in_blocks, first_position + i);
+        return r;
 }
 
 static int read_point_ids(struct db *db, int64_t experiment_id, size_t n_points, int64_t *ids) {
@@ -98,7 +110,7 @@ int store_extend_experiment(struct store *s, int64_t id, const struct extension 
         if (r == 0)
                 r = store_reserve_changes(s->db, n_runs + 1, &change);
         if (r == 0)
-                r = store_insert_runs(s->db, id, change, point_ids, x);
+                r = insert_runs(s->db, id, change, point_ids, x);
         if (r == 0)
                 r = db_run(s->db, "UPDATE experiments SET runs_total = runs_total + ? WHERE id = ?", DB_INT(n_runs),
                            DB_INT(id));
@@ -140,8 +152,8 @@ int store_undecided(struct store *s, struct experiment_record *ret) {
         int64_t id;
         int r = db_get_one(s->db, &id,
                            "SELECT id FROM experiments WHERE state IN ('running', 'queued') "
-                           "AND runs_done + runs_failed + runs_cancelled = runs_total AND " UNDECIDED
-                           " ORDER BY turn LIMIT 1");
+                           "AND runs_done + runs_failed + runs_cancelled = runs_total AND " SHOWN(
+                                   "id") " AND " UNDECIDED " ORDER BY turn LIMIT 1");
         return r < 0 ? r : store_experiment(s, id, util_now_ms(), ret);
 }
 

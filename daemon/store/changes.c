@@ -13,11 +13,11 @@
 
 /* Changes: first their numbers from the three indexes, merged, then the records. */
 
-enum kind { KIND_EXPERIMENT, KIND_RUN, KIND_SAMPLE };
+enum kind { KIND_EXPERIMENT, KIND_RUN, KIND_SAMPLE, KIND_DELETION };
 
 struct change_key {
         enum kind kind;
-        int64_t id;
+        int64_t id, change;
 };
 
 /* The stream of all experiments leaves out runs that have never begun, of which there may be thousands. A run that was
@@ -26,10 +26,15 @@ struct change_key {
 
 #define CHANGES_OF_ALL                                                                                                 \
         "SELECT change, kind, id FROM ("                                                                               \
-        "SELECT * FROM (SELECT change, 0 AS kind, id FROM experiments WHERE change > ?1 ORDER BY change LIMIT ?2) "    \
-        "UNION ALL "                                                                                                   \
-        "SELECT * FROM (SELECT change, 1, id FROM runs WHERE change > ?1 AND " BEGUN " ORDER BY change LIMIT ?2)) "    \
-        "ORDER BY change LIMIT ?2"
+        "SELECT * FROM (SELECT change, 0 AS kind, id FROM experiments WHERE change > ?1 AND " SHOWN(                   \
+                "id") "               ORDER BY change LIMIT ?2) "                                                      \
+                      "UNION ALL "                                                                                     \
+                      "SELECT * FROM (SELECT change, 1, id FROM runs WHERE change > ?1 AND " BEGUN                     \
+                      " AND " SHOWN("experiment_id") "               ORDER BY change LIMIT ?2) "                       \
+                                                     "UNION ALL "                                                      \
+                                                     "SELECT * FROM (SELECT change, 3, experiment_id FROM deletions "  \
+                                                     "WHERE change > ?1 ORDER BY change LIMIT ?2)) "                   \
+                                                     "ORDER BY change LIMIT ?2"
 
 #define CHANGES_OF_ONE                                                                                                 \
         "SELECT change, kind, id FROM ("                                                                               \
@@ -60,7 +65,8 @@ static int read_keys(struct db *db, int64_t experiment_id, int64_t after_change,
         while (r == 0 && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &keys, &size, n, sizeof(*keys));
                 if (r == 0)
-                        keys[n++] = (struct change_key){(enum kind) db_column_u32(&q, 1), db_column_i64(&q, 2)};
+                        keys[n++] = (struct change_key){(enum kind) db_column_u32(&q, 1), db_column_i64(&q, 2),
+                                                        db_column_i64(&q, 0)};
         }
         if (r == 0)
                 r = q.error;
@@ -80,6 +86,8 @@ static int select_record(struct db *db, struct db_query *q, const struct change_
                                  DB_INT(key->id));
         case KIND_SAMPLE:
                 return db_select(db, q, "SELECT " SAMPLE_COLUMNS " FROM samples WHERE change = ?", DB_INT(key->id));
+        case KIND_DELETION:
+                break; /* the key is all there is of it */
         }
         return -EBADMSG;
 }
@@ -92,6 +100,12 @@ static void *record_new(size_t size, void **slot) {
 static int read_record(struct db *db, const struct change_key *key, const struct backlog *b,
                        struct change_record *ret) {
         _cleanup_query_ struct db_query q = {0};
+        if (key->kind == KIND_DELETION) {
+                if (!record_new(sizeof(*ret->deletion), (void **) &ret->deletion))
+                        return -ENOMEM;
+                *ret->deletion = (struct deletion_record){.change = key->change, .experiment_id = key->id};
+                return 0;
+        }
         int r = select_record(db, &q, key);
         if (r < 0)
                 return r;
@@ -126,6 +140,7 @@ void store_changes_free(struct change_record *changes, size_t n) {
                 free(changes[i].experiment);
                 free(changes[i].run);
                 free(changes[i].sample);
+                free(changes[i].deletion);
         }
         free(changes);
 }
@@ -244,11 +259,13 @@ static int find_earlier(struct db *db, const char *point_json, const char *merge
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q,
                           "SELECT experiment_id, points.id FROM points "
-                          "JOIN experiments ON experiments.id = experiment_id WHERE point = ?1 "
-                          "AND (SELECT count(*) FROM runs WHERE point_id = points.id AND state = 'done') >= ?3 " SAME(
-                                  "duration_seconds") SAME("messages") SAME("bytes") SAME("warmup_seconds") SAME("rate")
-                                  SAME("verify") SAME("chunk") SAME("transport_options")
-                                          SAME("tune") "ORDER BY experiment_id DESC LIMIT 1",
+                          "JOIN experiments ON experiments.id = experiment_id WHERE point = ?1 AND " SHOWN(
+                                  "experiment_id") " "
+                                                   "AND (SELECT count(*) FROM runs WHERE point_id = points.id AND "
+                                                   "state = 'done') >= ?3 " SAME("duration_seconds") SAME("messages")
+                                                           SAME("bytes") SAME("warmup_seconds") SAME("rate") SAME(
+                                                                   "verify") SAME("chunk") SAME("transport_options")
+                                                                   SAME("tune") "ORDER BY experiment_id DESC LIMIT 1",
                           DB_TEXT(point_json), DB_TEXT(merged_json), DB_INT(least));
         if (r == 0)
                 r = db_step(&q);

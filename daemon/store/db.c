@@ -9,13 +9,16 @@
 
 #include "daemon/store/db.h"
 #include "daemon/log.h"
+#include "daemon/store/pages.h"
 #include "schema/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define BUSY_TIMEOUT_MS 5000
 #define CHECKPOINT_PAGES 1000 /* 4 MiB of log; a larger one makes every reader slower */
@@ -27,13 +30,24 @@ struct db_statement {
         struct db_statement *next;
 };
 
+struct watched_file {
+        char *path;
+        dev_t device;
+        ino_t inode;
+};
+
 struct db {
         sqlite3 *handle;
+        struct watched_file files[2]; /* database and log; no paths: not watched */
+        void (*committed)(void *userdata);
+        void *committed_userdata;
         enum db_mode mode;
         struct db_statement *statements; /* every statement ever prepared: as many as there are texts in the store */
 };
 
 static int error_from_code(struct db *db, int code) {
+        if (code == SQLITE_IOERR_DATA) /* of pages.c */
+                return -EBADMSG;
         switch (code & 0xff) {
         case SQLITE_FULL:
                 return -ENOSPC;
@@ -93,6 +107,32 @@ static int configure_handle(struct db *db) {
         return 0;
 }
 
+static int database_file(struct db *db, sqlite3_file **ret) {
+        int code = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_FILE_POINTER, (void *) ret);
+        return code == SQLITE_OK ? 0 : fail(db, code, "SQLITE_FCNTL_FILE_POINTER");
+}
+
+/* Else the checksums would lie over its content. */
+static int require_trailer(struct db *db) {
+        sqlite3_file *file;
+        unsigned bytes;
+        int r = database_file(db, &file);
+        if (r == 0)
+                r = pages_reserved(file, &bytes);
+        if (r == 0 && bytes != PAGES_TRAILER) {
+                log_error("database: its pages have %u reserved bytes, and their checksums need %u", bytes,
+                          PAGES_TRAILER);
+                r = -EBADMSG;
+        }
+        return r;
+}
+
+int db_scrub(struct db *db, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total) {
+        sqlite3_file *file;
+        int r = database_file(db, &file);
+        return r < 0 ? r : pages_scrub(file, from, n, ret_next, ret_total);
+}
+
 static int require_wal(struct db *db) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_select_all(db, &q, "PRAGMA journal_mode = WAL");
@@ -117,6 +157,8 @@ static int configure_writer(struct db *db) {
         if (r == 0)
                 r = require_wal(db);
         if (r == 0)
+                r = require_trailer(db);
+        if (r == 0)
                 r = db_run_script(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864;");
         if (r < 0)
                 return r;
@@ -137,6 +179,35 @@ static void closep(struct db **db) {
         db_close(*db);
 }
 
+static int open_handle(struct db *db, const char *path, int flags, const char *vfs) {
+        int r = pages_register();
+        if (r < 0) {
+                log_error("database: the checksums of pages cannot be registered: %s", strerrordesc_np(-r));
+                return r;
+        }
+        int code = sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, vfs);
+        if (code != SQLITE_OK)
+                return fail(db, code, path);
+        /* before journal_mode, which takes locks when it is changed */
+        code = sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS);
+        return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_busy_timeout");
+}
+
+/* Takes effect where SQLite lays pages out anew: in an empty database, and in VACUUM. */
+static int reserve_trailer(struct db *db) {
+        int bytes = (int) PAGES_TRAILER;
+        int code = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes);
+        return code == SQLITE_OK ? 0 : fail(db, code, "SQLITE_FCNTL_RESERVE_BYTES");
+}
+
+static int open_checked(struct db *db, const char *path) {
+        int flags = SQLITE_OPEN_NOFOLLOW;
+        flags |= db->mode == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+        int r = open_handle(db, path, flags, PAGES_VFS);
+        return r == 0 && db->mode == DB_WRITER ? reserve_trailer(db)
+                                               : r; /* it may be empty, or become so by a journal */
+}
+
 int db_open(struct db **ret, const char *path, enum db_mode mode) {
         if (!sqlite3_threadsafe()) {
                 log_error("database: this SQLite was built without threads");
@@ -146,24 +217,169 @@ int db_open(struct db **ret, const char *path, enum db_mode mode) {
         if (!db)
                 return -ENOMEM;
         db->mode = mode;
-
-        int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
-        flags |= mode == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-        int code = sqlite3_open_v2(path, &db->handle, flags, NULL);
-        if (code != SQLITE_OK)
-                return fail(db, code, path);
-
-        /* before journal_mode, which takes locks when it is changed */
-        code = sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS);
-        if (code != SQLITE_OK)
-                return fail(db, code, "sqlite3_busy_timeout");
-        int r = configure_handle(db);
+        int r = open_checked(db, path);
+        if (r == 0)
+                r = configure_handle(db);
         if (r == 0)
                 r = mode == DB_WRITER ? configure_writer(db) : configure_reader(db);
         if (r < 0)
                 return r;
         *ret = util_steal(&db);
         return 0;
+}
+
+/* The files behind the names */
+
+static int watch_file(struct watched_file *f, char *path) {
+        struct stat st;
+        if (!path)
+                return -ENOMEM;
+        if (stat(path, &st) < 0) {
+                int r = -errno;
+                log_error("%s: %s", path, strerrordesc_np(-r));
+                free(path);
+                return r;
+        }
+        *f = (struct watched_file){path, st.st_dev, st.st_ino};
+        return 0;
+}
+
+int db_watch_files(struct db *db) {
+        const char *path = sqlite3_db_filename(db->handle, "main");
+        char *log = NULL;
+        int r = watch_file(&db->files[0], strdup(path));
+        if (r == 0 && asprintf(&log, "%s-wal", path) < 0)
+                log = NULL;
+        return r == 0 ? watch_file(&db->files[1], log) : r;
+}
+
+int db_check_files(const struct db *db) {
+        for (size_t i = 0; i < ELEMENTS(db->files); i++) {
+                const struct watched_file *f = &db->files[i];
+                struct stat st;
+                if (!f->path)
+                        continue;
+                if (stat(f->path, &st) < 0)
+                        return errno == ENOENT ? -ESTALE : -errno;
+                if (st.st_dev != f->device || st.st_ino != f->inode)
+                        return -ESTALE;
+        }
+        return 0;
+}
+
+void db_on_commit(struct db *db, void (*committed)(void *userdata), void *userdata) {
+        db->committed = committed;
+        db->committed_userdata = userdata;
+}
+
+/* Copies */
+
+/* `to` as a URI, as it also names the VFS of the copy. */
+static char *copy_uri(const char *to) {
+        char *uri = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&uri, &size);
+        if (!out)
+                return NULL;
+        fputs("file:", out);
+        for (const char *p = to; *p; p++)
+                if (strchr("%?#", *p))
+                        fprintf(out, "%%%02X", (unsigned) (unsigned char) *p);
+                else
+                        fputc(*p, out);
+        fputs("?vfs=" PAGES_VFS, out);
+        if (fclose(out) != 0) {
+                free(uri);
+                return NULL;
+        }
+        return uri;
+}
+
+static int sync_path(const char *path, int flags) {
+        _cleanup_close_ int fd = open(path, flags | O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || fsync(fd) < 0) {
+                int r = -errno;
+                log_error("%s: %s", path, strerrordesc_np(-r));
+                return r;
+        }
+        return 0;
+}
+
+static int sync_parent(const char *path) {
+        _cleanup_free_ char *dir = strdup(path);
+        char *slash = dir ? strrchr(dir, '/') : NULL;
+        if (!slash)
+                return dir ? -EINVAL : -ENOMEM;
+        slash[slash == dir] = '\0';
+        return sync_path(dir, O_DIRECTORY);
+}
+
+/* Nothing of it is left after an error. */
+static int copy_into(const char *path, const char *vfs, const char *to) {
+        _cleanup_(closep) struct db *db = calloc(1, sizeof(*db));
+        _cleanup_free_ char *uri = copy_uri(to);
+        if (!db || !uri)
+                return -ENOMEM;
+        if (unlink(to) < 0 && errno != ENOENT)
+                return -errno;
+        db->mode = DB_READER;
+        int r = open_handle(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, vfs);
+        if (r == 0)
+                r = reserve_trailer(db);
+        if (r == 0)
+                r = db_run(db, "VACUUM INTO ?", DB_TEXT(uri));
+        if (r == 0)
+                r = sync_path(to, 0);
+        if (r < 0)
+                (void) unlink(to); /* the first error is what is reported */
+        return r;
+}
+
+static int drop_log(const char *path) {
+        _cleanup_free_ char *log = NULL;
+        struct stat st;
+        if (asprintf(&log, "%s-wal", path) < 0) {
+                log = NULL;
+                return -ENOMEM;
+        }
+        if (stat(log, &st) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (st.st_size > 0) {
+                log_error("%s: what it holds could not be moved into the database", log);
+                return -EBUSY;
+        }
+        return unlink(log) < 0 ? -errno : 0;
+}
+
+int db_convert(const char *path) {
+        _cleanup_free_ char *copy = NULL;
+        if (asprintf(&copy, "%s.new", path) < 0) {
+                copy = NULL;
+                return -ENOMEM;
+        }
+        log_notice("%s: its pages are given checksums, which takes a copy of it", path);
+        int r = copy_into(path, NULL, copy);
+        if (r == 0)
+                r = drop_log(path); /* it would be taken for the copy's */
+        if (r == 0 && rename(copy, path) < 0)
+                r = -errno;
+        return r < 0 ? r : sync_parent(path);
+}
+
+int db_backup(const char *path, const char *to) {
+        _cleanup_free_ char *part = NULL;
+        if (access(to, F_OK) == 0)
+                return -EEXIST;
+        if (asprintf(&part, "%s.part", to) < 0) {
+                part = NULL;
+                return -ENOMEM;
+        }
+        int r = copy_into(path, PAGES_VFS, part);
+        if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE) < 0) {
+                r = -errno;
+                (void) unlink(part); /* the first error is what is reported */
+        }
+        return r < 0 ? r : sync_parent(to);
 }
 
 static void statement_free(struct db_statement *s) {
@@ -182,6 +398,8 @@ void db_close(struct db *db) {
         int code = sqlite3_close(db->handle);
         if (code != SQLITE_OK)
                 (void) fail(db, code, "close");
+        for (size_t i = 0; i < ELEMENTS(db->files); i++)
+                free(db->files[i].path);
         free(db);
 }
 
@@ -386,10 +604,17 @@ int db_begin_read(struct db *db, struct db_transaction *ret) {
 }
 
 int db_commit(struct db_transaction *t) {
-        int r = db_run_values(t->db, "COMMIT", NULL, 0);
-        if (r == 0)
-                t->db = NULL;
-        return r;
+        int r = db_check_files(t->db);
+        if (r < 0)
+                log_error("database: its files were removed or replaced: nothing is committed to them");
+        else
+                r = db_run_values(t->db, "COMMIT", NULL, 0);
+        if (r < 0)
+                return r;
+        if (t->db->committed)
+                t->db->committed(t->db->committed_userdata);
+        t->db = NULL;
+        return 0;
 }
 
 void db_transaction_end(struct db_transaction *t) {

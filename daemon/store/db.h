@@ -4,11 +4,12 @@
 
 /*
  * The store's wrapper of SQLite. db.c is the only file that uses the library, with its pragmas, pitfalls and result
- * codes. One struct db is one connection and belongs to one thread at a time.
+ * codes, but for pages.c, the VFS with checksums through which all its files are read and written. One struct db is one
+ * connection and belongs to one thread at a time.
  *
  * Errors are negative errnos, logged with SQLite's message where they occur: -ENOSPC disk full, -EBUSY locked past the
- * timeout, -EBADMSG not (or no longer) a database, or a column of another type, -EEXIST a constraint,
- * -EROFS, -ENOMEM, -EIO for the rest.
+ * timeout, -EBADMSG not (or no longer) a database, a page that does not match its checksum, or a column of another
+ * type, -ESTALE the files were removed or replaced, -EEXIST a constraint, -EROFS, -ENOMEM, -EIO for the rest.
  */
 
 #include <stdbool.h>
@@ -25,6 +26,24 @@ enum db_mode {
 /* dir must be an absolute path without symbolic links (realpath(3)); a link in place of the file is refused. */
 int db_open(struct db **ret, const char *path, enum db_mode mode);
 void db_close(struct db *db); /* NULL-safe; the writer checkpoints */
+
+/* Of the writer, once the database has its tables: from here on db_check_files(), and every db_commit() before it
+ * commits, compares the database and its log with the files that have their names: -ESTALE when one was removed or
+ * replaced. What is committed to a file without a name is lost with the process. */
+int db_watch_files(struct db *db);
+int db_check_files(const struct db *db);
+
+/* pages_scrub() of the writer's database file, for which a checkpoint has moved the log into it. */
+int db_scrub(struct db *db, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total);
+
+/* Called after each commit of this connection. */
+void db_on_commit(struct db *db, void (*committed)(void *userdata), void *userdata);
+
+/* A database whose pages have no checksums becomes one whose pages have them: a copy takes its place in one step.
+ * Nobody may have it open. */
+int db_convert(const char *path);
+/* One consistent copy of a database that others may be using, as the new file `to`: -EEXIST when there is one. */
+int db_backup(const char *path, const char *to);
 
 /* Values to bind, in the order of the statement's parameters. Text and blobs must live until the statement ends. */
 enum db_type { DB_TYPE_NULL, DB_TYPE_INTEGER, DB_TYPE_TEXT, DB_TYPE_BLOB };

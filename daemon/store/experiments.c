@@ -28,37 +28,13 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
         return r;
 }
 
-static int insert_points(struct db *db, const struct point_list *points, int64_t experiment_id, int64_t *ids) {
-        for (size_t i = 0; i < points->n_points; i++) {
-                _cleanup_free_ char *json = point_to_json(&points->points[i]);
-                if (!json)
-                        return -ENOMEM;
-                int r = db_run(db, "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)",
-                               DB_INT(experiment_id), DB_INT(i), DB_TEXT(json));
-                if (r < 0)
-                        return r;
-                ids[i] = db_last_id(db);
-        }
-        return 0;
-}
-
-int store_insert_runs(struct db *db, int64_t experiment_id, int64_t first_change, const int64_t *point_ids,
-                      const struct extension *x) {
-        size_t first_position = x->n_points * (x->first_repetition - 1);
-        for (size_t i = 0; i < x->n_points * x->repetitions; i++) {
-                size_t repetition = x->first_repetition + i / x->n_points;
-                if (x->order[i] >= x->n_points)
-                        return -EINVAL;
-                int r = db_run(db,
-                               "INSERT INTO runs (change, experiment_id, point_id, repetition, block, position, state) "
-                               "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
-                               DB_INT(first_change + (int64_t) i), DB_INT(experiment_id),
-                               DB_INT(point_ids[x->order[i]]), DB_INT(repetition),
-                               x->in_blocks ? DB_INT(repetition) : DB_NULL(), DB_INT(first_position + i));
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
+                     bool in_blocks, size_t position) {
+        return db_run(db,
+                      "INSERT INTO runs (change, experiment_id, point_id, repetition, block, position, state) "
+                      "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
+                      DB_INT(change), DB_INT(experiment_id), DB_INT(point_id), DB_INT(repetition),
+                      in_blocks ? DB_INT(repetition) : DB_NULL(), DB_INT(position));
 }
 
 /* Among the submissions a constraint finds it. */
@@ -68,38 +44,112 @@ static int check_key(struct db *db, const char *key) {
         return r == -ENOENT ? 0 : r < 0 ? r : -EEXIST;
 }
 
-int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id) {
-        uint64_t n_runs = (uint64_t) e->points->n_points * e->repetitions;
-        const struct extension all = {.order = e->order,
-                                      .n_points = e->points->n_points,
-                                      .first_repetition = 1,
-                                      .repetitions = e->repetitions,
-                                      .in_blocks = e->spec->order == ORDER_BLOCKS};
-        if (n_runs == 0)
-                return -EINVAL;
-        _cleanup_free_ int64_t *point_ids = calloc(e->points->n_points, sizeof(*point_ids));
-        if (!point_ids)
+static int insert_point(struct db *db, const struct new_experiment *e, struct store_adding *a) {
+        _cleanup_free_ char *json = point_to_json(&e->points->points[a->n_points]);
+        if (!json)
                 return -ENOMEM;
+        int r = db_run(db, "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)", DB_INT(a->id),
+                       DB_INT(a->n_points), DB_TEXT(json));
+        if (r == 0)
+                a->point_ids[a->n_points++] = db_last_id(db);
+        return r;
+}
 
+static int insert_run(struct db *db, const struct new_experiment *e, struct store_adding *a) {
+        size_t n_points = e->points->n_points, i = a->n_runs;
+        if (e->order[i] >= n_points)
+                return -EINVAL;
+        int r = store_insert_run(db, a->id, a->change + 1 + (int64_t) i, a->point_ids[e->order[i]], i / n_points + 1,
+                                 e->spec->order == ORDER_BLOCKS, i);
+        a->n_runs += r == 0;
+        return r;
+}
+
+/* As many rows as a step may have; 1: there are more. */
+static int insert_rows(struct db *db, const struct new_experiment *e, struct store_adding *a) {
+        uint64_t total = (uint64_t) e->points->n_points * e->repetitions;
+        int r = 0;
+        for (unsigned n = 0; r == 0 && n < STORE_STEP_ROWS && a->n_runs < total; n++)
+                r = a->n_points < e->points->n_points ? insert_point(db, e, a) : insert_run(db, e, a);
+        return r < 0 ? r : a->n_runs < total;
+}
+
+/* Until it is whole it is one of the forgotten, as which a crash leaves it. */
+static int begin_adding(struct store *s, const struct new_experiment *e, struct store_adding *a) {
+        uint64_t n_runs = (uint64_t) e->points->n_points * e->repetitions;
+        a->in_portions = e->points->n_points + n_runs > STORE_STEP_ROWS;
+        struct new_experiment first = *e;
+        if (a->in_portions)
+                first.idempotency_key = NULL; /* nobody may find it by it yet */
+        int r = store_reserve_changes(s->db, n_runs + 1, &a->change);
+        if (r == 0)
+                r = insert_experiment(s->db, &first, a->change, n_runs, &a->id);
+        if (r == 0 && a->in_portions)
+                r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(a->id));
+        return r;
+}
+
+/* With a change of its own: there may have been others since it was begun, which streams have sent. */
+static int end_adding(struct store *s, const struct new_experiment *e, const struct store_adding *a) {
+        int64_t change;
+        int r = store_reserve_changes(s->db, 1, &change);
+        if (r == 0)
+                r = db_run(s->db, "DELETE FROM forgotten WHERE experiment_id = ?", DB_INT(a->id));
+        if (r == 0)
+                r = db_run(s->db, "UPDATE experiments SET change = ?, idempotency_key = ? WHERE id = ?", DB_INT(change),
+                           DB_TEXT(e->idempotency_key), DB_INT(a->id));
+        return r;
+}
+
+void store_adding_deinit(struct store_adding *a) {
+        if (a->store)
+                a->store->adding--;
+        free(a->point_ids);
+        *a = (struct store_adding){0};
+}
+
+static int add_some(struct store *s, const struct new_experiment *e, struct store_adding *a) {
+        struct store_adding next = *a; /* what is rolled back is not counted */
         _cleanup_transaction_ struct db_transaction t = {0};
-        int64_t change = 0, id = 0;
-        int r = db_begin_write(s->db, &t);
-        if (r == 0)
-                r = store_reserve_changes(s->db, n_runs + 1, &change);
-        if (r == 0)
+        int more = 0, r = db_begin_write(s->db, &t);
+        if (r == 0 && !next.id)
                 r = check_key(s->db, e->idempotency_key);
+        if (r == 0 && !next.id)
+                r = begin_adding(s, e, &next);
         if (r == 0)
-                r = insert_experiment(s->db, e, change, n_runs, &id);
-        if (r == 0)
-                r = insert_points(s->db, e->points, id, point_ids);
-        if (r == 0)
-                r = store_insert_runs(s->db, id, change + 1, point_ids, &all);
-        if (r == 0)
+                r = more = insert_rows(s->db, e, &next);
+        if (more == 0 && r == 0 && next.in_portions)
+                r = end_adding(s, e, &next);
+        if (r >= 0)
                 r = db_commit(&t);
         if (r < 0)
                 return r;
-        *ret_id = id;
-        return 0;
+        *a = next;
+        return more;
+}
+
+int store_add_some(struct store *s, const struct new_experiment *e, struct store_adding *a) {
+        if (e->points->n_points == 0 || e->repetitions == 0)
+                return -EINVAL;
+        if (!a->point_ids) {
+                a->point_ids = calloc(e->points->n_points, sizeof(*a->point_ids));
+                if (!a->point_ids)
+                        return -ENOMEM;
+                a->store = s;
+                s->adding++;
+        }
+        return add_some(s, e, a);
+}
+
+int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id) {
+        _cleanup_(store_adding_deinit) struct store_adding a = {0};
+        int r;
+        do
+                r = store_add_some(s, e, &a);
+        while (r > 0);
+        if (r == 0)
+                *ret_id = a.id;
+        return r;
 }
 
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json) {
@@ -149,7 +199,8 @@ struct cancellable {
 
 static int read_cancellable(struct db *db, int64_t id, struct cancellable *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT state, runs_total FROM experiments WHERE id = ?", DB_INT(id));
+        int r = db_select(db, &q, "SELECT state, runs_total FROM experiments WHERE id = ? AND " SHOWN("id"),
+                          DB_INT(id));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -159,39 +210,48 @@ static int read_cancellable(struct db *db, int64_t id, struct cancellable *ret) 
         return store_row_state(&q, 0, &ret->state);
 }
 
-static int cancel_queued_runs(struct db *db, int64_t id, int64_t runs_total, int64_t now) {
+/* STORE_STEP_ROWS of them; *ret_n counts. */
+static int cancel_queued_runs(struct db *db, int64_t id, int64_t runs_total, int64_t now, uint64_t *ret_n) {
         int64_t change;
         int r = store_reserve_changes(db, (uint64_t) runs_total + 1, &change);
         if (r < 0)
                 return r;
         r = db_run(db,
-                   "UPDATE runs SET state = 'cancelled', finished_at = ?, change = ? + position "
-                   "WHERE experiment_id = ? AND state = 'queued'",
-                   DB_INT(now), DB_INT(change), DB_INT(id));
+                   "UPDATE runs SET state = 'cancelled', finished_at = ?, change = ? + position WHERE id IN "
+                   "(SELECT id FROM runs WHERE experiment_id = ? AND state = 'queued' ORDER BY position LIMIT ?)",
+                   DB_INT(now), DB_INT(change), DB_INT(id), DB_INT(STORE_STEP_ROWS));
         if (r < 0)
                 return r;
+        *ret_n = db_changed_rows(db);
         return db_run(db,
                       "UPDATE experiments SET change = ?, runs_cancelled = runs_cancelled + ?, "
                       "cancel_requested_at = COALESCE(cancel_requested_at, ?) WHERE id = ?",
-                      DB_INT(change + runs_total), DB_INT(db_changed_rows(db)), DB_INT(now), DB_INT(id));
+                      DB_INT(change + runs_total), DB_INT(*ret_n), DB_INT(now), DB_INT(id));
+}
+
+/* 1: there are more. */
+int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now) {
+        uint64_t n = 0;
+        int r = cancel_queued_runs(db, id, runs_total, now, &n);
+        if (r == 0)
+                r = store_settle_experiment(db, id, now);
+        return r < 0 ? r : n == STORE_STEP_ROWS;
 }
 
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run) {
         int64_t now = util_now_ms(), running = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
-        int r = db_begin_write(s->db, &t);
+        int more, r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = read_cancellable(s->db, id, &c);
         if (r < 0)
                 return r;
         if (c.state != STATE_QUEUED && c.state != STATE_RUNNING)
                 return -EALREADY;
-        r = cancel_queued_runs(s->db, id, c.runs_total, now);
-        if (r == 0)
-                r = store_settle_experiment(s->db, id, now);
-        if (r < 0)
-                return r;
+        more = store_cancel_some(s->db, id, c.runs_total, now);
+        if (more < 0)
+                return more;
         r = db_get(s->db, &running, "SELECT id FROM runs WHERE state = 'running' AND experiment_id = ?", DB_INT(id));
         if (r < 0 && r != -ENOENT)
                 return r;
@@ -199,10 +259,11 @@ int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_ru
         if (r < 0)
                 return r;
         *ret_running_run = running;
-        return 0;
+        return more;
 }
 
 int store_delete_experiment(struct store *s, int64_t id) {
+        int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
         int r = db_begin_write(s->db, &t);
@@ -216,9 +277,16 @@ int store_delete_experiment(struct store *s, int64_t id) {
         r = db_get(s->db, &one, "SELECT 1 FROM baselines WHERE experiment_id = ? LIMIT 1", DB_INT(id));
         if (r != -ENOENT)
                 return r < 0 ? r : -EEXIST;
-        r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(id));
+        r = store_reserve_changes(s->db, 1, &change);
         if (r == 0)
-                r = db_run(s->db, "DELETE FROM experiments WHERE id = ?", DB_INT(id));
+                r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(id));
+        if (r == 0)
+                r = db_run(s->db, "INSERT INTO deletions (change, experiment_id) VALUES (?, ?)", DB_INT(change),
+                           DB_INT(id));
+        if (r == 0) /* its keys may be used again */
+                r = db_run(s->db, "UPDATE experiments SET idempotency_key = NULL WHERE id = ?", DB_INT(id));
+        if (r == 0)
+                r = db_run(s->db, "DELETE FROM requests WHERE experiment_id = ?", DB_INT(id));
         return r < 0 ? r : db_commit(&t);
 }
 
@@ -264,8 +332,8 @@ static int fill_backlog(struct db *db, const struct running_now *running, struct
         int64_t sum = 0, position = 0;
         int r = db_select_all(db, &q,
                               "SELECT id, state, runs_total - runs_done - runs_failed - runs_cancelled, estimate_ns, "
-                              "runs_done, measured_ms FROM experiments WHERE state IN ('running', 'queued') "
-                              "ORDER BY state = 'queued', turn");
+                              "runs_done, measured_ms FROM experiments WHERE state IN ('running', 'queued') AND " SHOWN(
+                                      "id") " ORDER BY state = 'queued', turn");
         if (r < 0)
                 return r;
         while ((r = db_step(&q)) > 0) {
@@ -304,7 +372,7 @@ int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret) {
 
 int store_require_experiment(struct db *db, int64_t id) {
         int64_t one;
-        return db_get(db, &one, "SELECT 1 FROM experiments WHERE id = ?", DB_INT(id));
+        return db_get(db, &one, "SELECT 1 FROM experiments WHERE id = ? AND " SHOWN("id"), DB_INT(id));
 }
 
 int store_row_state(struct db_query *q, int column, enum state *ret) {
@@ -359,7 +427,8 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
 
 static int select_experiment(struct db *db, int64_t id, const struct backlog *b, struct experiment_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ?", DB_INT(id));
+        int r = db_select(db, &q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ? AND " SHOWN("id"),
+                          DB_INT(id));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -381,10 +450,13 @@ static int select_experiments(struct db *db, struct db_query *q, bool by_state, 
                               uint32_t limit) {
         if (by_state)
                 return db_select(db, q,
-                                 "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE state = ? AND id < ? "
-                                 "ORDER BY id DESC LIMIT ?",
+                                 "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE state = ? AND id < ? AND " SHOWN(
+                                         "id") " "
+                                               "ORDER BY id DESC LIMIT ?",
                                  DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT(limit));
-        return db_select(db, q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id < ? ORDER BY id DESC LIMIT ?",
+        return db_select(db, q,
+                         "SELECT " EXPERIMENT_COLUMNS
+                         " FROM experiments WHERE id < ? AND " SHOWN("id") " ORDER BY id DESC LIMIT ?",
                          DB_INT(before_id), DB_INT(limit));
 }
 
@@ -404,9 +476,12 @@ int store_experiments_end(struct store *s, bool by_state, enum state state, int6
         if (before_id <= 0)
                 before_id = INT64_MAX;
         int r = by_state ? db_select(s->db, &q,
-                                     "SELECT id FROM experiments WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?",
+                                     "SELECT id FROM experiments WHERE state = ? AND id < ? AND " SHOWN(
+                                             "id") " ORDER BY id DESC LIMIT ?",
                                      DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT((int64_t) limit + 1))
-                         : db_select(s->db, &q, "SELECT id FROM experiments WHERE id < ? ORDER BY id DESC LIMIT ?",
+                         : db_select(s->db, &q,
+                                     "SELECT id FROM experiments WHERE id < ? AND " SHOWN(
+                                             "id") " ORDER BY id DESC LIMIT ?",
                                      DB_INT(before_id), DB_INT((int64_t) limit + 1));
         while (r == 0 && (r = db_step(&q)) > 0) {
                 if (n++ < limit)
@@ -426,7 +501,9 @@ int store_measured(struct store *s, struct experiment_change **ret, size_t *ret_
         struct experiment_change *items = NULL;
         size_t n = 0, size = 0;
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(s->db, &q, "SELECT id, change FROM experiments WHERE runs_done > 0 ORDER BY id DESC");
+        int r = db_select_all(
+                s->db, &q,
+                "SELECT id, change FROM experiments WHERE runs_done > 0 AND " SHOWN("id") " ORDER BY id DESC");
         while (r == 0 && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r == 0)
@@ -468,7 +545,7 @@ int store_experiments(struct store *s, bool by_state, enum state state, int64_t 
                 if (r == 0)
                         bytes += store_experiment_bytes(&items[n++]);
         }
-        if (r < 0) {
+        if (r < 0 && !(r == -EBADMSG && n > 0)) {
                 store_experiments_free(items, n);
                 return r;
         }

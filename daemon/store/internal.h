@@ -5,6 +5,7 @@
 /* Private to the files of the store and their tests. */
 
 #include "daemon/store/db.h"
+#include "daemon/store/identity.h"
 #include "daemon/store/store.h"
 #include "schema/migrations.h"
 
@@ -12,7 +13,12 @@ struct store {
         struct db *db;
         char *dir; /* resolved */
         char *path;
-        int lock_fd;             /* -1 for a reader */
+        int lock_fd;              /* -1 for a reader */
+        _Atomic unsigned adding;  /* experiments that are stored in part */
+        struct identity identity; /* as it was noted; of a writer */
+        int identity_fd;          /* -1: not noted any more, or a reader */
+        /* The check after an unclean end: the next page, 0 when all were compared; and how many there are. */
+        _Atomic uint32_t scrub_next, scrub_total;
         uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run, as the wall clock may be set meanwhile */
 };
 
@@ -26,12 +32,16 @@ int store_count_samples(struct db *db, int64_t difference);
 /* Of an experiment that is to be decided about when its runs have ended: whether it gets more. */
 #define UNDECIDED "(until IS NOT NULL AND json_extract(until, '$.state') = 'running')"
 
+/* Of an experiment's id: it was not deleted. What was is removed a portion at a time, and no read may return it. */
+#define SHOWN(id) id " NOT IN (SELECT experiment_id FROM forgotten)"
+
+/* A step of store_cancel_experiment(), in the transaction under way. 1: there are more. */
+int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now);
 /* Ends the experiment when none of its runs is queued or running, and it gets no more. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
-/* Queued runs with the change numbers from first_change on. -EINVAL: an order of other points. */
-int store_insert_runs(struct db *db, int64_t experiment_id, int64_t first_change, const int64_t *point_ids,
-                      const struct extension *x);
+int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
+                     bool in_blocks, size_t position); /* queued */
 
 /* The queued and running experiments, in the order in which they run. */
 struct backlog {

@@ -73,6 +73,11 @@ struct sample_record {
         struct histogram *latency; /* as it was read from the store; NULL: none */
 };
 
+/* An experiment that was deleted. */
+struct deletion_record {
+        int64_t change, experiment_id;
+};
+
 /* A row per point of /results. */
 struct result_record {
         char *point_json;

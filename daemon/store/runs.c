@@ -44,7 +44,10 @@ int store_row_run(struct db_query *q, struct run_record *ret) {
 
 int store_run(struct store *s, int64_t id, struct run_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q, "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.id = ?", DB_INT(id));
+        int r = db_select(s->db, &q,
+                          "SELECT " RUN_COLUMNS " FROM " RUN_TABLES
+                          " WHERE runs.id = ? AND " SHOWN("runs.experiment_id"),
+                          DB_INT(id));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -129,7 +132,7 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
                 if (r == 0)
                         bytes += store_run_bytes(&items[n++]);
         }
-        if (r < 0) {
+        if (r < 0 && !(r == -EBADMSG && n > 0)) {
                 store_runs_free(items, n);
                 return r;
         }
@@ -141,11 +144,14 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
         int64_t id;
         struct run_record run = {0};
-        int r = db_get_one(s->db, &id,
-                           "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
-                           "(SELECT id FROM experiments WHERE state IN ('running', 'queued') AND EXISTS "
-                           " (SELECT 1 FROM runs WHERE state = 'queued' AND experiment_id = experiments.id) "
-                           " ORDER BY turn LIMIT 1) ORDER BY position LIMIT 1");
+        int r = db_get_one(
+                s->db, &id,
+                "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
+                "(SELECT id FROM experiments WHERE state IN ('running', 'queued') "
+                " AND cancel_requested_at IS NULL AND " SHOWN(
+                        "id") " AND EXISTS "
+                              " (SELECT 1 FROM runs WHERE state = 'queued' AND experiment_id = experiments.id) "
+                              " ORDER BY turn LIMIT 1) ORDER BY position LIMIT 1");
         if (r == 0)
                 r = store_run(s, id, &run);
         if (r < 0)
@@ -318,6 +324,26 @@ static int requeue_experiments(struct db *db) {
         return r == -ENOENT ? 0 : r;
 }
 
+/* What was being cancelled a portion at a time. */
+static int finish_cancelling(struct db *db) {
+        int64_t id, total, last = 0;
+        int r;
+        while ((r = db_get(db, &id,
+                           "SELECT id FROM experiments WHERE id > ? AND cancel_requested_at IS NOT NULL AND "
+                           "state IN ('queued', 'running') ORDER BY id LIMIT 1",
+                           DB_INT(last))) == 0) {
+                r = db_get(db, &total, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
+                if (r == 0)
+                        do
+                                r = store_cancel_some(db, id, total, util_now_ms());
+                        while (r > 0);
+                if (r < 0)
+                        return r;
+                last = id;
+        }
+        return r == -ENOENT ? 0 : r;
+}
+
 int store_recover(struct store *s, struct recovery *ret) {
         struct recovery counts = {0};
         struct leftover l;
@@ -332,7 +358,9 @@ int store_recover(struct store *s, struct recovery *ret) {
         }
         if (r != -ENOENT)
                 return r;
-        r = requeue_experiments(s->db);
+        r = finish_cancelling(s->db);
+        if (r == 0)
+                r = requeue_experiments(s->db);
         if (r == 0)
                 r = db_commit(&t);
         if (r == 0)

@@ -104,7 +104,7 @@ static int select_samples(struct db *db, struct db_query *q, int64_t experiment_
         int64_t one;
         int r;
         if (run_id > 0) {
-                r = db_get(db, &one, "SELECT 1 FROM runs WHERE id = ?", DB_INT(run_id));
+                r = db_get(db, &one, "SELECT 1 FROM runs WHERE id = ? AND " SHOWN("experiment_id"), DB_INT(run_id));
                 return r < 0 ? r
                              : db_select(db, q,
                                          "SELECT " SAMPLE_COLUMNS " FROM samples WHERE run_id = ? AND change > ? "
@@ -135,7 +135,7 @@ int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_
                 if (r == 0)
                         bytes += items[n++].latency ? sizeof(struct histogram) : 0;
         }
-        if (r < 0) {
+        if (r < 0 && !(r == -EBADMSG && n > 0)) {
                 store_samples_free(items, n);
                 return r;
         }

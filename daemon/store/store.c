@@ -6,7 +6,8 @@
  */
 
 #include "daemon/log.h"
-#include "daemon/store/internal.h"
+#include "daemon/store/integrity.h"
+#include "daemon/store/pages.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -16,7 +17,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define TIDY_SAMPLES 2000
+/* Rows that a step removes, at most: a run has entries in six indexes. */
+#define TIDY_ROWS 2000
+#define TIDY_RUNS 500
 #define TIDY_PAGES 1024 /* 4 MiB: fewer free pages stay for new rows */
 
 static void store_closep(struct store **s) {
@@ -66,6 +69,7 @@ static int store_new(struct store **ret, const char *dir) {
         if (!s)
                 return -ENOMEM;
         s->lock_fd = -1;
+        s->identity_fd = -1;
         s->dir = realpath(dir, NULL);
         if (!s->dir) {
                 int r = -errno;
@@ -116,21 +120,61 @@ int store_migrate(struct db *db, const struct migration *list, size_t n) {
         return 0;
 }
 
+static int open_writer(struct store *s) {
+        int r = create_file(s);
+        if (r == 0)
+                r = db_open(&s->db, s->path, DB_WRITER);
+        return r < 0 ? r : store_migrate(s->db, migrations, n_migrations);
+}
+
 int store_open(struct store **ret, const char *dir) {
         _cleanup_(store_closep) struct store *s = NULL;
         int r = store_new(&s, dir);
         if (r == 0)
                 r = take_lock(s);
         if (r == 0)
-                r = create_file(s);
+                r = integrity_before_open(s);
         if (r == 0)
-                r = db_open(&s->db, s->path, DB_WRITER);
+                r = open_writer(s);
         if (r == 0)
-                r = store_migrate(s->db, migrations, n_migrations);
+                r = integrity_after_open(s);
         if (r < 0)
                 return r;
         *ret = util_steal(&s);
         return 0;
+}
+
+int store_adopt(const char *dir) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        struct identity above = {0};
+        enum pages_kind kind;
+        int r = store_new(&s, dir);
+        if (r == 0)
+                r = take_lock(s);
+        if (r < 0)
+                return r;
+        r = identity_read(s->dir, &above);
+        if (r < 0)
+                log_notice("%s/" IDENTITY_FILE ": %s: ids continue above the database's own", s->dir,
+                           strerrordesc_np(-r));
+        r = pages_kind(s->path, &kind);
+        if (r == 0 && kind == PAGES_PLAIN)
+                r = db_convert(s->path);
+        if (r == 0)
+                r = open_writer(s);
+        return r < 0 ? r : integrity_adopt(s, &above);
+}
+
+int store_backup(const char *dir, const char *to) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        int r = store_new(&s, dir);
+        return r < 0 ? r : db_backup(s->path, to);
+}
+
+int store_verify(const char *dir, void (*report)(const char *fault), unsigned *ret_faults) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        int r = store_open_reader(&s, dir);
+        return r < 0 ? r : integrity_verify(s, report, ret_faults);
 }
 
 int store_open_reader(struct store **ret, const char *dir) {
@@ -148,6 +192,7 @@ void store_close(struct store *s) {
         if (!s)
                 return;
         db_close(s->db);
+        integrity_close(s);
         util_close(s->lock_fd);
         free(s->path);
         free(s->dir);
@@ -200,7 +245,7 @@ static int read_totals(struct db *db, struct store_totals *ret) {
         int r = db_select_all(db, &q,
                               "SELECT COALESCE(SUM(state = 'queued'), 0), COALESCE(SUM(runs_done), 0), "
                               "COALESCE(SUM(runs_failed), 0), (SELECT value FROM counters WHERE name = 'samples') "
-                              "FROM experiments");
+                              "FROM experiments WHERE " SHOWN("id"));
         if (r < 0)
                 return r;
         r = db_step(&q);
@@ -210,6 +255,24 @@ static int read_totals(struct db *db, struct store_totals *ret) {
         ret->runs_done = (uint64_t) db_column_i64(&q, 1);
         ret->runs_failed = (uint64_t) db_column_i64(&q, 2);
         ret->samples = (uint64_t) db_column_i64(&q, 3);
+        return q.error;
+}
+
+int store_backlog(struct store *s, struct store_backlog *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(
+                s->db, &q,
+                "SELECT count(*), COALESCE(SUM(runs_total - runs_done - runs_failed - runs_cancelled), 0) "
+                "FROM experiments WHERE state IN ('queued', 'running') AND " SHOWN("id"));
+        if (r == 0)
+                r = db_step(&q);
+        if (r < 0)
+                return r;
+        struct store_backlog backlog = {.experiments = (uint64_t) db_column_i64(&q, 0),
+                                        .runs = (uint64_t) db_column_i64(&q, 1),
+                                        .bytes = file_bytes(s->path, "") + file_bytes(s->path, "-wal")};
+        if (q.error == 0)
+                *ret = backlog;
         return q.error;
 }
 
@@ -225,36 +288,54 @@ int store_totals(struct store *s, struct store_totals *ret) {
 
 /* Housekeeping */
 
-static int remove_forgotten_samples(struct store *s, int64_t experiment_id) {
+/* From the ground up: what a row refers to goes after it. */
+static const struct {
+        const char *sql;
+        unsigned most;
+        bool samples;
+} removals[] = {
+        {"DELETE FROM samples WHERE change IN (SELECT change FROM samples WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS,
+         true},
+        {"DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE experiment_id = ? LIMIT ?)", TIDY_RUNS, false},
+        {"DELETE FROM points WHERE id IN (SELECT id FROM points WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS, false},
+        {"DELETE FROM experiments WHERE id IN (SELECT id FROM experiments WHERE id = ? LIMIT ?)", 1, false},
+        {"DELETE FROM forgotten WHERE experiment_id IN (SELECT experiment_id FROM forgotten WHERE experiment_id = ? "
+         "LIMIT ?)",
+         1, false},
+};
+
+static int remove_forgotten(struct store *s, int64_t experiment_id) {
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
-        if (r < 0)
-                return r;
-        r = db_run(s->db,
-                   "DELETE FROM samples WHERE change IN (SELECT change FROM samples WHERE experiment_id = ? LIMIT ?)",
-                   DB_INT(experiment_id), DB_INT(TIDY_SAMPLES));
-        if (r < 0)
-                return r;
-        uint64_t n = db_changed_rows(s->db);
-        r = store_count_samples(s->db, -(int64_t) n);
-        if (r == 0 && n < TIDY_SAMPLES)
-                r = db_run(s->db, "DELETE FROM forgotten WHERE experiment_id = ?", DB_INT(experiment_id));
+        for (size_t i = 0; r == 0 && i < ELEMENTS(removals); i++) {
+                r = db_run(s->db, removals[i].sql, DB_INT(experiment_id), DB_INT(removals[i].most));
+                uint64_t n = r == 0 ? db_changed_rows(s->db) : 0;
+                if (r == 0 && removals[i].samples)
+                        r = store_count_samples(s->db, -(int64_t) n);
+                if (n > 0)
+                        break; /* a portion of one table is a step */
+        }
         return r < 0 ? r : db_commit(&t);
 }
 
-int store_tidy_samples(struct store *s) {
+int store_tidy_forgotten(struct store *s) {
         int64_t forgotten;
+        if (s->adding > 0) /* one of the forgotten may be it */
+                return 0;
         int r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
         if (r == -ENOENT)
                 return 0;
         if (r == 0)
-                r = remove_forgotten_samples(s, forgotten);
+                r = remove_forgotten(s, forgotten);
         return r < 0 ? r : 1;
 }
 
 int store_tidy(struct store *s) {
         int64_t free_pages;
-        int r = store_tidy_samples(s);
+        int r = store_tidy_forgotten(s);
+        if (r != 0)
+                return r;
+        r = integrity_scrub(s);
         if (r != 0)
                 return r;
         r = db_get_one(s->db, &free_pages, "PRAGMA freelist_count");

@@ -19,10 +19,32 @@
 struct store;
 
 /* Opens (creating and migrating as needed) DIR/ipclab.db and holds a lock on it: -EBUSY when another daemon has it,
- * -EPROTONOSUPPORT when a newer ipclab has written it. */
+ * -EPROTONOSUPPORT when a newer ipclab has written it, -EUCLEAN when it is not the database, or not all of it, that was
+ * in this directory before (identity.h; the log names what is missing and the way out). */
 int store_open(struct store **ret, const char *dir);
 int store_open_reader(struct store **ret, const char *dir);
 void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
+
+/* For ipclabd --adopt, --backup and --check. */
+/* Makes the database that is in DIR, or an empty one, the directory's own: under a new identity, and with ids and
+ * changes above all that were noted before. */
+int store_adopt(const char *dir);
+/* A copy of the database in DIR, which a daemon may be using, as a new file: -EEXIST when there is one. */
+int store_backup(const char *dir, const char *to);
+/* Reads the whole database in DIR, which a daemon may be using, and calls `report` for each thing that is wrong with
+ * it. 0 also when there is something: *ret_faults counts. */
+int store_verify(const char *dir, void (*report)(const char *fault), unsigned *ret_faults);
+
+/* Whether what is stored can be trusted. */
+struct store_integrity {
+        uint32_t damaged;                       /* pages, and frames of the log, that did not match their checksum */
+        uint32_t damaged_page;                  /* the first of them, from 1; 0: it is a frame of the log */
+        uint32_t pages_checked, pages_to_check; /* after an unclean end; equal: all have been */
+        bool files_gone;                        /* the database or its log was removed or replaced */
+        const char *path;                       /* of the database; the store's */
+};
+void store_integrity(const struct store *s, struct store_integrity *ret); /* from any thread */
+const char *store_identity(const struct store *s);                        /* UUID; the store's */
 
 /* Submission: experiment, points and runs in one transaction. order: the point of each run, every
  * point once in each repetition (run/sequence.h). */
@@ -39,6 +61,21 @@ struct new_experiment {
         const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
 };
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
+/* The same a portion at a time, of STORE_STEP_ROWS rows, each in a transaction: 1: there is more, and no read returns
+ * it yet; 0: it is acknowledged, as a->id. `e` must be the same at each call. What is given up in between, or by a
+ * crash, is removed by store_tidy(). */
+#define STORE_STEP_ROWS 500u
+struct store_adding {
+        int64_t id;
+        /* the store's */
+        struct store *store;
+        int64_t change;
+        int64_t *point_ids;
+        size_t n_points, n_runs;
+        bool in_portions;
+};
+int store_add_some(struct store *s, const struct new_experiment *e, struct store_adding *a);
+void store_adding_deinit(struct store_adding *a); /* a zeroed one is fine; from any thread */
 /* The experiment that was posted or given more to do with this key, and the body or the request's text (malloc()ed);
  * -ENOENT when the key is new. A key goes with its experiment. */
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json);
@@ -103,10 +140,12 @@ struct recovery {
 int store_recover(struct store *s, struct recovery *ret);
 
 /* Queued runs become cancelled, and the experiment with them unless a run of it is running (*ret_running_run its id,
- * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). -EALREADY when the
+ * else 0: the caller stops it and finishes it as cancelled; after a crash store_recover() does). 1: there are more of
+ * them than the STORE_STEP_ROWS of this call: none of them starts, and the caller calls again. -EALREADY when the
  * experiment has ended. */
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run);
-/* -EBUSY while running; -EEXIST while a baseline pins it. The samples are removed later, by store_tidy(). */
+/* -EBUSY while running; -EEXIST while a baseline pins it. No read returns it any more; its rows are removed later, by
+ * store_tidy(). */
 int store_delete_experiment(struct store *s, int64_t id);
 
 /* A baseline is pinned to another experiment when it is there already. -ENOENT: there is no such experiment, or name.
@@ -121,11 +160,11 @@ void store_baselines_free(struct baseline_record *baselines, size_t n);
 /* A batch in one transaction. change is assigned here. -ENOENT when a sample's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);
 
-/* One bounded step of housekeeping (some milliseconds): removes samples of deleted experiments, returns
+/* One bounded step of housekeeping (some milliseconds): removes rows of deleted experiments, returns
  * their pages to the file system, truncates the write-ahead log. 1: there is more to do; 0: done; negative errno. */
 int store_tidy(struct store *s);
 /* The first of these steps alone, for when there is little time: the pages stay and are reused. As store_tidy(). */
-int store_tidy_samples(struct store *s);
+int store_tidy_forgotten(struct store *s);
 
 /* The undo journal of changed settings of the host, see tuning.h. -EEXIST: that setting has a record already. */
 struct tuning_record {
@@ -146,7 +185,8 @@ int store_run(struct store *s, int64_t id, struct run_record *ret);
 
 /* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. A page ends at
  * `limit` records, or with the record whose text takes it to STORE_PAGE_BYTES: a specification may have a megabyte, and
- * a run of a thousand threads several. An empty page is the end of the list; a short one need not be. */
+ * a run of a thousand threads several. An empty page is the end of the list; a short one need not be. A record that is
+ * damaged ends the page before it, and is -EBADMSG where it would be the first. */
 #define STORE_PAGE_BYTES (256u * 1024u)
 int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
@@ -196,16 +236,23 @@ void point_record_deinit(struct point_record *p);
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
- * experiment and the runs that have been started, no samples. */
+ * experiment, the runs that have been started, and deletions; no samples. */
 struct change_record {
         struct experiment_record *experiment;
         struct run_record *run;
         struct sample_record *sample;
+        struct deletion_record *deletion;
 };
 int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, uint32_t limit, int64_t now_ms,
                   struct change_record **ret, size_t *ret_n);
 void store_changes_free(struct change_record *changes, size_t n);
 int store_last_change(struct store *s, int64_t *ret);
+
+/* What waits, and the bytes of the database and its log. */
+struct store_backlog {
+        uint64_t experiments, runs, bytes;
+};
+int store_backlog(struct store *s, struct store_backlog *ret);
 
 struct store_totals {
         uint32_t experiments_queued;

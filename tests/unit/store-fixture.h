@@ -8,6 +8,7 @@
 #include "schema/util.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,12 +64,13 @@ static inline const char *fixture_path(const struct fixture *f, const char *name
 }
 
 #define FIXTURE_POINTS_MAX 64u
-#define FIXTURE_RUNS_MAX 256u
+#define FIXTURE_RUNS_MAX 2048u
 #define FIXTURE_BODY "{\"name\": \"fixture\", \"transport\": \"pipe\"}"
 
-/* n_points sizes 1, 2, 4 …, each `repetitions` times, in the order of the points. */
-static inline int fixture_add(struct store *s, uint32_t n_points, uint32_t repetitions, const char *key,
-                              int64_t *ret_id) {
+/* n_points sizes 1, 2, 4 …, each `repetitions` times, in the order of the points: `most` portions of it. 1: there are
+ * more. */
+static inline int fixture_add_some(struct store *s, uint32_t n_points, uint32_t repetitions, const char *key,
+                                   unsigned most, struct store_adding *a) {
         static char name[] = "fixture", merged[] = "{\"name\":\"fixture\",\"transport\":\"pipe\"}";
         struct point points[FIXTURE_POINTS_MAX] = {0};
         uint32_t order[FIXTURE_RUNS_MAX];
@@ -78,19 +80,31 @@ static inline int fixture_add(struct store *s, uint32_t n_points, uint32_t repet
                 order[i] = i % n_points;
         struct point_list list = {.points = points, .n_points = n_points};
         struct spec spec = {.name = name, .merged_json = merged};
-        return store_add_experiment(s,
-                                    &(struct new_experiment){
-                                            .spec_json = FIXTURE_BODY,
-                                            .spec = &spec,
-                                            .points = &list,
-                                            .skipped_json = "[]",
-                                            .seed = 42,
-                                            .repetitions = repetitions,
-                                            .order = order,
-                                            .estimate_ns = 3 * NSEC_PER_SEC,
-                                            .idempotency_key = key,
-                                    },
-                                    ret_id);
+        struct new_experiment e = {
+                .spec_json = FIXTURE_BODY,
+                .spec = &spec,
+                .points = &list,
+                .skipped_json = "[]",
+                .seed = 42,
+                .repetitions = repetitions,
+                .order = order,
+                .estimate_ns = 3 * NSEC_PER_SEC,
+                .idempotency_key = key,
+        };
+        int r = 1;
+        for (unsigned i = 0; r > 0 && i < most; i++)
+                r = store_add_some(s, &e, a);
+        return r;
+}
+
+static inline int fixture_add(struct store *s, uint32_t n_points, uint32_t repetitions, const char *key,
+                              int64_t *ret_id) {
+        _cleanup_(store_adding_deinit) struct store_adding a = {0};
+        int r = fixture_add_some(s, n_points, repetitions, key, UINT32_MAX, &a);
+        if (r != 0)
+                return r < 0 ? r : -EIO;
+        *ret_id = a.id;
+        return 0;
 }
 
 /* Starts the next run; its id, or a negative errno. */

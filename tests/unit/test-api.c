@@ -243,7 +243,7 @@ int service_remove_baseline(struct service *s, const char *name, struct refusal 
 
 int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                                 const struct sample_record *sample),
+                                 const struct sample_record *sample, const struct deletion_record *deletion),
                     void *userdata, struct refusal *r) {
         (void) r;
         int64_t last;
@@ -255,7 +255,7 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after, uin
                 if (k < 0)
                         return k;
                 e.change = change;
-                k = visit(userdata, &e, NULL, NULL);
+                k = visit(userdata, &e, NULL, NULL, NULL);
                 experiment_record_deinit(&e);
         }
         return k;

@@ -56,6 +56,8 @@ static const struct bad_file {
         {"run_timeout = -5\n", "not a number of seconds"},
         {"run_timeout = 5s\n", "not a number of seconds"},
         {"run_timeout = 99999999999999999999\n", "not a number of seconds"},
+        {"max_queued_runs = 0\n", "max_queued_runs \"0\" is not a number from 1 to"},
+        {"max_database_bytes = 64G\n", "is not a number from 1 to"},
         {"agent_user = ../x\n", "is not a name"},
         {"socket_group = \n", "is not a name"},
         {"State_Dir = /a\n", "unknown key \"State_Dir\""},
@@ -132,7 +134,7 @@ static void options_win_over_drop_ins_over_the_file(void) {
         (void) snprintf(file, sizeof(file), "%s/20-b.conf", drop_in_dir);
         CHECK_INT(put(file, "runtime_dir = /two\ntoken_file = /two\n"), 0);
         (void) snprintf(file, sizeof(file), "%s/10-a.conf", drop_in_dir);
-        CHECK_INT(put(file, "runtime_dir = /not\n# token_file = /not\nrun_timeout = 60\n"), 0);
+        CHECK_INT(put(file, "runtime_dir = /not\n# token_file = /not\nrun_timeout = 60\nmax_queued_runs = 7\n"), 0);
         (void) snprintf(file, sizeof(file), "%s/30-c.conf.bak", drop_in_dir);
         CHECK_INT(put(file, "nonsense\n"), 0);
 
@@ -150,6 +152,8 @@ static void options_win_over_drop_ins_over_the_file(void) {
         CHECK_STRING(c.agent_user, "ipclab-agent");
         CHECK_INT(c.log_level, LOG_DEBUG);
         CHECK_UINT(c.run_timeout_ns, 60 * NSEC_PER_SEC);
+        CHECK_UINT(c.max_queued_runs, 7);
+        CHECK_UINT(c.max_queued_experiments, 10000);
         config_deinit(&c);
 
         const char *names[] = {"10-a.conf", "20-b.conf", "30-c.conf.bak"};

@@ -219,8 +219,10 @@ static int on_caller(sd_event_source *source, int fd, uint32_t events, void *use
         (void) events;
         if (++c->turns < 5)
                 return 0;
-        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        return store_cancel_experiment(store, c->id, &running);
+        int r = store_cancel_experiment(store, c->id, &running); /* a portion */
+        if (r <= 0)
+                (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        return r < 0 ? r : 0;
 }
 
 static void runs_that_fail_at_once_leave_others_their_turn(void) {
@@ -616,7 +618,8 @@ static int set_up(void) {
 }
 
 static void tear_down(void) {
-        static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock"};
+        static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock",
+                                            "ipclab.identity"};
         static const char *const wishes[] = {"nobody.nothing", "initiator.killed"};
         char path[500];
         rundir_root_free(host.rundirs);

@@ -97,9 +97,12 @@ static int count_sample(void *userdata, const struct sample_record *sample) {
 }
 
 static int count_change(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                        const struct sample_record *sample) {
-        int64_t *last = userdata, change = e ? e->change : run ? run->change : sample->change;
-        if ((!!e + !!run + !!sample) != 1 || change <= last[0])
+                        const struct sample_record *sample, const struct deletion_record *deletion) {
+        int64_t *last = userdata, change = e        ? e->change
+                                           : run    ? run->change
+                                           : sample ? sample->change
+                                                    : deletion->change;
+        if ((!!e + !!run + !!sample + !!deletion) != 1 || change <= last[0])
                 return -EILSEQ;
         last[0] = change;
         last[1]++;

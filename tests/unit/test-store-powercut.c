@@ -85,6 +85,7 @@ static char *digest(struct store *s) {
                     "(SELECT COALESCE(group_concat(id || state || change || ' ' || point_id || ' ' || attempt || "
                     "COALESCE(result, '')), '') FROM runs) || '#' ||"
                     "(SELECT COALESCE(group_concat(change || ' ' || run_id), '') FROM samples) || '#' ||"
+                    "(SELECT COALESCE(group_concat(change || ' ' || experiment_id), '') FROM deletions) || '#' ||"
                     "(SELECT COALESCE(group_concat(experiment_id), '') FROM forgotten)") < 0 ||
             db_step(&q) <= 0)
                 return NULL;

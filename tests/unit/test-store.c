@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "daemon/store/internal.h"
+#include "daemon/store/pages.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store-fixture.h"
@@ -8,10 +9,11 @@
 #include <errno.h>
 #include <sqlite3.h>
 
-/* What another program does to the file. */
-static int edit(const struct fixture *f, const char *sql) {
+/* What another program does to the file: with PAGES_VFS another ipclab, without (NULL) one whose pages have no
+ * checksums. */
+static int edit(const struct fixture *f, const char *vfs, const char *sql) {
         sqlite3 *db;
-        int code = sqlite3_open(fixture_path(f, "ipclab.db"), &db);
+        int code = sqlite3_open_v2(fixture_path(f, "ipclab.db"), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs);
         if (code == SQLITE_OK)
                 code = sqlite3_exec(db, sql, NULL, NULL, NULL);
         if (code != SQLITE_OK)
@@ -98,10 +100,10 @@ static void test_newer_database_is_refused(void) {
         struct store *s = NULL;
         fixture_open(&f);
         store_close(util_steal(&f.store));
-        CHECK_INT(edit(&f, "PRAGMA user_version = 4711"), SQLITE_OK);
+        CHECK_INT(edit(&f, PAGES_VFS, "PRAGMA user_version = 4711"), SQLITE_OK);
         CHECK_INT(store_open(&s, f.dir), -EPROTONOSUPPORT);
         CHECK(s == NULL);
-        CHECK_INT(edit(&f, "SELECT count(*) FROM experiments"), SQLITE_OK); /* and untouched */
+        CHECK_INT(edit(&f, PAGES_VFS, "SELECT count(*) FROM experiments"), SQLITE_OK); /* and untouched */
 }
 
 static void test_migrations_step_by_step(void) {
@@ -151,8 +153,11 @@ static bool opens_version(struct fixture *f, unsigned version) {
         const char *root = getenv("IPCLAB_SOURCE_ROOT");
         snprintf(path, sizeof(path), "%s/tests/unit/data/db/v%u.sql", root ? root : ".", version);
         _cleanup_free_ char *sql = text(path);
-        return sql && edit(f, sql) == SQLITE_OK && store_open(&f->store, f->dir) == 0 &&
-               number(f, "PRAGMA user_version") == (int64_t) n_migrations;
+        enum pages_kind before, after;
+        return sql && edit(f, NULL, sql) == SQLITE_OK && pages_kind(fixture_path(f, "ipclab.db"), &before) == 0 &&
+               before == PAGES_PLAIN && store_open(&f->store, f->dir) == 0 &&
+               pages_kind(fixture_path(f, "ipclab.db"), &after) == 0 && after == PAGES_CHECKED &&
+               number(f, "PRAGMA auto_vacuum") == 2 && number(f, "PRAGMA user_version") == (int64_t) n_migrations;
 }
 
 static void check_version(unsigned version) {
@@ -490,13 +495,15 @@ static void test_delete(void) {
         struct sample_record *samples = NULL;
         size_t n;
         CHECK_INT(store_samples(f.store, id, 0, 0, 10, &samples, &n), -ENOENT);
-        CHECK_INT(number(&f, "SELECT count(*) FROM points"), 1);
 
         int steps = 0, r;
         while ((r = store_tidy(f.store)) == 1)
                 CHECK(++steps < 100);
         CHECK_INT(r, 0);
         CHECK(steps > 1); /* not all 5000 at once */
+        CHECK_INT(number(&f, "SELECT count(*) FROM points"), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 1);
         CHECK_INT(number(&f, "SELECT count(*) FROM samples"), 0);
         CHECK_INT(number(&f, "SELECT value FROM counters WHERE name = 'samples'"), 0);
         CHECK_INT(number(&f, "SELECT count(*) FROM forgotten"), 0);
@@ -507,6 +514,126 @@ static void test_delete(void) {
 }
 
 /* Recovery */
+
+static int64_t rows(struct fixture *f) {
+        return number(f, "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM points) + "
+                         "(SELECT count(*) FROM experiments)");
+}
+
+/* What was deleted is in no answer from the start, and leaves its tables a portion at a time. */
+static void test_delete_in_portions(void) {
+        FIXTURE f;
+        int64_t ids[20], left, portions = 0, change;
+        int r;
+        fixture_open(&f);
+        for (size_t i = 0; i < ELEMENTS(ids); i++)
+                CHECK_INT(fixture_add(f.store, 64, 4, i == 0 ? "key" : NULL, &ids[i]), 0);
+        /* as one experiment of many runs */
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET experiment_id = 1, position = id + 100000; "
+                                             "UPDATE points SET experiment_id = 1, ordinal = id + 100000; "
+                                             "DELETE FROM experiments WHERE id BETWEEN 2 AND 19"),
+                  0);
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        left = rows(&f);
+        CHECK_INT(store_delete_experiment(f.store, 1), 0);
+        CHECK_INT(rows(&f), left); /* nothing of it yet */
+        struct run_record run;
+        struct experiment_record e;
+        struct store_backlog waiting;
+        CHECK_INT(store_next_run(f.store, &run, &e), -ENOENT);
+        CHECK_INT(store_run(f.store, 1, &run), -ENOENT);
+        CHECK_INT(store_experiment(f.store, 1, 0, &e), -ENOENT);
+        CHECK_INT(store_cancel_experiment(f.store, 1, &left), -ENOENT);
+        CHECK_INT(store_backlog(f.store, &waiting), 0);
+        CHECK_UINT(waiting.experiments, 1);
+        CHECK_INT(fixture_add(f.store, 1, 1, "key", &ids[0]), 0); /* its key is free */
+
+        struct change_record *changes = NULL;
+        size_t n = 0;
+        CHECK_INT(store_changes(f.store, 0, change, 100, 0, &changes, &n), 0);
+        bool good = n >= 1 && changes[0].deletion && changes[0].deletion->experiment_id == 1 &&
+                    changes[0].deletion->change == change + 1;
+        store_changes_free(changes, n);
+        CHECK(good);
+
+        while ((left = rows(&f)) >= 0 && (r = store_tidy_forgotten(f.store)) == 1) {
+                CHECK(left - rows(&f) <= 2000);
+                CHECK(++portions < 1000);
+        }
+        CHECK_INT(r, 0);
+        CHECK(portions >= 20 * 256 / 500);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 1);
+        struct stat st;
+        CHECK_INT(stat(fixture_path(&f, "ipclab.db-wal"), &st), 0);
+        CHECK(st.st_size < 16 << 20);
+}
+
+/* Nobody sees an experiment that is not stored as a whole, and nothing is left of one that never was. */
+static void test_add_in_portions(void) {
+        FIXTURE f;
+        struct store_adding a = {0};
+        struct store_backlog waiting;
+        struct run_record run;
+        struct experiment_record e;
+        int64_t id, before, change;
+        fixture_open(&f);
+        CHECK_INT(store_last_change(f.store, &before), 0);
+        CHECK_INT(fixture_add_some(f.store, 64, 16, "key", 1, &a), 1);
+        CHECK(rows(&f) <= 1 + STORE_STEP_ROWS);
+        CHECK_INT(store_experiment(f.store, a.id, 0, &e), -ENOENT);
+        CHECK_INT(store_next_run(f.store, &run, &e), -ENOENT);
+        char *spec;
+        CHECK_INT(store_find_idempotency(f.store, "key", &id, &spec), -ENOENT);
+        CHECK_INT(store_tidy_forgotten(f.store), 0);         /* it takes nothing of it away */
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0); /* another in between, which streams send first */
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        int r, steps = 1;
+        while ((r = fixture_add_some(f.store, 64, 16, "key", 1, &a)) == 1)
+                CHECK(++steps < 100);
+        int64_t first = a.id;
+        store_adding_deinit(&a);
+        CHECK_INT(r, 0);
+        CHECK(steps >= 2);
+        CHECK_INT(store_experiment(f.store, first, 0, &e), 0);
+        bool later = e.change > change, whole = e.runs_total == 64 * 16;
+        experiment_record_deinit(&e);
+        CHECK(later && whole);
+        CHECK_INT(number(&f, "SELECT count(DISTINCT change) FROM runs"), 64 * 16 + 1);
+        CHECK_INT(store_find_idempotency(f.store, "key", &id, &spec), 0);
+        free(spec);
+        CHECK_INT(id, first);
+
+        struct store_adding lost = {0};
+        CHECK_INT(fixture_add_some(f.store, 64, 16, NULL, 2, &lost), 1);
+        store_adding_deinit(&lost);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_backlog(f.store, &waiting), 0);
+        CHECK_UINT(waiting.experiments, 2);
+        while ((r = store_tidy_forgotten(f.store)) == 1)
+                CHECK(++steps < 100);
+        CHECK_INT(rows(&f), (1 + 64 + 64 * 16) + 3);
+}
+
+/* Of an experiment that is being cancelled nothing starts, also after a crash in between. */
+static void test_cancel_in_portions(void) {
+        FIXTURE f;
+        int64_t id, running;
+        struct run_record run;
+        struct experiment_record e;
+        struct recovery recovery;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 64, 16, NULL, &id), 0);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'cancelled'"), STORE_STEP_ROWS);
+        CHECK_INT(store_next_run(f.store, &run, &e), -ENOENT);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'cancelled'"), 64 * 16);
+        CHECK_INT(number(&f, "SELECT runs_cancelled FROM experiments"), 64 * 16);
+        CHECK_INT(number(&f, "SELECT count(DISTINCT change) FROM runs"), 64 * 16);
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), -EALREADY);
+}
 
 static void test_three_attempts(void) {
         FIXTURE f;
@@ -590,6 +717,9 @@ int main(void) {
         RUN(test_cancel_running);
         RUN(test_cancel_then_crash);
         RUN(test_delete);
+        RUN(test_delete_in_portions);
+        RUN(test_add_in_portions);
+        RUN(test_cancel_in_portions);
         RUN(test_three_attempts);
         RUN(test_a_stop_does_not_count);
         RUN(test_recovery_of_nothing);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The file ipclab.identity. All its texts have the same length, so that each is one write over the one before. */
+
+#include "daemon/store/identity.h"
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TEXT_MAX 512
+
+static int format(const struct identity *i, char text[static TEXT_MAX]) {
+        return snprintf(text, TEXT_MAX,
+                        "# The database beside this file, as ipclabd left it. See \"Damaged or lost data\" in "
+                        "troubleshooting.\n"
+                        "store %s\nopen %s\nchange %020" PRId64 "\nexperiment %020" PRId64 "\nrun %020" PRId64 "\n",
+                        i->store, i->open ? "yes" : "no ", i->change, i->experiment, i->run);
+}
+
+/* The value of the line "KEY VALUE", up to its end; NULL without such a line. */
+static const char *find_value(const char *text, const char *key) {
+        size_t length = strlen(key);
+        for (const char *line = text; line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                if (strncmp(line, key, length) == 0 && line[length] == ' ')
+                        return line + length + 1;
+        }
+        return NULL;
+}
+
+static int parse_number(const char *text, const char *key, int64_t *ret) {
+        const char *value = find_value(text, key);
+        char *end;
+        if (!value || *value < '0' || *value > '9')
+                return -EBADMSG;
+        errno = 0;
+        int64_t v = strtoll(value, &end, 10);
+        if (errno || *end != '\n')
+                return -EBADMSG;
+        *ret = v;
+        return 0;
+}
+
+static int parse(const char *text, struct identity *ret) {
+        struct identity i = {0};
+        const char *store = find_value(text, "store"), *open = find_value(text, "open");
+        if (!store || strspn(store, "0123456789abcdef-") != IDENTITY_UUID || !open)
+                return -EBADMSG;
+        memcpy(i.store, store, IDENTITY_UUID);
+        if (strncmp(open, "yes\n", 4) != 0 && strncmp(open, "no \n", 4) != 0)
+                return -EBADMSG;
+        i.open = *open == 'y';
+        int r = parse_number(text, "change", &i.change);
+        if (r == 0)
+                r = parse_number(text, "experiment", &i.experiment);
+        if (r == 0)
+                r = parse_number(text, "run", &i.run);
+        if (r == 0)
+                *ret = i;
+        return r;
+}
+
+static int open_dir(const char *dir) {
+        int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+int identity_read(const char *dir, struct identity *ret) {
+        char text[TEXT_MAX];
+        _cleanup_close_ int dir_fd = open_dir(dir);
+        if (dir_fd < 0)
+                return dir_fd;
+        _cleanup_close_ int fd = openat(dir_fd, IDENTITY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+        ssize_t n = read(fd, text, sizeof(text) - 1);
+        if (n < 0)
+                return -errno;
+        text[n] = '\0';
+        return parse(text, ret);
+}
+
+int identity_note(int fd, const struct identity *identity) {
+        char text[TEXT_MAX];
+        int length = format(identity, text);
+        ssize_t n = pwrite(fd, text, (size_t) length, 0);
+        if (n < 0)
+                return -errno;
+        return n == length ? 0 : -EIO;
+}
+
+int identity_create(const char *dir, const struct identity *identity, int *ret_fd) {
+        _cleanup_close_ int dir_fd = open_dir(dir);
+        if (dir_fd < 0)
+                return dir_fd;
+        _cleanup_close_ int fd =
+                openat(dir_fd, IDENTITY_FILE ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+        if (fd < 0)
+                return -errno;
+        int r = identity_note(fd, identity);
+        if (r < 0)
+                return r;
+        if (fsync(fd) < 0 || renameat(dir_fd, IDENTITY_FILE ".new", dir_fd, IDENTITY_FILE) < 0 || fsync(dir_fd) < 0)
+                return -errno;
+        *ret_fd = util_steal_fd(&fd);
+        return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_STORE_INTEGRITY_H
+#define IPCLAB_DAEMON_STORE_INTEGRITY_H
+
+/* Private to the store: the steps of store.c that are about the database being the right one, and whole. */
+
+#include "daemon/store/internal.h"
+
+/* Around the opening of a writer: the first refuses a directory whose database is missing, and gives an older database
+ * its checksums; the second compares the database with the identity, and takes note of it from here on. -EUCLEAN, with
+ * the way out in the log. */
+int integrity_before_open(struct store *s);
+int integrity_after_open(struct store *s);
+void integrity_close(struct store *s); /* once the database is closed */
+
+/* A step of the check after an unclean end: 1: there is more to do; 0: there is not, or not now; negative errno. */
+int integrity_scrub(struct store *s);
+
+int integrity_adopt(struct store *s, const struct identity *above);
+int integrity_verify(struct store *s, void (*report)(const char *fault), unsigned *ret_faults);
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The VFS with a checksum in every page. It uses whatever VFS is the default one when a file is opened.
+ *
+ * Source: https://www.sqlite.org/vfs.html, /fileformat2.html (the database's header, the write-ahead log's frames and
+ * their checksum).
+ */
+
+#include "daemon/store/pages.h"
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define WAL_HEADER 32
+#define WAL_FRAME_HEADER 24
+#define WAL_FRAME (WAL_FRAME_HEADER + (sqlite3_int64) PAGES_SIZE)
+#define HEADER_RESERVED 20 /* in the database's header: bytes at the end of each page that SQLite leaves alone */
+
+/* What was found damaged */
+
+static struct {
+        pthread_mutex_t lock;
+        struct damaged {
+                char *path;
+                uint32_t page; /* 0: of the log */
+                sqlite3_int64 offset;
+        } found[PAGES_DAMAGE_MAX];
+        uint32_t n;
+} damage = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_noted(const char *path, uint32_t page, sqlite3_int64 offset) {
+        for (uint32_t i = 0; i < damage.n; i++)
+                if (damage.found[i].page == page && damage.found[i].offset == offset &&
+                    strcmp(damage.found[i].path, path) == 0)
+                        return true;
+        return false;
+}
+
+static void note(const char *path, uint32_t page, sqlite3_int64 offset) {
+        pthread_mutex_lock(&damage.lock);
+        if (!is_noted(path, page, offset) && damage.n < PAGES_DAMAGE_MAX) {
+                char *copy = strdup(path);
+                if (page)
+                        log_error("%s: page %u does not match its checksum", path, page);
+                else
+                        log_error("%s-wal: the frame at byte %lld does not match its checksum", path,
+                                  (long long) offset);
+                if (copy) /* without memory it is noted at the next read */
+                        damage.found[damage.n++] = (struct damaged){copy, page, offset};
+        }
+        pthread_mutex_unlock(&damage.lock);
+}
+
+void pages_damage(const char *path, struct pages_damage *ret) {
+        struct pages_damage d = {0};
+        pthread_mutex_lock(&damage.lock);
+        for (uint32_t i = 0; i < damage.n; i++)
+                if (strcmp(damage.found[i].path, path) == 0 && d.n++ == 0)
+                        d.page = damage.found[i].page;
+        pthread_mutex_unlock(&damage.lock);
+        *ret = d;
+}
+
+/* Pages */
+
+static void put_be32(uint8_t *p, uint32_t v) {
+        for (int i = 0; i < 4; i++)
+                p[i] = (uint8_t) (v >> (24 - 8 * i));
+}
+
+static uint32_t get_be32(const uint8_t *p) {
+        return (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16 | (uint32_t) p[2] << 8 | p[3];
+}
+
+/* The number is within the checksum: a page that the disk has put at another's place does not match either. */
+static uint32_t page_sum(const uint8_t *page) {
+        return (uint32_t) crc32(0, page, PAGES_SIZE - 4);
+}
+
+static void seal_page(uint8_t *page, uint32_t number) {
+        put_be32(page + PAGES_SIZE - PAGES_TRAILER, number);
+        put_be32(page + PAGES_SIZE - 4, page_sum(page));
+}
+
+static bool page_matches(const uint8_t *page, uint32_t number) {
+        return get_be32(page + PAGES_SIZE - PAGES_TRAILER) == number &&
+               get_be32(page + PAGES_SIZE - 4) == page_sum(page);
+}
+
+/* Files */
+
+enum role { ROLE_DATABASE, ROLE_LOG, ROLE_OTHER };
+
+struct checked_file {
+        sqlite3_file base;
+        sqlite3_file *real;
+        char *path; /* of the database, also for its log; NULL for others */
+        enum role role;
+        /* Log: what this connection has written from here on is not synced yet. SQLite may write a frame of the open
+         * transaction again, and mends the checksums behind it when it commits. */
+        sqlite3_int64 unsynced_from;
+};
+
+static struct checked_file *checked(sqlite3_file *f) {
+        return (struct checked_file *) (void *) f;
+}
+
+static sqlite3_file *real_of(sqlite3_file *f) {
+        return checked(f)->real;
+}
+
+static int checked_close(sqlite3_file *f) {
+        struct checked_file *c = checked(f);
+        int code = c->real->pMethods->xClose(c->real);
+        free(c->real);
+        free(c->path);
+        return code;
+}
+
+/* SQLite's own checksum over 32-bit words, in the byte order that the log's magic number names. */
+static void add_words(const uint8_t *data, size_t length, bool big_endian, uint32_t sum[2]) {
+        for (size_t i = 0; i < length; i += 8) {
+                uint32_t word[2];
+                for (int k = 0; k < 2; k++) {
+                        word[k] = get_be32(data + i + 4 * k);
+                        if (!big_endian)
+                                word[k] = __builtin_bswap32(word[k]);
+                }
+                sum[0] += word[0] + sum[1];
+                sum[1] += word[1] + sum[0];
+        }
+}
+
+/* A frame's sum goes on from that of the frame before it, or of the log's header. */
+static int frame_matches(struct checked_file *c, const uint8_t *page, sqlite3_int64 offset, bool *ret) {
+        uint8_t header[WAL_HEADER], frame[WAL_FRAME_HEADER], before[8];
+        sqlite3_int64 start = offset - WAL_FRAME_HEADER;
+        sqlite3_int64 previous = start == WAL_HEADER ? 24 : start - WAL_FRAME + 16;
+        int code = c->real->pMethods->xRead(c->real, header, sizeof(header), 0);
+        if (code == SQLITE_OK)
+                code = c->real->pMethods->xRead(c->real, frame, sizeof(frame), start);
+        if (code == SQLITE_OK)
+                code = c->real->pMethods->xRead(c->real, before, sizeof(before), previous);
+        if (code != SQLITE_OK)
+                return code;
+        uint32_t sum[2] = {get_be32(before), get_be32(before + 4)};
+        bool big_endian = header[3] & 1;
+        add_words(frame, 8, big_endian, sum);
+        add_words(page, PAGES_SIZE, big_endian, sum);
+        *ret = sum[0] == get_be32(frame + 16) && sum[1] == get_be32(frame + 20);
+        return SQLITE_OK;
+}
+
+static int check_frame(struct checked_file *c, const void *data, sqlite3_int64 offset) {
+        bool matches = false;
+        if ((offset - WAL_HEADER) % WAL_FRAME != WAL_FRAME_HEADER || offset >= c->unsynced_from)
+                return SQLITE_OK;
+        int code = frame_matches(c, data, offset, &matches);
+        if (code != SQLITE_OK || matches)
+                return code;
+        note(c->path, 0, offset);
+        return SQLITE_IOERR_DATA;
+}
+
+static int check_page(struct checked_file *c, const void *data, sqlite3_int64 offset) {
+        uint32_t number = (uint32_t) (offset / PAGES_SIZE) + 1;
+        if (offset % PAGES_SIZE == 0 && page_matches(data, number))
+                return SQLITE_OK;
+        note(c->path, number, offset);
+        return SQLITE_IOERR_DATA;
+}
+
+static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset) {
+        struct checked_file *c = checked(f);
+        int code = c->real->pMethods->xRead(c->real, data, n, offset);
+        if (code != SQLITE_OK || n != (int) PAGES_SIZE) /* of the header alone, SQLite reads the page sooner or later */
+                return code;
+        switch (c->role) {
+        case ROLE_DATABASE:
+                return check_page(c, data, offset);
+        case ROLE_LOG:
+                return check_frame(c, data, offset);
+        case ROLE_OTHER:
+                break;
+        }
+        return SQLITE_OK;
+}
+
+static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 offset) {
+        struct checked_file *c = checked(f);
+        if (c->role == ROLE_LOG && offset < c->unsynced_from)
+                c->unsynced_from = offset;
+        if (c->role != ROLE_DATABASE)
+                return c->real->pMethods->xWrite(c->real, data, n, offset);
+        if (n != (int) PAGES_SIZE || offset % PAGES_SIZE != 0) {
+                log_error("%s: SQLite writes %d bytes at %lld, which is no page of %u bytes", c->path, n,
+                          (long long) offset, PAGES_SIZE);
+                return SQLITE_IOERR_WRITE;
+        }
+        uint8_t page[PAGES_SIZE];
+        memcpy(page, data, sizeof(page));
+        seal_page(page, (uint32_t) (offset / PAGES_SIZE) + 1);
+        return c->real->pMethods->xWrite(c->real, page, n, offset);
+}
+
+static int checked_sync(sqlite3_file *f, int flags) {
+        struct checked_file *c = checked(f);
+        int code = c->real->pMethods->xSync(c->real, flags);
+        if (code == SQLITE_OK)
+                c->unsynced_from = INT64_MAX;
+        return code;
+}
+
+/* What follows is the real file's. */
+
+static int checked_truncate(sqlite3_file *f, sqlite3_int64 size) {
+        return real_of(f)->pMethods->xTruncate(real_of(f), size);
+}
+static int checked_size(sqlite3_file *f, sqlite3_int64 *ret) {
+        return real_of(f)->pMethods->xFileSize(real_of(f), ret);
+}
+static int checked_lock(sqlite3_file *f, int level) {
+        return real_of(f)->pMethods->xLock(real_of(f), level);
+}
+static int checked_unlock(sqlite3_file *f, int level) {
+        return real_of(f)->pMethods->xUnlock(real_of(f), level);
+}
+static int checked_reserved(sqlite3_file *f, int *ret) {
+        return real_of(f)->pMethods->xCheckReservedLock(real_of(f), ret);
+}
+static int checked_control(sqlite3_file *f, int op, void *arg) {
+        return real_of(f)->pMethods->xFileControl(real_of(f), op, arg);
+}
+static int checked_sector(sqlite3_file *f) {
+        return real_of(f)->pMethods->xSectorSize(real_of(f));
+}
+static int checked_characteristics(sqlite3_file *f) {
+        return real_of(f)->pMethods->xDeviceCharacteristics(real_of(f));
+}
+static int checked_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **ret) {
+        return real_of(f)->pMethods->xShmMap(real_of(f), page, size, extend, ret);
+}
+static int checked_shm_lock(sqlite3_file *f, int offset, int n, int flags) {
+        return real_of(f)->pMethods->xShmLock(real_of(f), offset, n, flags);
+}
+static void checked_shm_barrier(sqlite3_file *f) {
+        real_of(f)->pMethods->xShmBarrier(real_of(f));
+}
+static int checked_shm_unmap(sqlite3_file *f, int remove) {
+        return real_of(f)->pMethods->xShmUnmap(real_of(f), remove);
+}
+
+static const sqlite3_io_methods checked_methods = {
+        .iVersion = 2, /* without the mapped reads of 3, which would go around the checks */
+        .xClose = checked_close,
+        .xRead = checked_read,
+        .xWrite = checked_write,
+        .xTruncate = checked_truncate,
+        .xSync = checked_sync,
+        .xFileSize = checked_size,
+        .xLock = checked_lock,
+        .xUnlock = checked_unlock,
+        .xCheckReservedLock = checked_reserved,
+        .xFileControl = checked_control,
+        .xSectorSize = checked_sector,
+        .xDeviceCharacteristics = checked_characteristics,
+        .xShmMap = checked_shm_map,
+        .xShmLock = checked_shm_lock,
+        .xShmBarrier = checked_shm_barrier,
+        .xShmUnmap = checked_shm_unmap,
+};
+
+static int set_role(struct checked_file *c, const char *path, int flags) {
+        c->role = ROLE_OTHER;
+        if (!path || !(flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)))
+                return SQLITE_OK;
+        size_t length = strlen(path), suffix = strlen("-wal");
+        if (flags & SQLITE_OPEN_WAL && (length <= suffix || strcmp(path + length - suffix, "-wal") != 0))
+                return SQLITE_CANTOPEN;
+        c->role = flags & SQLITE_OPEN_WAL ? ROLE_LOG : ROLE_DATABASE;
+        c->path = strndup(path, c->role == ROLE_LOG ? length - suffix : length);
+        return c->path ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int checked_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int flags, int *ret_flags) {
+        sqlite3_vfs *real = sqlite3_vfs_find(NULL);
+        struct checked_file *c = checked(f);
+        (void) vfs;
+        *c = (struct checked_file){.unsynced_from = INT64_MAX}; /* without methods: SQLite does not close it */
+        c->real = calloc(1, (size_t) real->szOsFile);
+        if (!c->real)
+                return SQLITE_NOMEM;
+        int code = set_role(c, path, flags);
+        if (code == SQLITE_OK)
+                code = real->xOpen(real, path, c->real, flags, ret_flags);
+        if (code == SQLITE_OK) {
+                c->base.pMethods = &checked_methods;
+                return SQLITE_OK;
+        }
+        if (c->real->pMethods)
+                (void) c->real->pMethods->xClose(c->real); /* the failure to open is what is reported */
+        free(c->real);
+        free(c->path);
+        return code;
+}
+
+static int checked_delete(sqlite3_vfs *vfs, const char *path, int sync_dir) {
+        (void) vfs;
+        sqlite3_vfs *real = sqlite3_vfs_find(NULL);
+        return real->xDelete(real, path, sync_dir);
+}
+
+static sqlite3_vfs checked_vfs;
+static int registered; /* an SQLite code */
+
+static void register_once(void) {
+        sqlite3_vfs *real = sqlite3_vfs_find(NULL);
+        if (!real) {
+                registered = SQLITE_ERROR;
+                return;
+        }
+        checked_vfs = *real; /* all that names no file of ours is the real one's */
+        checked_vfs.pNext = NULL;
+        checked_vfs.zName = PAGES_VFS;
+        checked_vfs.szOsFile = (int) sizeof(struct checked_file);
+        checked_vfs.xOpen = checked_open;
+        checked_vfs.xDelete = checked_delete;
+        registered = sqlite3_vfs_register(&checked_vfs, 0);
+}
+
+int pages_register(void) {
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        int r = pthread_once(&once, register_once);
+        if (r != 0)
+                return -r;
+        return registered == SQLITE_OK ? 0 : -EIO;
+}
+
+/* The files without SQLite */
+
+int pages_kind(const char *path, enum pages_kind *ret) {
+        static const uint8_t unwritten[100];
+        uint8_t header[sizeof(unwritten)];
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 && errno == ENOENT) {
+                *ret = PAGES_NONE;
+                return 0;
+        }
+        ssize_t n = fd < 0 ? -1 : read(fd, header, sizeof(header));
+        if (n < 0)
+                return -errno;
+        if (memcmp(header, unwritten, (size_t) n) == 0) /* the power failed before SQLite had written the first page */
+                *ret = PAGES_NONE;
+        else if (n < (ssize_t) sizeof(header) || memcmp(header, "SQLite format 3", 16) != 0)
+                return -EBADMSG;
+        else
+                *ret = header[HEADER_RESERVED] == PAGES_TRAILER ? PAGES_CHECKED : PAGES_PLAIN;
+        return 0;
+}
+
+static bool is_zero(const uint8_t *page) {
+        return page[0] == 0 && memcmp(page, page + 1, PAGES_SIZE - 1) == 0;
+}
+
+int pages_reserved(sqlite3_file *file, unsigned *ret) {
+        uint8_t header[HEADER_RESERVED + 1];
+        int code = real_of(file)->pMethods->xRead(real_of(file), header, sizeof(header), 0);
+        if (code != SQLITE_OK)
+                return -EIO;
+        *ret = header[HEADER_RESERVED];
+        return 0;
+}
+
+int pages_scrub(sqlite3_file *file, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total) {
+        sqlite3_file *real = real_of(file);
+        uint8_t page[PAGES_SIZE];
+        sqlite3_int64 size;
+        if (real->pMethods->xFileSize(real, &size) != SQLITE_OK)
+                return -EIO;
+        uint32_t total = (uint32_t) (size / PAGES_SIZE), number = from;
+        for (; number <= total && number - from < n; number++) {
+                sqlite3_int64 offset = (sqlite3_int64) (number - 1) * PAGES_SIZE;
+                if (real->pMethods->xRead(real, page, sizeof(page), offset) != SQLITE_OK)
+                        return -EIO;
+                if (!is_zero(page) && !page_matches(page, number))
+                        note(checked(file)->path, number, offset);
+        }
+        *ret_next = number <= total ? number : 0;
+        *ret_total = total;
+        return 0;
+}

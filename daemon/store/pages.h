@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_STORE_PAGES_H
+#define IPCLAB_DAEMON_STORE_PAGES_H
+
+/*
+ * A checksum in every page of the database, behind SQLite's back: a VFS that stands before the default one. SQLite
+ * itself returns a page with a flipped bit as data, and its integrity check compares no values.
+ *
+ * The database file: the last PAGES_TRAILER bytes of a page, which SQLite reserves, hold the page's number and the
+ * CRC-32 of all before it. They are written with the page and compared whenever the page is read: tables, indexes and
+ * free lists alike. The write-ahead log: SQLite writes a running checksum with each frame, but compares it only when it
+ * recovers; here it is compared at every read of a frame that has been synced.
+ *
+ * What does not match is SQLITE_IOERR_DATA to SQLite, -EBADMSG to the store, and is noted here for /health.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sqlite3_file;
+
+#define PAGES_VFS "ipclab-pages"
+#define PAGES_SIZE 4096u
+#define PAGES_TRAILER 8u
+
+/* Registers the VFS; any number of times, from any thread. 0 or a negative errno. */
+int pages_register(void);
+
+/* What was found damaged in the database at this path, or in its log, since the process began. */
+struct pages_damage {
+        uint32_t n;    /* different pages and frames, up to PAGES_DAMAGE_MAX */
+        uint32_t page; /* the first of them, from 1; 0: it was a frame of the log */
+};
+#define PAGES_DAMAGE_MAX 64u
+void pages_damage(const char *path, struct pages_damage *ret);
+
+/* What the first 100 bytes of the file say. Only before this process opens the database: whoever closes a descriptor of
+ * a file drops the process's locks on it (fcntl(2)), and SQLite's with them. */
+enum pages_kind {
+        PAGES_NONE,    /* no file, or an empty one */
+        PAGES_CHECKED, /* its pages have trailers */
+        PAGES_PLAIN,   /* a database without them: of an earlier version, or of another program */
+};
+int pages_kind(const char *path, enum pages_kind *ret);
+
+/* Of a database that this VFS has opened: */
+int pages_reserved(struct sqlite3_file *file, unsigned *ret); /* at the end of each page, as its header has it */
+/* Compares `n` pages from page `from` on (from 1) with their checksums, noting what does not match: no checkpoint may
+ * be under way. A page of zeros has never been written. *ret_next: where to go on, 0 at the end of the file. */
+int pages_scrub(struct sqlite3_file *file, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total);
+
+#endif

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""What ipclabd does when its database is damaged, removed or exchanged: no wrong figure, a name, a way out."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+
+import pytest
+from client import PATIENCE_SECONDS
+from conftest import BUILD, SHORT, Daemon
+
+PAGE = 4096
+
+
+def database(daemon):
+    return daemon.base / "state/ipclab.db"
+
+
+def flip(path, byte, bit=2):
+    with path.open("r+b") as file:
+        file.seek(byte)
+        old = file.read(1)[0]
+        file.seek(byte)
+        file.write(bytes([old ^ (1 << bit)]))
+
+
+class Again(Daemon):
+    """Another start over the directories of a daemon that has ended."""
+
+    def __init__(self, before, *options):
+        self.before = before
+        super().__init__(f"--state-dir={before.base / 'state'}", *options)
+
+
+def refused_start(daemon):
+    """The log of a start that must fail."""
+    process = subprocess.run(
+        [
+            BUILD / "daemon/ipclabd",
+            f"--state-dir={daemon.base / 'state'}",
+            f"--runtime-dir={daemon.base / 'run'}",
+            "--listen=none",
+            f"--agent={BUILD / 'agent/ipclab-agent'}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert process.returncode == 1
+    return process.stderr
+
+
+def ipclabd(daemon, *options):
+    return subprocess.run(
+        [BUILD / "daemon/ipclabd", f"--state-dir={daemon.base / 'state'}", *options],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+
+def measured(daemon, n=3):
+    """Experiments that are done: their answers, by address."""
+    ids = [daemon.unix.post(SHORT | {"name": f"experiment {i}"})["id"] for i in range(n)]
+    for identity in ids:
+        daemon.unix.wait_final(identity)
+    return {target: daemon.unix.get(target) for target in addresses(ids)}
+
+
+def addresses(ids):
+    for i in ids:
+        yield from (f"/experiments/{i}", f"/experiments/{i}/runs", f"/experiments/{i}/results")
+        yield from (f"/experiments/{i}/samples", f"/runs/{i}")
+
+
+def end(daemon):
+    assert daemon.stop() == 0
+
+
+def kill(daemon):
+    daemon.process.send_signal(signal.SIGKILL)
+    daemon.process.wait(PATIENCE_SECONDS)
+
+
+def test_no_damaged_figure_is_served(own_daemon):
+    answers = measured(own_daemon)
+    end(own_daemon)
+    path = database(own_daemon)
+    # the page that has the results of runs
+    content = path.read_bytes()
+    pages = {m.start() // PAGE for m in re.finditer(rb"throughput_bytes_per_second", content)}
+    assert pages
+    for page in pages:
+        flip(path, page * PAGE + content[page * PAGE : (page + 1) * PAGE].index(b"_per_second") + 14)
+    daemon = Again(own_daemon)
+    try:
+        refused = 0
+        for target, before in answers.items():
+            answer = daemon.unix.request("GET", target)
+            if answer.status == 200:
+                assert answer.json == before, target
+                continue
+            refused += 1
+            assert answer.status == 500 and answer.json["type"].endswith("damaged"), answer
+            number = target.split("/")[2]
+            assert re.search(rf"\b{number}\b", answer.json["detail"]) and "page" in answer.json["detail"]
+        assert refused > 0
+        assert daemon.unix.get("/presets")["items"]
+        health = daemon.unix.request("GET", "/health")
+        assert health.status == 503
+        assert health.json["damaged_pages"] > 0 and "does not match its checksum" in health.json["problem"]
+        metrics = daemon.unix.request("GET", "/metrics").body.decode()
+        assert int(re.search(r"^ipclab_database_damaged_pages (\d+)$", metrics, re.MULTILINE)[1]) > 0
+    finally:
+        daemon.remove()
+    check = ipclabd(own_daemon, "--check")
+    assert check.returncode == 1
+    assert ipclabd(own_daemon, "--backup", own_daemon.base / "copy.db").returncode == 1
+
+
+def test_files_that_are_gone_take_nothing_in(own_daemon):
+    own_daemon.unix.post(SHORT)
+    own_daemon.unix.wait_final(1)
+    for file in (own_daemon.base / "state").glob("ipclab.db*"):
+        file.unlink()
+    answer = own_daemon.unix.request("POST", "/experiments", body=SHORT)
+    assert answer.status == 503 and "removed or replaced" in answer.json["detail"]
+    health = own_daemon.unix.request("GET", "/health")
+    assert health.status == 503 and "removed or replaced" in health.json["problem"]
+
+
+@pytest.mark.parametrize("loss", ["database", "empty", "log"])
+def test_a_lost_database_is_no_new_one(own_daemon, loss):
+    own_daemon.unix.post(SHORT)
+    kill(own_daemon)
+    path = database(own_daemon)
+    if loss == "log":
+        path.with_name("ipclab.db-wal").unlink()
+    else:
+        for file in path.parent.glob("ipclab.db*"):
+            file.unlink()
+        if loss == "empty":
+            path.touch()
+    log = refused_start(own_daemon)
+    assert str(path) in log and "--adopt" in log
+    assert ipclabd(own_daemon, "--adopt").returncode == 0
+    daemon = Again(own_daemon)
+    try:
+        assert daemon.unix.post(SHORT)["id"] == 2
+    finally:
+        daemon.remove()
+
+
+def test_backup_of_a_daemon_at_work_and_back(own_daemon):
+    answers = measured(own_daemon, 1)
+    copy = own_daemon.base / "copy.db"
+    assert ipclabd(own_daemon, "--backup", copy).returncode == 0
+    again = ipclabd(own_daemon, "--backup", copy)
+    assert again.returncode == 1 and "File exists" in again.stderr
+    assert ipclabd(own_daemon, "--check").stdout.endswith("the database is whole\n")
+    assert ipclabd(own_daemon, "--adopt").returncode == 1  # in use
+    own_daemon.unix.post(SHORT)
+    end(own_daemon)
+    os.replace(copy, database(own_daemon))
+    assert "--adopt" in refused_start(own_daemon)  # it is older
+    assert ipclabd(own_daemon, "--adopt").returncode == 0
+    daemon = Again(own_daemon)
+    try:
+        for target, before in answers.items():
+            assert daemon.unix.get(target) == before
+        assert daemon.unix.post(SHORT)["id"] == 3
+    finally:
+        daemon.remove()
+
+
+def test_an_unclean_end_is_checked_in_the_background(own_daemon):
+    measured(own_daemon, 1)
+    store = own_daemon.unix.get("/health")["store"]
+    kill(own_daemon)
+    daemon = Again(own_daemon)
+    try:
+        health = daemon.unix.get("/health")
+        assert health["store"] == store and health["status"] == "ok"
+        assert health["checking"] is None or health["checking"]["pages_checked"] < health["checking"]["pages_total"]
+        assert "every page" in daemon.log.read_text()
+    finally:
+        daemon.remove()
+
+
+def test_ten_flipped_bits_anywhere(own_daemon):
+    """Wherever it is: what is answered with 200 is what was measured."""
+    answers = measured(own_daemon, 2)
+    end(own_daemon)
+    path = database(own_daemon)
+    whole = path.read_bytes()
+    chance = random.Random(16)
+    for _ in range(10):
+        byte = chance.randrange(len(whole))
+        path.write_bytes(whole)
+        flip(path, byte, chance.randrange(8))
+        try:
+            daemon = Again(own_daemon)
+        except AssertionError as error:
+            assert "damaged" in str(error) or "checksum" in str(error) or "database" in str(error)
+            continue
+        try:
+            for target, before in answers.items():
+                answer = daemon.unix.request("GET", target)
+                assert answer.status == 500 or answer.json == before, (byte, target)
+        finally:
+            daemon.remove()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""How much may wait and be stored, and that large changes are made in portions."""
+
+import re
+import sqlite3
+import time
+
+import pytest
+from client import PATIENCE_SECONDS, Events
+from conftest import SHORT, Daemon
+
+LONG = SHORT | {"duration_seconds": 600}
+MANY = LONG | {"message_size": list(range(1, 1025)), "repetitions": 16}
+
+
+@pytest.fixture
+def narrow():
+    d = Daemon("--max-queued-experiments=3", "--max-queued-runs=10")
+    yield d
+    d.remove()
+
+
+def test_runs_that_may_wait(narrow):
+    client = narrow.unix
+    client.post(LONG | {"repetitions": 8})
+    problem = client.refused("POST", "/experiments", 429, "queue-full", LONG | {"repetitions": 3})
+    assert problem["limit"] == {"name": "max_queued_runs", "value": 10} and problem["value"] == 11
+    assert "max_queued_runs" in problem["detail"]
+    assert int(problem["headers"]["Retry-After"]) > 0
+    client.post(LONG | {"repetitions": 2})  # just what there is room for
+    problem = client.refused("POST", "/experiments", 429, "queue-full", LONG | {"skip_impossible": True})
+    assert problem["value"] == 11
+    assert client.request("DELETE", "/experiments/2").status == 204
+    client.post(LONG | {"repetitions": 2})
+
+
+def test_experiments_that_may_wait(narrow):
+    client = narrow.unix
+    for _ in range(3):
+        client.post(LONG)
+    problem = client.refused("POST", "/experiments", 429, "queue-full", LONG)
+    assert problem["limit"] == {"name": "max_queued_experiments", "value": 3} and problem["value"] == 4
+    client.request("POST", "/experiments/2/cancel")
+    client.wait_final(2)
+    client.post(LONG)
+
+
+def test_bytes_that_may_be_stored():
+    d = Daemon("--max-database-bytes=1000")
+    try:
+        problem = d.unix.refused("POST", "/experiments", 507, "insufficient-storage", SHORT)
+        assert problem["limit"] == {"name": "max_database_bytes", "value": 1000} and problem["value"] > 1000
+        assert d.unix.get("/experiments")["items"] == []
+    finally:
+        d.remove()
+
+
+def rows(daemon):
+    """Of runs, points and experiments, as they are on the disk."""
+    database = sqlite3.connect(f"file:{daemon.base / 'state/ipclab.db'}?mode=ro", uri=True)
+    try:
+        return sum(
+            database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("experiments", "points", "runs")
+        )
+    finally:
+        database.close()
+
+
+def metric(client, name):
+    text = client.request("GET", "/metrics").body.decode()
+    return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
+
+
+def test_a_large_experiment_is_deleted_in_portions(own_daemon):
+    """What was deleted is gone at once for everybody, and then from the disk; the log does not grow with it."""
+    client = own_daemon.unix
+    with Events(client, "/events") as events:
+        experiment = client.post(MANY)
+        assert experiment["progress"]["runs_total"] == 16384
+        client.wait_state(experiment["id"], ("running", "done", "failed"))
+        client.request("POST", f"/experiments/{experiment['id']}/cancel")
+        client.wait_final(experiment["id"])
+        assert client.request("DELETE", f"/experiments/{experiment['id']}").status == 204
+        client.refused("GET", f"/experiments/{experiment['id']}", 404, "not-found")
+        assert client.get("/experiments")["items"] == []
+        deleted = next(data for _, event, data in events if event == "deletion")
+        assert deleted == {"experiment_id": experiment["id"]}
+    wal = own_daemon.base / "state/ipclab.db-wal"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while rows(own_daemon) > 0:
+        assert wal.stat().st_size < 64 << 20
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert metric(client, "ipclab_main_loop_longest_seconds") > 0
+    assert metric(client, "ipclab_main_loop_slow_total") >= 0
