@@ -10,19 +10,6 @@
 
 #include <string.h>
 
-static void member_time(struct json_writer *w, const char *key, int64_t ms) {
-        char text[40];
-        struct tm tm;
-        time_t seconds = (time_t) (ms / 1000);
-        if (ms <= 0 || !gmtime_r(&seconds, &tm)) {
-                json_member_null(w, key);
-                return;
-        }
-        size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-        snprintf(text + n, sizeof(text) - n, ".%03dZ", (int) (ms % 1000));
-        json_member_string(w, key, text);
-}
-
 /* A list that the daemon left out is an empty one. */
 static void member_list(struct json_writer *w, const char *key, const char *json) {
         json_member_raw(w, key, json ? json : "[]");
@@ -50,9 +37,9 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
                 json_member_i64(w, "queue_position", e->queue_position);
         else
                 json_member_null(w, "queue_position");
-        member_time(w, "created_at", e->created_at);
-        member_time(w, "started_at", e->started_at);
-        member_time(w, "finished_at", e->finished_at);
+        json_member_time(w, "created_at", e->created_at);
+        json_member_time(w, "started_at", e->started_at);
+        json_member_time(w, "finished_at", e->finished_at);
         json_member_u64(w, "seed", e->seed);
         member_list(w, "skipped", e->skipped_json);
         json_member_raw(w, "effective_spec", e->merged_json);
@@ -86,8 +73,8 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
         member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);
-        member_time(w, "started_at", run->started_at);
-        member_time(w, "finished_at", run->finished_at);
+        json_member_time(w, "started_at", run->started_at);
+        json_member_time(w, "finished_at", run->finished_at);
         json_object_end(w);
 }
 
@@ -151,6 +138,11 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_member_string(w, "agent", s->agent);
         json_member_u64(w, "thread", s->thread);
         json_member_u64(w, "second", s->second);
+        json_put_key(w, "begin_ns");
+        if (s->begin_ns)
+                json_put_u64(w, s->begin_ns);
+        else
+                json_put_null(w);
         json_member_u64(w, "interval_ns", s->interval_ns);
         json_member_u64(w, "messages", s->messages);
         json_member_u64(w, "bytes", s->bytes);

@@ -61,6 +61,7 @@ struct sample_record {
         int64_t experiment_id, run_id;
         char *agent; /* role */
         uint32_t thread, second;
+        uint64_t begin_ns; /* CLOCK_MONOTONIC of its boot; 0: of an earlier version, which did not keep it */
         uint64_t interval_ns, messages, bytes;
         char *counters_json; /* object or NULL */
         /* To be stored: as the agent encoded it (HdrHistogram V2), with the exact sum beside it; NULL: none. */

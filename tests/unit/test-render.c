@@ -119,6 +119,7 @@ static void samples_are_exact(void) {
                                   .agent = agent,
                                   .thread = 1023,
                                   .second = 4,
+                                  .begin_ns = 9,
                                   .interval_ns = 1000012345,
                                   .messages = UINT64_MAX,
                                   .bytes = UINT64_C(9007199254740993),
@@ -129,7 +130,8 @@ static void samples_are_exact(void) {
                 json_writer_init(&w);
                 render_sample(&w, &s, "rtt", true);
                 _cleanup_free_ char *text = steal(&w);
-                CHECK_STRING(text, "{\"run_id\":3,\"agent\":\"receiver\",\"thread\":1023,\"second\":4,\"interval_ns\":"
+                CHECK_STRING(text, "{\"run_id\":3,\"agent\":\"receiver\",\"thread\":1023,\"second\":4,\"begin_ns\":9,"
+                                   "\"interval_ns\":"
                                    "1000012345,\"messages\":18446744073709551615,\"bytes\":9007199254740993,"
                                    "\"latency_ns\":null,\"counters\":{\"cycles\":null}}");
         }
