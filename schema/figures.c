@@ -7,11 +7,12 @@
 #include <stdio.h>
 
 const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
-        [FIGURES_RATE] = {NULL, NULL, false},
-        [FIGURES_LATENCY] = {"latency_ns", "latency_ns", false},
-        [FIGURES_ONE_WAY] = {"latency_one_way_ns", "latency_one_way_ns", false},
-        [FIGURES_COUNTERS] = {"counters", NULL, true},
-        [FIGURES_PER_UNIT] = {NULL, NULL, true},
+        [FIGURES_RATE] = {NULL, NULL, FIGURE_OF_RUN, NULL},
+        [FIGURES_LATENCY] = {"latency_ns", "latency_ns", FIGURE_OF_RUN, NULL},
+        [FIGURES_ONE_WAY] = {"latency_one_way_ns", "latency_one_way_ns", FIGURE_OF_RUN, NULL},
+        [FIGURES_PER_UNIT] = {NULL, NULL, FIGURE_OF_RUN, NULL},
+        [FIGURES_SENDER] = {NULL, NULL, FIGURE_OF_COUNTED, "_sender"},
+        [FIGURES_RECEIVER] = {NULL, NULL, FIGURE_OF_OTHER, "_receiver"},
 };
 
 #define RATE(member, of, ...)                                                                                          \
@@ -20,10 +21,19 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
         { .group = FIGURES_LATENCY, .name = member, .unit = "ns", __VA_ARGS__ }
 #define ONE_WAY(member, ...)                                                                                           \
         { .group = FIGURES_ONE_WAY, .name = member, .unit = "ns", __VA_ARGS__ }
-#define COUNTER(member)                                                                                                \
-        { .group = FIGURES_COUNTERS, .name = member, .unit = "count" }
-#define PER_UNIT(member, of)                                                                                           \
-        { .group = FIGURES_PER_UNIT, .name = member, .unit = of }
+#define PER_UNIT(of_group, member, of)                                                                                 \
+        { .group = of_group, .name = member, .unit = of }
+#define OF_ENDS(prefix, of_group)                                                                                      \
+        [prefix##CPU_PER_MESSAGE] = PER_UNIT(of_group, "cpu_ns_per_message", "ns"),                                    \
+        [prefix##CPU_PER_GIGABYTE] = PER_UNIT(of_group, "cpu_ns_per_gigabyte", "ns"),                                  \
+        [prefix##CYCLES_PER_BYTE] = PER_UNIT(of_group, "cycles_per_byte", "cycles"),                                   \
+        [prefix##CYCLES] = PER_UNIT(of_group, "cycles_per_message", "count"),                                          \
+        [prefix##INSTRUCTIONS] = PER_UNIT(of_group, "instructions_per_message", "count"),                              \
+        [prefix##L1D_READ_MISSES] = PER_UNIT(of_group, "l1d_read_misses_per_message", "count"),                        \
+        [prefix##LLC_MISSES] = PER_UNIT(of_group, "llc_misses_per_message", "count"),                                  \
+        [prefix##DTLB_MISSES] = PER_UNIT(of_group, "dtlb_misses_per_message", "count"),                                \
+        [prefix##BRANCH_MISSES] = PER_UNIT(of_group, "branch_misses_per_message", "count"),                            \
+        [prefix##CONTEXT_SWITCHES] = PER_UNIT(of_group, "context_switches_per_message", "count")
 
 const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_THROUGHPUT] = RATE("throughput_bytes_per_second", "bytes/s", .scaled = "throughput_gbit_per_second",
@@ -47,20 +57,15 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_ONE_WAY_P99_9] = ONE_WAY("p99_9"),
         [FIGURE_ONE_WAY_MAX] = ONE_WAY("max"),
         [FIGURE_ONE_WAY_MEAN] = ONE_WAY("mean", .scaled = "latency_one_way_us_mean", .factor = 1, .divisor = 1e3),
-        [FIGURE_CYCLES] = COUNTER("cycles"),
-        [FIGURE_INSTRUCTIONS] = COUNTER("instructions"),
-        [FIGURE_L1D_READ_MISSES] = COUNTER("l1d_read_misses"),
-        [FIGURE_LLC_MISSES] = COUNTER("llc_misses"),
-        [FIGURE_DTLB_MISSES] = COUNTER("dtlb_misses"),
-        [FIGURE_BRANCH_MISSES] = COUNTER("branch_misses"),
-        [FIGURE_CONTEXT_SWITCHES] = COUNTER("context_switches"),
-        [FIGURE_CPU_PER_MESSAGE] = PER_UNIT("cpu_ns_per_message", "ns"),
-        [FIGURE_CPU_PER_GIGABYTE] = PER_UNIT("cpu_ns_per_gigabyte", "ns"),
-        [FIGURE_CYCLES_PER_BYTE] = PER_UNIT("cycles_per_byte", "cycles"),
+        OF_ENDS(FIGURE_, FIGURES_PER_UNIT),
+        OF_ENDS(FIGURE_SENDER_, FIGURES_SENDER),
+        OF_ENDS(FIGURE_RECEIVER_, FIGURES_RECEIVER),
 };
 
 void figure_name(enum figure f, char *ret, size_t size) {
         const struct figure_term *term = &figure_terms[f];
         const char *prefix = figure_groups[term->group].in_row;
-        (void) snprintf(ret, size, "%s%s%s", prefix ? prefix : "", prefix ? "_" : "", term->name);
+        const char *suffix = figure_groups[term->group].suffix;
+        (void) snprintf(ret, size, "%s%s%s%s", prefix ? prefix : "", prefix ? "_" : "", term->name,
+                        suffix ? suffix : "");
 }

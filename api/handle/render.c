@@ -191,8 +191,11 @@ static void member_figures(struct json_writer *w, enum figure_group group, const
                 json_member_string(w, "kind", kind);
         }
         for (size_t f = 0; f < FIGURE_COUNT; f++)
-                if (figure_terms[f].group == group)
-                        member_statistic(w, figure_terms[f].name, &row->figures[f]);
+                if (figure_terms[f].group == group) {
+                        char name[64];
+                        figure_name((enum figure) f, name, sizeof(name));
+                        member_statistic(w, object ? figure_terms[f].name : name, &row->figures[f]);
+                }
         if (object)
                 json_object_end(w);
 }
@@ -210,11 +213,12 @@ void render_result(struct json_writer *w, const struct result_record *row) {
         json_member_raw(w, "steady", row->steady);
         json_member_string(w, "verify", row->verify);
         json_member_string(w, "counted_by", row->counted_by);
-        member_figures(w, FIGURES_COUNTERS, NULL, row);
-        member_figures(w, FIGURES_PER_UNIT, NULL, row);
+        for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
+                member_figures(w, group, NULL, row);
         json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");
         json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");
         member_list(w, "flags", row->flags_json);
+        json_member_raw(w, "flag_runs", row->flag_runs_json ? row->flag_runs_json : "{}");
         json_member_string(w, "error", row->error);
         json_object_end(w);
 }

@@ -60,6 +60,7 @@ void sample_record_deinit(struct sample_record *r) {
 void result_record_deinit(struct result_record *r) {
         free(r->point_json);
         free(r->flags_json);
+        free(r->flag_runs_json);
         free(r->reasons_json);
         free(r->effective_json);
         free(r->loop);

@@ -86,6 +86,7 @@ struct result_record {
                                  runs */
         char *reasons_json;   /* {"cycles": sentence}: why a statistic is missing although there are runs */
         char *flags_json;     /* union over the runs */
+        char *flag_runs_json; /* {"noisy:load": 2}: in how many of them each is */
         char *effective_json; /* {"chunk_bytes": 8192}: values in force, a list where the runs differ */
         char *error;          /* of the last failed run, or NULL */
 };
