@@ -10,17 +10,24 @@ static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch", 
 static const char *const one_way_kinds[] = {"one_way", NULL};
 
 const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
-        [FIGURES_RATE] = {NULL, NULL, false},
-        [FIGURES_LATENCY] = {"latency_ns", "latency_ns", false, "Latency",
-                             "Each run's percentiles over its whole window, and of them the statistic over the runs; "
-                             "percentiles are never averaged. kind: what the times are of.",
-                             latency_kinds},
-        [FIGURES_ONE_WAY] = {"latency_one_way_ns", "latency_one_way_ns", false, "One-way latency",
-                             "Of a pingpong in a closed loop: half of latency_ns, each run's halved. Null elsewhere, "
-                             "and in an open loop (RunResult).",
-                             one_way_kinds},
-        [FIGURES_COUNTERS] = {"counters", NULL, true},
-        [FIGURES_PER_UNIT] = {NULL, NULL, true},
+        [FIGURES_RATE] = {0},
+        [FIGURES_LATENCY] = {.in_run = "latency_ns",
+                             .in_row = "latency_ns",
+                             .title = "Latency",
+                             .description =
+                                     "Each run's percentiles over its whole window, and of them the statistic over the "
+                                     "runs; percentiles are never averaged. kind: what the times are of.",
+                             .kinds = latency_kinds},
+        [FIGURES_ONE_WAY] = {.in_run = "latency_one_way_ns",
+                             .in_row = "latency_one_way_ns",
+                             .title = "One-way latency",
+                             .description =
+                                     "Of a pingpong in a closed loop: half of latency_ns, each run's halved. Null "
+                                     "elsewhere, and in an open loop (RunResult).",
+                             .kinds = one_way_kinds},
+        [FIGURES_PER_UNIT] = {0},
+        [FIGURES_SENDER] = {.end = FIGURE_OF_COUNTED, .suffix = "_sender"},
+        [FIGURES_RECEIVER] = {.end = FIGURE_OF_OTHER, .suffix = "_receiver"},
 };
 
 #define RATE(member, of, ...)                                                                                          \
@@ -29,10 +36,33 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
         { .group = FIGURES_LATENCY, .name = member, .unit = "ns", __VA_ARGS__ }
 #define ONE_WAY(member, ...)                                                                                           \
         { .group = FIGURES_ONE_WAY, .name = member, .unit = "ns", __VA_ARGS__ }
-#define COUNTER(member, words)                                                                                         \
-        { .group = FIGURES_COUNTERS, .name = member, .unit = "count", .title = words }
-#define PER_UNIT(member, of, ...)                                                                                      \
-        { .group = FIGURES_PER_UNIT, .name = member, .unit = of, __VA_ARGS__ }
+#define PER_UNIT(of_group, member, of, ...)                                                                            \
+        { .group = of_group, .name = member, .unit = of, __VA_ARGS__ }
+#define OF_ENDS(prefix, of_group, whose, ...)                                                                          \
+        [prefix##CPU_PER_MESSAGE] = PER_UNIT(                                                                          \
+                of_group, "cpu_ns_per_message", "ns", .title = "CPU time per message" whose,                           \
+                .description = "io_uring's workers included, per message that went from one end to the other, or per " \
+                               "round trip of a pingpong; of one end, per message that it sent or received (with "     \
+                               "direction both, of all these together).",                                              \
+                __VA_ARGS__),                                                                                          \
+        [prefix##CPU_PER_GIGABYTE] =                                                                                   \
+                PER_UNIT(of_group, "cpu_ns_per_gigabyte", "ns", .title = "CPU time per 10^9 bytes" whose,              \
+                         .description = "The same per 10^9 bytes; those of a pingpong's round trip count there and "   \
+                                        "back."),                                                                      \
+        [prefix##CYCLES_PER_BYTE] = PER_UNIT(of_group, "cycles_per_byte", "cycles", .title = "Cycles per byte" whose), \
+        [prefix##CYCLES] = PER_UNIT(of_group, "cycles_per_message", "count", .title = "Cycles per message" whose),     \
+        [prefix##INSTRUCTIONS] =                                                                                       \
+                PER_UNIT(of_group, "instructions_per_message", "count", .title = "Instructions per message" whose),    \
+        [prefix##L1D_READ_MISSES] = PER_UNIT(of_group, "l1d_read_misses_per_message", "count",                         \
+                                             .title = "Read misses of the first data cache per message" whose),        \
+        [prefix##LLC_MISSES] = PER_UNIT(of_group, "llc_misses_per_message", "count",                                   \
+                                        .title = "Misses of the last cache per message" whose),                        \
+        [prefix##DTLB_MISSES] = PER_UNIT(of_group, "dtlb_misses_per_message", "count",                                 \
+                                         .title = "Misses of the data TLB per message" whose),                         \
+        [prefix##BRANCH_MISSES] = PER_UNIT(of_group, "branch_misses_per_message", "count",                             \
+                                           .title = "Mispredicted branches per message" whose),                        \
+        [prefix##CONTEXT_SWITCHES] = PER_UNIT(of_group, "context_switches_per_message", "count",                       \
+                                              .title = "Context switches per message" whose)
 
 const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_THROUGHPUT] = RATE("throughput_bytes_per_second", "bytes/s", .title = "Throughput",
@@ -73,28 +103,15 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_ONE_WAY_MAX] = ONE_WAY("max", .title = "Longest one-way latency"),
         [FIGURE_ONE_WAY_MEAN] = ONE_WAY("mean", .title = "Mean one-way latency", .scaled = "latency_one_way_us_mean",
                                         .factor = 1, .divisor = 1e3),
-        [FIGURE_CYCLES] = COUNTER("cycles", "Cycles"),
-        [FIGURE_INSTRUCTIONS] = COUNTER("instructions", "Instructions"),
-        [FIGURE_L1D_READ_MISSES] = COUNTER("l1d_read_misses", "Read misses of the first data cache"),
-        [FIGURE_LLC_MISSES] = COUNTER("llc_misses", "Misses of the last cache"),
-        [FIGURE_DTLB_MISSES] = COUNTER("dtlb_misses", "Misses of the data TLB"),
-        [FIGURE_BRANCH_MISSES] = COUNTER("branch_misses", "Mispredicted branches"),
-        [FIGURE_CONTEXT_SWITCHES] = COUNTER("context_switches", "Context switches"),
-        [FIGURE_CPU_PER_MESSAGE] =
-                PER_UNIT("cpu_ns_per_message", "ns", .title = "CPU time per message",
-                         .description = "CPU time of the counted agent, io_uring's workers included, per message that "
-                                        "it sent or received (with direction both, of all these together), or per "
-                                        "round trip of a pingpong.",
-                         .usual = true, .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_CPU_PER_GIGABYTE] =
-                PER_UNIT("cpu_ns_per_gigabyte", "ns", .title = "CPU time per 10^9 bytes",
-                         .description = "CPU time of the counted agent per 10^9 bytes that it sent or received; those "
-                                        "of a pingpong's round trip count there and back."),
-        [FIGURE_CYCLES_PER_BYTE] = PER_UNIT("cycles_per_byte", "cycles", .title = "Cycles per byte"),
+        OF_ENDS(FIGURE_, FIGURES_PER_UNIT, "", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
+        OF_ENDS(FIGURE_SENDER_, FIGURES_SENDER, ", sender", .usual = false),
+        OF_ENDS(FIGURE_RECEIVER_, FIGURES_RECEIVER, ", receiver", .usual = false),
 };
 
 void figure_name(enum figure f, char *ret, size_t size) {
         const struct figure_term *term = &figure_terms[f];
         const char *prefix = figure_groups[term->group].in_row;
-        (void) snprintf(ret, size, "%s%s%s", prefix ? prefix : "", prefix ? "_" : "", term->name);
+        const char *suffix = figure_groups[term->group].suffix;
+        (void) snprintf(ret, size, "%s%s%s%s", prefix ? prefix : "", prefix ? "_" : "", term->name,
+                        suffix ? suffix : "");
 }

@@ -12,6 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What a message or a byte cost, of both ends together and of each: names of figures from a prefix. */
+#define FIGURES_OF_ENDS(prefix)                                                                                        \
+        prefix##CPU_PER_MESSAGE, prefix##CPU_PER_GIGABYTE, prefix##CYCLES_PER_BYTE, prefix##CYCLES,                    \
+                prefix##INSTRUCTIONS, prefix##L1D_READ_MISSES, prefix##LLC_MISSES, prefix##DTLB_MISSES,                \
+                prefix##BRANCH_MISSES, prefix##CONTEXT_SWITCHES
+
 enum figure {
         FIGURE_THROUGHPUT,
         FIGURE_MESSAGES,
@@ -32,33 +38,31 @@ enum figure {
         FIGURE_ONE_WAY_P99_9,
         FIGURE_ONE_WAY_MAX,
         FIGURE_ONE_WAY_MEAN,
-        FIGURE_CYCLES,
-        FIGURE_INSTRUCTIONS,
-        FIGURE_L1D_READ_MISSES,
-        FIGURE_LLC_MISSES,
-        FIGURE_DTLB_MISSES,
-        FIGURE_BRANCH_MISSES,
-        FIGURE_CONTEXT_SWITCHES,
-        FIGURE_CPU_PER_MESSAGE,
-        FIGURE_CPU_PER_GIGABYTE,
-        FIGURE_CYCLES_PER_BYTE,
+        FIGURES_OF_ENDS(FIGURE_),
+        FIGURES_OF_ENDS(FIGURE_SENDER_),
+        FIGURES_OF_ENDS(FIGURE_RECEIVER_),
         FIGURE_COUNT,
 };
+
+/* Whose a figure is. */
+enum figure_end { FIGURE_OF_RUN, FIGURE_OF_COUNTED, FIGURE_OF_OTHER };
 
 /* Figures that stand together, in the order in which they are shown. */
 enum figure_group {
         FIGURES_RATE,     /* members of a row, before the latencies */
         FIGURES_LATENCY,  /* members of latency_ns, with one kind and one reason for all */
         FIGURES_ONE_WAY,  /* of latency_one_way_ns, likewise */
-        FIGURES_COUNTERS, /* counted by one agent of the run, which the result names in counted_by */
-        FIGURES_PER_UNIT, /* counts divided by what that agent carried */
+        FIGURES_PER_UNIT, /* counts of both ends divided by what went from one to the other */
+        FIGURES_SENDER,   /* the same of the end that the result names in counted_by */
+        FIGURES_RECEIVER, /* and of the other one */
         FIGURES_GROUPS,
 };
 
 extern const struct figure_group_term {
-        const char *in_run; /* object of a run's result that has them; NULL: the result itself */
-        const char *in_row; /* object of a row that has them, and prefix of their CSV columns; NULL: the row itself */
-        bool by_role;       /* in that object's member for the agent that counted */
+        const char *in_run;  /* object of a run's result that has them; NULL: the result itself */
+        const char *in_row;  /* object of a row that has them, and prefix of their CSV columns; NULL: the row itself */
+        enum figure_end end; /* in that object's member for that end */
+        const char *suffix;  /* of their names in a row; NULL: none */
         const char *title, *description;
         const char *const *kinds; /* that the object of a row may have as its "kind", up to NULL; NULL: no object */
 } figure_groups[FIGURES_GROUPS];
@@ -81,7 +85,7 @@ extern const struct figure_term {
         enum figure_faster faster;
 } figure_terms[FIGURE_COUNT];
 
-/* "latency_ns_p50": the figure's name where there is no object around it. */
+/* "latency_ns_p50", "cpu_ns_per_message_sender": the figure's name in a row where there is no object around it. */
 void figure_name(enum figure f, char *ret, size_t size);
 
 #endif

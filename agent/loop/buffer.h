@@ -10,8 +10,12 @@
 
 #include "agent/base/worker.h"
 
-/* Pages for `length` bytes, every one of them touched; in the worker's own thread. To be unmapped with munmap(2).
+/* Pages for `length` bytes, every one of them touched; in the worker's own thread. From the size of a huge page on they
+ * begin at a multiple of it, so that whether the kernel uses such does not depend on where they happen to lie. They are
+ * a mapping of their own, as inaccessible pages lie before and behind it: the proof tells page sizes by mapping.
  * 0; negative errno with w->failure. */
 int buffer_map(struct worker *w, size_t length, unsigned char **ret);
+/* NULL-safe. */
+void buffer_unmap(unsigned char *memory, size_t length);
 
 #endif

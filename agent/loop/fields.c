@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
@@ -34,7 +33,7 @@ int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
 
 struct fields *fields_free(struct fields *f) {
         if (f)
-                (void) munmap(f->memory, f->length);
+                buffer_unmap(f->memory, f->length);
         free(f);
         return NULL;
 }

@@ -12,6 +12,7 @@
 #include "agent/base/agent.h"
 #include "agent/base/wait.h"
 #include "agent/measure/kernel-threads.h"
+#include "agent/measure/parts.h"
 #include "agent/proof/proof.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
@@ -23,7 +24,8 @@ struct sampler {
         struct agent *agent;
         uint64_t opened_ns, taken_ns; /* window begin, last snapshot */
         uint64_t total;               /* messages between the two, all threads */
-        uint32_t second;
+        uint64_t due_ns;              /* when the window was to begin, at both ends */
+        struct parts *parts;
         uint64_t *began, *messages, *now; /* per thread: at the window's begin, at the last snapshot, at this one */
         struct counters_reading *opened, *before, *after; /* per thread: at the window's begin, and as messages, now */
         struct histogram *latency, *later;                /* per thread: as messages, now; NULL when nothing is timed */
@@ -56,6 +58,11 @@ int sampler_new(struct agent *a, struct sampler **ret) {
                 return failure_set(&a->failure, ENOMEM, "no memory for the samples of %" PRIu32 " threads",
                                    a->n_workers);
         }
+        int r = parts_new(a, &s->parts);
+        if (r < 0) {
+                sampler_free(s);
+                return r;
+        }
         if (s->latency) { /* pages that are touched for the first time would make the first copies late */
                 copy_histograms(s, s->latency);
                 copy_histograms(s, s->later);
@@ -67,6 +74,7 @@ int sampler_new(struct agent *a, struct sampler **ret) {
 void sampler_free(struct sampler *s) {
         if (!s)
                 return;
+        parts_free(s->parts);
         free(s->opened);
         free(s->before);
         free(s->after);
@@ -92,25 +100,45 @@ static int read_counters(struct sampler *s, struct counters_reading *ret) {
         return r;
 }
 
-int sampler_open(struct sampler *s, uint64_t at_ns) {
+static uint64_t sum(const uint64_t *counts, uint32_t n) {
+        uint64_t all = 0;
+        for (uint32_t i = 0; i < n; i++)
+                all += counts[i];
+        return all;
+}
+
+int sampler_open(struct sampler *s, uint64_t due_ns, uint64_t at_ns) {
         struct agent *a = s->agent;
         s->opened_ns = s->taken_ns = snapshot(s, at_ns);
         copy_histograms(s, s->latency);
         for (uint32_t i = 0; i < a->n_workers; i++)
                 s->began[i] = s->messages[i] = s->now[i];
+        s->due_ns = due_ns;
         s->total = 0;
-        s->second = 0;
+        parts_open(s->parts, s->taken_ns, sum(s->now, a->n_workers), s->latency);
         int r = read_counters(s, s->opened);
         if (r == 0)
                 memcpy(s->before, s->opened, a->n_workers * sizeof *s->before);
         return r;
 }
 
+int sampler_part(struct sampler *s) {
+        uint64_t now_ns = snapshot(s, 0);
+        return parts_end(s->parts, now_ns, sum(s->now, s->agent->n_workers), NULL);
+}
+
+/* A sample begins in the same second at both ends, whatever became of those before. */
+static uint32_t second_of(const struct sampler *s) {
+        uint64_t since_ns = s->taken_ns > s->due_ns ? s->taken_ns - s->due_ns : 0;
+        return (uint32_t) (since_ns / s->agent->setup.interval_ns);
+}
+
 static int send_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) {
         struct message m = {
                 .type = MESSAGE_SAMPLE,
                 .sample = {.thread = thread,
-                           .second = s->second,
+                           .second = second_of(s),
+                           .begin_ns = s->taken_ns,
                            .interval_ns = interval_ns,
                            .messages = s->now[thread] - s->messages[thread]},
         };
@@ -128,6 +156,10 @@ static int take(struct sampler *s, uint64_t at_ns) {
         uint64_t now_ns = snapshot(s, at_ns);
         copy_histograms(s, s->later);
         int r = read_counters(s, s->after);
+        if (r == 0 && a->setup.interval_ns)
+                r = parts_end(s->parts, now_ns, sum(s->now, a->n_workers), s->later);
+        if (r == 0)
+                r = parts_send(s->parts);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 s->total += s->now[i] - s->messages[i];
                 if (a->setup.interval_ns)
@@ -141,7 +173,6 @@ static int take(struct sampler *s, uint64_t at_ns) {
         s->latency = s->later;
         s->later = former;
         s->taken_ns = now_ns;
-        s->second++;
         proof_look(a);
         return 0;
 }

@@ -25,9 +25,12 @@ struct window {
 int sampler_new(struct agent *a, struct sampler **ret);
 void sampler_free(struct sampler *s); /* NULL-safe */
 
-/* The window opens: at_ns 0 = now, as the counters stand; else at that instant, before which the workers rest. */
-int sampler_open(struct sampler *s, uint64_t at_ns);
-/* A sample of each thread since the last one. */
+/* The window opens: at_ns 0 = now, as the counters stand; else at that instant, before which the workers rest. It was
+ * to begin at due_ns at both ends, and its seconds count from there. */
+int sampler_open(struct sampler *s, uint64_t due_ns, uint64_t at_ns);
+/* A part of a sample is over (struct message_part): what all threads have counted since the last one. */
+int sampler_part(struct sampler *s);
+/* A sample of each thread since the last one, and the parts that it has. */
 int sampler_take(struct sampler *s);
 /* The window closes (at_ns 0 = now): the last samples, each thread's totals, and those of all in *ret. */
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret);

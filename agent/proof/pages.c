@@ -20,7 +20,6 @@
 /* One glance: a fraction of a millisecond, off the measured CPUs where there are others. */
 #define GLANCE_PAGES 1024u
 #define ERRORS_MAX 256
-#define PAGE_KINDS 5 /* that struct page_range names */
 
 #define HOME_UNKNOWN ((int16_t) -1)
 #define HOME_NODE 0x3ff
@@ -84,7 +83,18 @@ int page_list_add(struct page_list *list, const char *what, uint32_t thread, con
         return page_list_add_of(list, what, thread, 0, (uintptr_t) start, length);
 }
 
+int page_list_add_mapped(struct page_list *list, const char *what, const void *start, size_t length) {
+        struct page_range *mapped = reallocarray(list->mapped, list->n_mapped + 1, sizeof *mapped);
+        if (!mapped)
+                return -ENOMEM;
+        list->mapped = mapped;
+        mapped[list->n_mapped++] = (struct page_range){
+                .what = what, .fd = -1, .low = (uintptr_t) start, .high = (uintptr_t) start + length};
+        return 0;
+}
+
 void page_list_deinit(struct page_list *list) {
+        free(list->mapped);
         for (size_t i = 0; i < list->n; i++)
                 free(list->ranges[i].homes);
         free(list->ranges);
@@ -331,17 +341,17 @@ static void sum_alike(struct page_list *list, size_t at, bool of_thread, struct 
                         sum_range(list, ret, &list->ranges[i]);
 }
 
-static struct page_sum *sum_of_kind(struct page_sum sums[PAGE_KINDS], const char *what) {
+static struct page_sum *sum_of_kind(struct page_sum sums[PAGE_KINDS_MAX], const char *what) {
         size_t i = 0;
-        while (i < PAGE_KINDS && sums[i].what && strcmp(sums[i].what, what) != 0)
+        while (i < PAGE_KINDS_MAX && sums[i].what && strcmp(sums[i].what, what) != 0)
                 i++;
-        assert(i < PAGE_KINDS);
+        assert(i < PAGE_KINDS_MAX);
         sums[i].what = what;
         return &sums[i];
 }
 
 /* A row for each kind and thread, and on the way the sums of each kind. */
-static void put_each(struct json_writer *w, struct page_list *list, struct page_sum sums[PAGE_KINDS]) {
+static void put_each(struct json_writer *w, struct page_list *list, struct page_sum sums[PAGE_KINDS_MAX]) {
         struct page_sum sum;
         for (size_t i = 0; i < list->n; i++)
                 if (is_first(list, i, true)) {
@@ -361,7 +371,7 @@ static void put_together(struct json_writer *w, struct page_list *list) {
 }
 
 /* 1: they are in *w; 0: they would take more than `most` bytes, and *sums have them. */
-static int try_each(struct json_writer *w, struct page_list *list, size_t most, struct page_sum sums[PAGE_KINDS]) {
+static int try_each(struct json_writer *w, struct page_list *list, size_t most, struct page_sum sums[PAGE_KINDS_MAX]) {
         _cleanup_free_ char *text = NULL;
         _cleanup_(json_writer_deinit) struct json_writer each;
         size_t length = 0;
@@ -378,7 +388,7 @@ static int try_each(struct json_writer *w, struct page_list *list, size_t most, 
 
 void page_list_put(struct page_list *list, size_t most, struct json_writer *w) {
         list->lost = 0;
-        _cleanup_free_ struct page_sum *sums = most ? calloc(PAGE_KINDS, sizeof *sums) : NULL;
+        _cleanup_free_ struct page_sum *sums = most ? calloc(PAGE_KINDS_MAX, sizeof *sums) : NULL;
         int r = !most ? 0 : sums ? try_each(w, list, most, sums) : -ENOMEM;
         if (r < 0 && w->error == 0)
                 w->error = r;
@@ -387,7 +397,7 @@ void page_list_put(struct page_list *list, size_t most, struct json_writer *w) {
         json_array_begin(w);
         if (!sums)
                 put_together(w, list);
-        for (size_t i = 0; sums && i < PAGE_KINDS && sums[i].what; i++)
+        for (size_t i = 0; sums && i < PAGE_KINDS_MAX && sums[i].what; i++)
                 put_sum(w, &sums[i], NULL);
         json_array_end(w);
 }

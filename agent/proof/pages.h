@@ -20,6 +20,8 @@
 
 struct json_writer;
 
+#define PAGE_KINDS_MAX 5u /* that `what` names */
+
 struct page_range {
         const char *what; /* static: "buffer", "stack", "ring", "semaphores", "page_cache" */
         uint32_t thread;
@@ -35,6 +37,8 @@ struct page_range {
 struct page_list {
         struct page_range *ranges;
         size_t n, size;
+        struct page_range *mapped; /* page_list_add_mapped() */
+        size_t n_mapped;
         uint64_t glances;
         pid_t lost; /* a process beside this one that the last full look found without any memory; 0: none */
         const char *no_page_cache; /* static: why a file has no "page_cache" here; NULL: it has, or there is no file */
@@ -46,6 +50,9 @@ int page_list_add(struct page_list *list, const char *what, uint32_t thread, con
 /* The same of another process, which this one must be allowed to look into (man 2 move_pages). */
 int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
                      size_t length);
+
+/* Memory that is another end's to place, and mapped here all the same: only the sizes of its pages are looked at. */
+int page_list_add_mapped(struct page_list *list, const char *what, const void *start, size_t length);
 
 /* What the page cache has of a file, as "page_cache". It is mapped for the time of a full look only, so that writing to
  * it costs what it costs otherwise; and only what is there is touched, so that no look brings in a page. The file stays

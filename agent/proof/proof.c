@@ -248,6 +248,10 @@ static void put_proof(struct json_writer *w, struct agent *a, const struct leade
         proof_put_threads(w, a, listed);
         json_member_u64(w, "pages_placed_together", pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON));
         json_member_raw(w, "pages", pages);
+        json_put_key(w, "page_sizes");
+        page_sizes_put(&a->proof->sizes, w);
+        if (a->proof->sizes.error < 0)
+                json_member_string(w, "page_sizes_reason", strerrordesc_np(-a->proof->sizes.error));
         if (a->proof->pages.no_page_cache) {
                 json_member_null(w, "page_cache");
                 json_member_string(w, "page_cache_reason", a->proof->pages.no_page_cache);
@@ -303,6 +307,8 @@ int proof_to_json(struct agent *a, char **ret) {
                 r = take_members(a);
         if (r == 0 && a->proof->pages.n == 0)
                 r = list_pages(a);
+        if (r == 0)
+                page_sizes_read(&a->proof->pages, "/proc/self/smaps", &a->proof->sizes);
         if (r == 0)
                 r = pages_to_json(a, &pages);
         /* a process that has ended has no pages: how it ended says more than that */

@@ -18,6 +18,7 @@
  */
 
 #include "agent/base/thread-proof.h"
+#include "agent/proof/page-sizes.h"
 #include "agent/proof/pages.h"
 
 #include <stdint.h>
@@ -28,6 +29,7 @@ struct worker;
 /* An agent's, at a->proof: the pages that are looked at, and what workload and transport add to it. */
 struct proof {
         struct page_list pages;
+        struct page_sizes sizes; /* of the last proof_to_json() */
         /* Processes that the workload forked; they are listed behind the workers. NULL: none. */
         struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
         /* Pages beside the workers' buffers and stacks. May be NULL. 0; negative errno. */

@@ -372,19 +372,33 @@ static uint64_t sample_after(uint64_t begin_ns, uint64_t now_ns, uint64_t interv
         return begin_ns + (passed + 1) * interval;
 }
 
+/* Parts of samples until the next one is due. */
+static int wait_sample(struct sampler *s, struct watch *h, uint64_t begin_ns, uint64_t until_ns, unsigned interest) {
+        uint64_t interval = h->agent->setup.interval_ns / MESSAGE_PARTS_PER_SAMPLE;
+        for (;;) {
+                uint64_t part = sample_after(begin_ns, agent_now_ns(), interval);
+                int r = wait_moving(h, part < until_ns ? part : until_ns, interest);
+                if (r || part >= until_ns)
+                        return r;
+                r = sampler_part(s);
+                if (r < 0)
+                        return r;
+        }
+}
+
 /* Samples until the window's end. */
 static int sample_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t begin_ns, struct window *ret) {
         uint64_t interval = a->setup.interval_ns, end_ns = begin_ns + a->setup.duration_ns;
         uint64_t next = sample_after(begin_ns, begin_ns, interval);
         while (next < end_ns) {
-                int r = wait_moving(h, next, 0);
+                int r = wait_sample(s, h, begin_ns, next, 0);
                 if (r == 0)
                         r = sampler_take(s);
                 if (r < 0)
                         return r;
                 next = sample_after(begin_ns, agent_now_ns(), interval);
         }
-        int r = wait_moving(h, end_ns, 0);
+        int r = wait_sample(s, h, begin_ns, end_ns, 0);
         if (r == 0)
                 r = sampler_close(s, 0, ret);
         return r;
@@ -399,7 +413,7 @@ static int run_timed(struct agent *a, struct sampler *s, struct watch *h, uint64
         watch_begin(h, start_ns);
         int r = wait_moving(h, begin_ns, 0);
         if (r == 0)
-                r = sampler_open(s, 0);
+                r = sampler_open(s, begin_ns, 0);
         a->phase = PHASE_WINDOW;
         if (r == 0)
                 r = sample_timed(a, s, h, begin_ns, ret);
@@ -435,7 +449,7 @@ static int warm_up(struct agent *a, struct watch *h, uint64_t start_ns, uint64_t
 static int sample_counted(struct agent *a, struct sampler *s, struct watch *h, uint64_t go_ns) {
         uint64_t interval = a->setup.interval_ns, next = sample_after(go_ns, go_ns, interval);
         for (;;) {
-                int r = wait_moving(h, next, WAIT_WORKERS);
+                int r = wait_sample(s, h, go_ns, next, WAIT_WORKERS);
                 if (r)
                         return r < 0 ? r : 0;
                 r = sampler_take(s);
@@ -473,7 +487,7 @@ static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint
         a->phase = PHASE_WINDOW;
         for (uint32_t i = 0; i < a->n_workers; i++)
                 limit_to_count(&a->workers[i], share_of(a, i));
-        r = sampler_open(s, go_ns);
+        r = sampler_open(s, go_ns, go_ns);
         if (r < 0)
                 return r;
         workers_go(a, go_ns);

@@ -18,7 +18,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -69,8 +68,7 @@ void workers_free(struct agent *a) {
                         a->transport->detach(w);
                 if (a->workload && a->workload->detach)
                         a->workload->detach(w);
-                if (w->buffer)
-                        (void) munmap(w->buffer, w->buffer_length);
+                buffer_unmap(w->buffer, w->buffer_length);
                 if (w->send_fd != w->receive_fd)
                         (void) util_close(w->send_fd);
                 (void) util_close(w->receive_fd);

@@ -330,8 +330,7 @@ static void switch_detach(struct worker *w) {
         for (uint32_t i = 0; i < circle->n; i++)
                 for (unsigned k = 0; k < 2; k++)
                         (void) util_close(circle->pipes[i][k]);
-        if (circle->set)
-                (void) munmap(circle->set, circle->set_bytes);
+        buffer_unmap(circle->set, circle->set_bytes);
         if (circle->told)
                 (void) munmap(circle->told, PROCESSES_MAX * sizeof *circle->told);
         free(circle);

@@ -207,7 +207,7 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
                 json_put_null(w);
         }
         json_member_i64(w, "experiment_id", item->experiment_id);
-        render_time(w, "measured_at", item->measured_at);
+        json_member_time(w, "measured_at", item->measured_at);
         json_member_i64(w, "age_seconds", a->now > item->measured_at ? (a->now - item->measured_at) / 1000 : 0);
         json_member_u64(w, "runs", item->n_runs);
         json_member_bool(w, "noisy", item->noisy);

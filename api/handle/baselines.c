@@ -13,7 +13,7 @@ static void put_baseline(struct json_writer *w, const struct baseline_record *b)
         json_member_string(w, "name", b->name);
         json_member_i64(w, "experiment_id", b->experiment_id);
         json_member_string(w, "experiment_name", b->experiment_name);
-        render_time(w, "pinned_at", b->pinned_at);
+        json_member_time(w, "pinned_at", b->pinned_at);
         json_object_end(w);
 }
 

@@ -119,7 +119,7 @@ static void put_experiment(struct json_writer *w, const struct comparison_answer
         json_member_string(w, "name", e->name);
         json_member_string(w, "state", e->state);
         json_member_string(w, "version", e->version);
-        render_time(w, "created_at", e->created_at);
+        json_member_time(w, "created_at", e->created_at);
         json_member_raw(w, "value", a->values[side]);
         json_object_end(w);
 }

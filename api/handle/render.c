@@ -11,19 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-void render_time(struct json_writer *w, const char *key, int64_t ms) {
-        char text[40];
-        struct tm tm;
-        time_t seconds = (time_t) (ms / 1000);
-        if (ms <= 0 || !gmtime_r(&seconds, &tm)) {
-                json_member_null(w, key);
-                return;
-        }
-        size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-        snprintf(text + n, sizeof(text) - n, ".%03dZ", (int) (ms % 1000));
-        json_member_string(w, key, text);
-}
-
 /* A list that the daemon left out is an empty one. */
 static void member_list(struct json_writer *w, const char *key, const char *json) {
         json_member_raw(w, key, json ? json : "[]");
@@ -51,9 +38,9 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
                 json_member_i64(w, "queue_position", e->queue_position);
         else
                 json_member_null(w, "queue_position");
-        render_time(w, "created_at", e->created_at);
-        render_time(w, "started_at", e->started_at);
-        render_time(w, "finished_at", e->finished_at);
+        json_member_time(w, "created_at", e->created_at);
+        json_member_time(w, "started_at", e->started_at);
+        json_member_time(w, "finished_at", e->finished_at);
         json_member_u64(w, "seed", e->seed);
         member_list(w, "skipped", e->skipped_json);
         json_member_raw(w, "until", e->until_json);
@@ -92,8 +79,8 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
         member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);
-        render_time(w, "started_at", run->started_at);
-        render_time(w, "finished_at", run->finished_at);
+        json_member_time(w, "started_at", run->started_at);
+        json_member_time(w, "finished_at", run->finished_at);
         json_object_end(w);
 }
 
@@ -201,6 +188,11 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_member_string(w, "agent", s->agent);
         json_member_u64(w, "thread", s->thread);
         json_member_u64(w, "second", s->second);
+        json_put_key(w, "begin_ns");
+        if (s->begin_ns)
+                json_put_u64(w, s->begin_ns);
+        else
+                json_put_null(w);
         json_member_u64(w, "interval_ns", s->interval_ns);
         json_member_u64(w, "messages", s->messages);
         json_member_u64(w, "bytes", s->bytes);
@@ -259,8 +251,11 @@ static void member_figures(struct json_writer *w, enum figure_group group, const
                 json_member_string(w, "kind", kind);
         }
         for (size_t f = 0; f < FIGURE_COUNT; f++)
-                if (figure_terms[f].group == group)
-                        member_statistic(w, figure_terms[f].name, &row->figures[f]);
+                if (figure_terms[f].group == group) {
+                        char name[64];
+                        figure_name((enum figure) f, name, sizeof(name));
+                        member_statistic(w, object ? figure_terms[f].name : name, &row->figures[f]);
+                }
         if (object)
                 json_object_end(w);
 }
@@ -279,8 +274,8 @@ void render_result(struct json_writer *w, const struct result_record *row, const
         json_member_raw(w, "steady", row->steady);
         json_member_string(w, "verify", row->verify);
         json_member_string(w, "counted_by", row->counted_by);
-        member_figures(w, FIGURES_COUNTERS, NULL, row);
-        member_figures(w, FIGURES_PER_UNIT, NULL, row);
+        for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
+                member_figures(w, group, NULL, row);
         json_member_raw(w, "reasons", row->reasons_json ? row->reasons_json : "{}");
         json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");
         if (histogram) {
@@ -288,6 +283,7 @@ void render_result(struct json_writer *w, const struct result_record *row, const
                 render_distribution(w, latency, row->latency_kind);
         }
         member_list(w, "flags", row->flags_json);
+        json_member_raw(w, "flag_runs", row->flag_runs_json ? row->flag_runs_json : "{}");
         json_member_string(w, "error", row->error);
         json_object_end(w);
 }

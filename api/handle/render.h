@@ -10,8 +10,6 @@
 #include "daemon/service/service.h"
 #include "schema/json/json.h"
 
-/* ms since the epoch; null: not yet. */
-void render_time(struct json_writer *w, const char *key, int64_t ms);
 void render_experiment(struct json_writer *w, const struct experiment_record *e);
 void render_run(struct json_writer *w, const struct run_record *run);
 void render_run_briefly(struct json_writer *w, const struct run_record *run); /* in lists and events: shorten.h */
@@ -23,9 +21,6 @@ void render_result(struct json_writer *w, const struct result_record *row, const
 /* A histogram whole: its summary, its HdrHistogram V2, and its percentiles at log-nines for drawing. NULL, or empty:
  * null. */
 void render_distribution(struct json_writer *w, const struct histogram *h, const char *kind);
-
-/* A member with a time in milliseconds since the epoch; null for 0. */
-void render_time(struct json_writer *w, const char *key, int64_t ms);
 
 /* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
 const char *render_latency_kind(const char *point_json);

@@ -306,8 +306,8 @@ static int visit_result_csv(void *userdata, const struct result_record *row) {
         const char *const words[] = {row->loop, row->steady, row->verify, row->counted_by};
         for (size_t i = 0; i < ELEMENTS(words); i++)
                 text_printf(t->text, ",%s", words[i] ? words[i] : "");
-        csv_figures(t->text, FIGURES_COUNTERS, row);
-        csv_figures(t->text, FIGURES_PER_UNIT, row);
+        for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
+                csv_figures(t->text, group, row);
         text_puts(t->text, ",");
         t->error = csv_members(t->text, &t->effective, row->effective_json);
         if (t->error < 0)
@@ -351,8 +351,8 @@ static void csv_header(struct table *t) {
                 if (figure_terms[f].scaled)
                         csv_statistic_header(t->text, figure_terms[f].scaled);
         text_puts(t->text, ",loop,steady,verify,counted_by");
-        csv_group_header(t->text, FIGURES_COUNTERS);
-        csv_group_header(t->text, FIGURES_PER_UNIT);
+        for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
+                csv_group_header(t->text, group);
         for (size_t i = 0; i < t->effective.n; i++)
                 text_printf(t->text, ",effective_%s", t->effective.names[i]);
         text_printf(t->text, ",reasons,flags,error%s\r\n", t->with_histogram ? ",latency_histogram" : "");

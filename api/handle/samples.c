@@ -60,6 +60,9 @@ static void csv_sample(struct export *f, const struct sample_record *s, const ch
         csv_latency(f->out, s, kind, f->histogram);
         text_puts(f->out, ",");
         text_csv(f->out, s->counters_json);
+        text_puts(f->out, ",");
+        if (s->begin_ns)
+                text_printf(f->out, "%" PRIu64, s->begin_ns);
         text_puts(f->out, "\r\n");
 }
 
@@ -99,7 +102,7 @@ static void csv_header(struct export *f) {
         text_printf(f->out,
                     "run_id,agent,thread,second,interval_ns,messages,bytes,latency_ns_min,latency_ns_p50,"
                     "latency_ns_p90,latency_ns_p99,latency_ns_p99_9,latency_ns_max,latency_ns_mean,latency_kind,"
-                    "latency_count%s,counters\r\n",
+                    "latency_count%s,counters,begin_ns\r\n",
                     f->histogram ? ",latency_histogram" : "");
 }
 

@@ -253,8 +253,19 @@ static void put_titles(struct json_writer *w, const char *title, const char *uni
                 json_member_string(w, "description", words);
 }
 
-static void put_figure(struct json_writer *w, const struct figure_term *term) {
-        json_put_key(w, term->name);
+/* As a row has it, in the object around it or without one. */
+static void figure_member(enum figure f, char *ret, size_t size) {
+        if (figure_groups[figure_terms[f].group].in_row)
+                (void) snprintf(ret, size, "%s", figure_terms[f].name);
+        else
+                figure_name(f, ret, size);
+}
+
+static void put_figure(struct json_writer *w, enum figure f) {
+        const struct figure_term *term = &figure_terms[f];
+        char name[64];
+        figure_member(f, name, sizeof(name));
+        json_put_key(w, name);
         json_object_begin(w);
         put_titles(w, term->title, term->unit, term->description);
         json_member_bool(w, "x-usual", term->usual);
@@ -263,9 +274,19 @@ static void put_figure(struct json_writer *w, const struct figure_term *term) {
 }
 
 static void put_group(struct json_writer *w, enum figure_group group) {
-        for (size_t f = 0; f < FIGURE_COUNT; f++)
+        for (enum figure f = 0; f < FIGURE_COUNT; f++)
                 if (figure_terms[f].group == group)
-                        put_figure(w, &figure_terms[f]);
+                        put_figure(w, f);
+}
+
+static void put_names(struct json_writer *w, enum figure_group group) {
+        char name[64];
+        for (enum figure f = 0; f < FIGURE_COUNT; f++) {
+                if (figure_terms[f].group != group)
+                        continue;
+                figure_member(f, name, sizeof(name));
+                json_put_string(w, name);
+        }
 }
 
 /* The object that a row has for a group, or null. */
@@ -290,9 +311,7 @@ static void put_group_object(struct json_writer *w, enum figure_group group) {
         json_put_key(w, "required");
         json_array_begin(w);
         json_put_string(w, "kind");
-        for (size_t f = 0; f < FIGURE_COUNT; f++)
-                if (figure_terms[f].group == group)
-                        json_put_string(w, figure_terms[f].name);
+        put_names(w, group);
         json_array_end(w);
         json_member_bool(w, "additionalProperties", false);
         json_object_end(w);
@@ -316,13 +335,11 @@ static void put_figures(struct json_writer *w) {
         json_object_end(w);
         json_put_key(w, "required");
         json_array_begin(w);
-        for (enum figure_group group = 0; group < FIGURES_GROUPS; group++) {
+        for (enum figure_group group = 0; group < FIGURES_GROUPS; group++)
                 if (figure_groups[group].in_row)
                         json_put_string(w, figure_groups[group].in_row);
-                for (size_t f = 0; f < FIGURE_COUNT && !figure_groups[group].in_row; f++)
-                        if (figure_terms[f].group == group)
-                                json_put_string(w, figure_terms[f].name);
-        }
+                else
+                        put_names(w, group);
         json_array_end(w);
         json_object_end(w);
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #define NOISE_FROM 8u
 #define JUMP 4.0                            /* standard deviations of the steps: a change of the mean, not noise */
@@ -49,7 +50,9 @@ int segments_noise(const double *values, size_t n, struct segments_noise *ret) {
                 if (values[i] != values[i - 1])
                         steps[n_steps++] = fabs(values[i] - values[i - 1]);
         order_sort(steps, n_steps);
-        double limit = n_steps > 0 ? JUMP * order_middle(steps, n_steps) / MEDIAN_OF_NORMAL : INFINITY;
+        double limit = 0; /* of so few that they are changes of level, as quantized medians have */
+        if (n_steps * 2 * SEGMENTS_LEAST >= n)
+                limit = JUMP * order_middle(steps, n_steps) / MEDIAN_OF_NORMAL;
         /* 2 v (1 - c) and 2 v (1 - c²) of variance v and correlation c */
         double next = square_of_differences(values, n, 1, limit);
         double second = square_of_differences(values, n, 2, limit);
@@ -193,6 +196,87 @@ static void put_together(const double *values, size_t n, size_t bin, double *ret
         }
 }
 
+/* Runs of that kind that are shorter than a segment become of the other one. */
+static void drop_short_runs(bool *standing, size_t n, bool kind) {
+        for (size_t begin = 0, end; begin < n; begin = end) {
+                for (end = begin; end < n && standing[end] == standing[begin]; end++)
+                        ;
+                if (standing[begin] == kind && end - begin < SEGMENTS_LEAST)
+                        memset(standing + begin, !kind, end - begin);
+        }
+}
+
+/* Marks as standing what lies below the threshold for long enough, and returns how many values are left. */
+static size_t mark_standstills(const double *values, size_t n, double threshold, bool *standing) {
+        for (size_t i = 0; i < n; i++)
+                standing[i] = values[i] < threshold;
+        drop_short_runs(standing, n, true);
+        drop_short_runs(standing, n, false);
+        size_t moving = 0;
+        for (size_t i = 0; i < n; i++)
+                moving += !standing[i];
+        return moving;
+}
+
+struct judging {
+        const double *values;
+        size_t n;
+        bool *standing;
+        size_t n_moving;
+};
+
+static double penalty_of(const struct judging *j, const struct segments_noise *noise) {
+        double mean = 0;
+        for (size_t i = 0; i < j->n; i++)
+                mean += j->standing[i] ? 0 : j->values[i] / (double) j->n_moving;
+        double floor = NOISE_FLOOR * mean;
+        return SEGMENTS_PENALTY * log((double) j->n) * fmax(noise->long_run, floor * floor);
+}
+
+static int find_noise(const struct judging *j, struct segments_noise *ret) {
+        if (j->n_moving < NOISE_FROM)
+                return 0;
+        _cleanup_free_ double *moving = reallocarray(NULL, j->n_moving, sizeof(*moving));
+        if (!moving)
+                return -ENOMEM;
+        size_t n = 0;
+        for (size_t i = 0; i < j->n; i++)
+                if (!j->standing[i])
+                        moving[n++] = j->values[i];
+        return segments_noise(moving, n, ret);
+}
+
+/* Each standstill is a segment; between them they are searched for. */
+static int find_all(const struct judging *j, struct segments *ret) {
+        double penalty = penalty_of(j, &ret->noise);
+        ret->n = 0;
+        for (size_t begin = 0, end; begin < j->n; begin = end) {
+                for (end = begin; end < j->n && j->standing[end] == j->standing[begin]; end++)
+                        ;
+                size_t found;
+                int r = segments_find(j->values + begin, end - begin, SEGMENTS_LEAST,
+                                      j->standing[begin] ? INFINITY : penalty, ret->list + ret->n, &found);
+                if (r < 0)
+                        return r;
+                for (size_t i = ret->n; i < ret->n + found; i++) {
+                        ret->list[i].begin += begin;
+                        ret->list[i].end += begin;
+                }
+                ret->n += found;
+        }
+        return 0;
+}
+
+static int median_of(const double *values, size_t n, double *ret) {
+        _cleanup_free_ double *sorted = reallocarray(NULL, n, sizeof(*sorted));
+        if (!sorted)
+                return -ENOMEM;
+        memcpy(sorted, values, n * sizeof(*sorted));
+        order_sort(sorted, n);
+        *ret = order_middle(sorted, n);
+        return 0;
+}
+
 int segments_judge(const double *counts, size_t n, double tolerance, struct segments *ret) {
         if (check_values(counts, n, 0) < 0)
                 return -EINVAL;
@@ -201,18 +285,19 @@ int segments_judge(const double *counts, size_t n, double tolerance, struct segm
                 return 0;
         size_t bin = (n + SEGMENTS_VALUES_MAX - 1) / SEGMENTS_VALUES_MAX, n_bins = n / bin;
         _cleanup_free_ double *values = reallocarray(NULL, n_bins, sizeof(*values));
-        if (!values)
+        _cleanup_free_ bool *standing = calloc(n_bins, sizeof(*standing));
+        if (!values || !standing)
                 return -ENOMEM;
         put_together(counts, n, bin, values, n_bins);
-        int r = segments_noise(values, n_bins, &ret->noise);
+        double median;
+        int r = median_of(values, n_bins, &median);
         if (r < 0)
                 return r;
-        double mean = 0;
-        for (size_t i = 0; i < n_bins; i++)
-                mean += values[i] / (double) n_bins;
-        double floor = NOISE_FLOOR * mean, penalty = SEGMENTS_PENALTY * log((double) n_bins);
-        penalty *= fmax(ret->noise.long_run, floor * floor);
-        r = segments_find(values, n_bins, SEGMENTS_LEAST, penalty, ret->list, &ret->n);
+        struct judging j = {.values = values, .n = n_bins, .standing = standing};
+        j.n_moving = mark_standstills(values, n_bins, SEGMENTS_STANDSTILL * median, standing);
+        r = find_noise(&j, &ret->noise);
+        if (r == 0)
+                r = find_all(&j, ret);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ret->n; i++) {
@@ -220,7 +305,7 @@ int segments_judge(const double *counts, size_t n, double tolerance, struct segm
                 ret->list[i].end = i + 1 < ret->n ? ret->list[i].end * bin : n;
         }
         ret->reason = SEGMENTS_KNOWN;
-        if (ret->noise.correlation > SEGMENTS_CORRELATION_MAX)
+        if (ret->noise.correlation > SEGMENTS_CORRELATION_MAX && j.n_moving == n_bins)
                 ret->reason = SEGMENTS_CORRELATED;
         else
                 classify(ret, n, tolerance);

@@ -10,8 +10,10 @@
  *     SEGMENTS_PENALTY × log n × variance × (1 + correlation) / (1 - correlation),
  *
  * the last two being what first-order autoregressive noise adds to the variance of a mean. Variance and correlation
- * come from the differences between neighbours and between every other value, without those across a jump. Classes are
- * those of Barrett et al., "Virtual Machine Warmup Blows Hot and Cold", OOPSLA 2017.
+ * come from the differences between neighbours and between every other value, without those across a jump, which every
+ * difference is where there are few of them at all. A standstill, less than SEGMENTS_STANDSTILL of the median for half
+ * a second, is a segment whatever the noise is: none about a mean looks like that. Classes are those of Barrett et al.,
+ * "Virtual Machine Warmup Blows Hot and Cold", OOPSLA 2017.
  */
 
 #include <stdbool.h>
@@ -22,7 +24,8 @@
 #define SEGMENTS_VALUES_MIN 30u       /* to be judged */
 #define SEGMENTS_VALUES_MAX 3000u     /* of more, neighbours are put together: the time grows with the square */
 #define SEGMENTS_CORRELATION_MAX 0.75 /* above it nobody can tell a change from the noise */
-#define SEGMENTS_STEADY_PART 3u       /* the last segment is a steady state if it is at least this part of the window */
+#define SEGMENTS_STANDSTILL 0.1
+#define SEGMENTS_STEADY_PART 3u /* the last segment is a steady state if it is at least this part of the window */
 #define SEGMENTS_MAX (SEGMENTS_VALUES_MAX / SEGMENTS_LEAST)
 
 struct segment {

@@ -277,6 +277,15 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         json_object_end(w);
 }
 
+void disturbance_put_at(const struct disturbance *d, uint64_t at_ns, struct json_writer *w) {
+        for (size_t i = 0; d && i < d->n; i++)
+                if (d->seconds[i].begin_ns <= at_ns && at_ns - d->seconds[i].begin_ns < d->seconds[i].interval_ns) {
+                        put_second(d, &d->seconds[i], i, w);
+                        return;
+                }
+        json_put_null(w);
+}
+
 static void put_worst(const struct disturbance *d, struct json_writer *w) {
         size_t worst = 0;
         json_put_key(w, "worst");

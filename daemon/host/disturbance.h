@@ -96,6 +96,9 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
                     const struct disturbance_reading *after);
 bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind);
 const char *disturbance_flag(enum disturbance_kind kind); /* "noisy:…", static */
+/* One of its seconds, that in which at_ns (CLOCK_MONOTONIC) lies, as an element of "seconds"; null where there is none,
+ * also of d NULL. */
+void disturbance_put_at(const struct disturbance *d, uint64_t at_ns, struct json_writer *w);
 /* The members of a result's "noise", in an object under construction. */
 void disturbance_put(const struct disturbance *d, struct json_writer *w);
 

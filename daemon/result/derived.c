@@ -9,14 +9,25 @@
 
 #include <stdio.h>
 
+enum count { COUNT_CPU_NS, COUNT_SWITCHES, COUNT_HARDWARE };
+
 static const struct {
         const char *name;
-        bool cycles, per_byte; /* else CPU time, per message */
+        enum count count;
+        enum perf_event event; /* of the hardware's */
+        bool per_byte;         /* else per message */
         double scale;
 } terms[DERIVED_COUNT] = {
-        [DERIVED_CPU_NS_PER_MESSAGE] = {"cpu_ns_per_message", false, false, 1},
-        [DERIVED_CPU_NS_PER_GIGABYTE] = {"cpu_ns_per_gigabyte", false, true, 1e9},
-        [DERIVED_CYCLES_PER_BYTE] = {"cycles_per_byte", true, true, 1},
+        [DERIVED_CPU_NS_PER_MESSAGE] = {"cpu_ns_per_message", COUNT_CPU_NS, 0, false, 1},
+        [DERIVED_CPU_NS_PER_GIGABYTE] = {"cpu_ns_per_gigabyte", COUNT_CPU_NS, 0, true, 1e9},
+        [DERIVED_CYCLES_PER_BYTE] = {"cycles_per_byte", COUNT_HARDWARE, PERF_CYCLES, true, 1},
+        [DERIVED_CYCLES] = {"cycles_per_message", COUNT_HARDWARE, PERF_CYCLES, false, 1},
+        [DERIVED_INSTRUCTIONS] = {"instructions_per_message", COUNT_HARDWARE, PERF_INSTRUCTIONS, false, 1},
+        [DERIVED_L1D_READ_MISSES] = {"l1d_read_misses_per_message", COUNT_HARDWARE, PERF_L1D_READ_MISSES, false, 1},
+        [DERIVED_LLC_MISSES] = {"llc_misses_per_message", COUNT_HARDWARE, PERF_LLC_MISSES, false, 1},
+        [DERIVED_DTLB_MISSES] = {"dtlb_misses_per_message", COUNT_HARDWARE, PERF_DTLB_MISSES, false, 1},
+        [DERIVED_BRANCH_MISSES] = {"branch_misses_per_message", COUNT_HARDWARE, PERF_BRANCH_MISSES, false, 1},
+        [DERIVED_CONTEXT_SWITCHES] = {"context_switches_per_message", COUNT_SWITCHES, 0, false, 1},
 };
 
 static void set_unknown(struct derived_figure *f, const char *reason) {
@@ -46,12 +57,16 @@ static struct load load_of(const struct point *p, const struct message_report *m
 static void derive(size_t i, const struct counters_totals *counters, const struct load *load,
                    struct derived_figure *ret) {
         double divisor = terms[i].per_byte ? load->bytes : load->messages;
-        const struct perf_count cycles = perf_totals_of(&counters->perf, PERF_CYCLES);
-        double count = (double) (terms[i].cycles ? cycles.value : counters->usage.cpu_ns);
+        const struct perf_count hardware = perf_totals_of(&counters->perf, terms[i].event);
+        const struct usage *u = &counters->usage;
+        double count = terms[i].count == COUNT_CPU_NS ? (double) u->cpu_ns
+                       : terms[i].count == COUNT_SWITCHES
+                               ? (double) u->voluntary_switches + (double) u->involuntary_switches
+                               : (double) hardware.value;
         if (divisor <= 0)
                 set_unknown(ret, terms[i].per_byte ? "this workload moves no data" : "there was no message");
-        else if (terms[i].cycles && !cycles.known)
-                set_unknown(ret, perf_reason(cycles.error));
+        else if (terms[i].count == COUNT_HARDWARE && !hardware.known)
+                set_unknown(ret, perf_reason(hardware.error));
         else
                 *ret = (struct derived_figure){.known = true, .value = count * terms[i].scale / divisor};
 }

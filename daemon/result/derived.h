@@ -3,10 +3,10 @@
 #define IPCLAB_DAEMON_RESULT_DERIVED_H
 
 /*
- * What a message and a byte cost in CPU time and cycles: an agent's counters divided by what the same agent sent and
- * received in the same window. Who only sends or only receives has one of the two. The bytes of a pingpong count both
- * ways, as its CPU time is for both, and its messages are round trips. Of two streams at once an end's load is what it
- * received and what the other received from it.
+ * What a message and a byte cost in CPU time, cycles, cache misses and the like: an agent's counters divided by what
+ * the same agent sent and received in the same window. Who only sends or only receives has one of the two. The bytes of
+ * a pingpong count both ways, as its CPU time is for both, and its messages are round trips. Of two streams at once an
+ * end's load is what it received and what the other received from it.
  */
 
 #include "schema/protocol/protocol.h"
@@ -17,6 +17,13 @@ enum derived {
         DERIVED_CPU_NS_PER_MESSAGE,
         DERIVED_CPU_NS_PER_GIGABYTE, /* of 10^9 bytes */
         DERIVED_CYCLES_PER_BYTE,
+        DERIVED_CYCLES, /* from here on per message */
+        DERIVED_INSTRUCTIONS,
+        DERIVED_L1D_READ_MISSES,
+        DERIVED_LLC_MISSES,
+        DERIVED_DTLB_MISSES,
+        DERIVED_BRANCH_MISSES,
+        DERIVED_CONTEXT_SWITCHES,
         DERIVED_COUNT,
 };
 
@@ -37,8 +44,8 @@ void result_derive(const struct point *p, const struct message_report *m, const 
 /* Both agents together, unknown when either is: what the two spent on a message, or a byte, that one sent and the other
  * received. */
 void result_derived_add(struct result_derived *into, const struct result_derived *other);
-/* Members of an object under construction: "cpu_ns_per_message", "cpu_ns_per_gigabyte", "cycles_per_byte"; null where
- * unknown, with NAME_reason beside. */
+/* Members of an object under construction: "cpu_ns_per_message", "cycles_per_byte", "llc_misses_per_message" and so on;
+ * null where unknown, with NAME_reason beside. */
 void result_derived_to_json(const struct result_derived *d, struct json_writer *w);
 
 #endif

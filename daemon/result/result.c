@@ -7,7 +7,6 @@
 
 #include "daemon/result/result.h"
 
-#include "daemon/analysis/thirds.h"
 #include "daemon/result/cost.h"
 #include "daemon/result/derived.h"
 #include "daemon/result/effective.h"
@@ -17,9 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#define ENDS_DIFFER 0.03   /* throughput of the two ends */
-#define RATE_REACHED 0.97  /* of the one that was asked for */
-#define STEADY_WITHIN 0.10 /* first against last third of the window */
+#define ENDS_DIFFER 0.03  /* throughput of the two ends */
+#define RATE_REACHED 0.97 /* of the one that was asked for */
 
 static bool streams(const struct result *r, enum data_direction direction) {
         const struct point *p = r->order->point;
@@ -41,22 +39,16 @@ static enum end sender(const struct result *r) {
         return streams(r, DIRECTION_UP) ? END_SECOND : END_FIRST;
 }
 
-static int series_add(struct result_series *s, uint32_t second, double rate) {
-        if (second >= s->size) {
-                size_t size = second < 64 ? 64 : 2 * (size_t) second;
-                double *rates = realloc(s->rates, size * sizeof(*rates));
-                if (!rates)
-                        return -ENOMEM;
-                s->rates = rates;
-                s->size = size;
+/* The end that began first: another may have been stopped meanwhile. */
+int result_add_parts(struct result *r, enum end end, const struct message_parts *parts) {
+        if (!r->begin_ns || parts->begin_ns < r->begin_ns) {
+                r->begin_ns = parts->begin_ns;
+                r->begun_ms = util_now_ms() - ((int64_t) util_now_ns() - (int64_t) parts->begin_ns) / 1000000;
         }
-        for (; s->n <= second; s->n++)
-                s->rates[s->n] = 0;
-        s->rates[second] += rate;
-        return 0;
+        return steadiness_add(&r->steadiness, end, parts);
 }
 
-int result_add_sample(struct result *r, enum end end, const struct message_sample *s) {
+int result_add_sample(struct result *r, const struct message_sample *s) {
         if (s->latency) {
                 if (!r->latency)
                         r->latency = calloc(1, sizeof(*r->latency));
@@ -65,10 +57,14 @@ int result_add_sample(struct result *r, enum end end, const struct message_sampl
                 histogram_add(r->latency, s->latency);
                 r->has_latency = true;
         }
-        /* the rest of a second at the window's end would weigh as much as a whole one */
-        if (!is_measured(r, end) || s->interval_ns < NSEC_PER_SEC / 2)
-                return 0;
-        return series_add(&r->series, s->second, (double) s->messages * 1e9 / (double) s->interval_ns);
+        return 0;
+}
+
+int result_judge(struct result *r) {
+        bool measured[END_COUNT];
+        for (int end = 0; end < END_COUNT; end++)
+                measured[end] = is_measured(r, (enum end) end);
+        return steadiness_judge(&r->steadiness, measured);
 }
 
 static double per_second(uint64_t count, uint64_t window_ns) {
@@ -196,24 +192,6 @@ static void put_throughput(struct json_writer *w, uint64_t bytes, uint64_t windo
         }
         json_member_null(w, "throughput_bytes_per_second");
         json_member_string(w, "throughput_bytes_per_second_reason", "no data was moved this way");
-}
-
-static enum series_verdict judge(const struct result *r) {
-        return series_judge(r->series.rates, r->series.n, STEADY_WITHIN);
-}
-
-/* Not to be flagged as unsteady is not to be steady: a short series cannot always be judged. */
-static void put_steady(const struct result *r, struct json_writer *w) {
-        enum series_verdict verdict = judge(r);
-        if (verdict == SERIES_STEADY || verdict == SERIES_UNSTEADY) {
-                json_member_bool(w, "steady", verdict == SERIES_STEADY);
-                return;
-        }
-        json_member_null(w, "steady");
-        json_member_string(w, "steady_reason",
-                           verdict == SERIES_TOO_SHORT
-                                   ? "not judged: the window has fewer than " UTIL_TEXT(SERIES_JUDGED_FROM) " seconds"
-                                   : "not judged: the few seconds of the window scatter too much; of 6 it can be told");
 }
 
 static void put_report(struct json_writer *w, const char *role, const struct message_report *m,
@@ -353,12 +331,17 @@ int result_to_json(const struct result *r, char **ret) {
                 return d;
         json_writer_init(&w);
         json_object_begin(&w);
+        json_member_time(&w, "begun_at", r->begun_ms);
+        if (r->begin_ns)
+                json_member_u64(&w, "begin_ns", r->begin_ns);
+        else
+                json_member_null(&w, "begin_ns");
         put_figures(r, &w);
         int e = result_cost_to_json(r->order->point, r->reports[END_FIRST], &w);
         put_latencies(r, &w);
         json_member_string(&w, "loop", spec_point_rate(spec, r->order->point) > 0 ? "open" : "closed");
         put_verify(r, &w);
-        put_steady(r, &w);
+        steadiness_put(&r->steadiness, r->roles, r->beside, &w);
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end])
                         put_report(&w, r->roles[end], r->reports[end], &derived[end]);
@@ -464,15 +447,14 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 add_flag(v, "counters:multiplexed");
         if (r->latency && histogram_is_at_limit(r->latency))
                 add_flag(v, "latency_above_limit");
-        if (judge(r) == SERIES_UNSTEADY)
+        if (steadiness_is_lost(&r->steadiness))
                 add_flag(v, "no_steady_state");
 }
 
 void result_deinit(struct result *r) {
         free(r->latency);
         free(r->noise_json);
-        free(r->series.rates);
+        steadiness_deinit(&r->steadiness);
         r->noise_json = NULL;
         r->latency = NULL;
-        r->series = (struct result_series){0};
 }

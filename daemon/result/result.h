@@ -8,6 +8,7 @@
  */
 
 #include "daemon/host/numastat.h"
+#include "daemon/result/steadiness.h"
 #include "daemon/run/runner.h"
 
 /* Why a run, or all of a point, has no figure of both ways, nor of one of them. */
@@ -17,11 +18,6 @@
         "none in an open loop: latency_ns counts from when a message was due, and what it waited for its sending has " \
         "no way back"
 
-struct result_series {
-        double *rates; /* messages per second, by second of the window */
-        size_t n, size;
-};
-
 struct result {
         const struct run_order *order;
         const char *roles[END_COUNT]; /* NULL where the run has no such agent */
@@ -29,13 +25,20 @@ struct result {
         const struct message_thread *threads[END_COUNT]; /* as many as the point has; NULL where not known */
         struct histogram *latency;                       /* NULL until the first sample that has one */
         bool has_latency;
-        struct result_series series;
-        struct numastat numa; /* what the kernel counted meanwhile */
-        char *noise_json;     /* what else used the CPUs (run/watch.h); NULL: not observed */
+        uint64_t begin_ns; /* of the window, CLOCK_MONOTONIC; 0: no part of it has come */
+        int64_t begun_ms;  /* the same by the wall clock, since the epoch */
+        struct steadiness steadiness;
+        const struct disturbance *beside; /* what happened in each second; NULL: not observed */
+        struct numastat numa;             /* what the kernel counted meanwhile */
+        char *noise_json;                 /* what else used the CPUs (run/watch.h); NULL: not observed */
 };
 
-/* A sample of one end: latency is merged, and the receiving end's rate goes to the series. 0 or -ENOMEM. */
-int result_add_sample(struct result *r, enum end end, const struct message_sample *s);
+/* Parts of one end's seconds, by which steadiness is judged. 0 or -ENOMEM. */
+int result_add_parts(struct result *r, enum end end, const struct message_parts *parts);
+/* A sample of one end: its latency is merged. 0 or -ENOMEM. */
+int result_add_sample(struct result *r, const struct message_sample *s);
+/* When all samples have come, and before what follows: whether the run was steady. 0 or -ENOMEM. */
+int result_judge(struct result *r);
 /* Whether the two reports can both be true; -EBADMSG with a sentence in ret_detail[300] when not. */
 int result_check(const struct result *r, char *ret_detail);
 /* The run's "result" object; malloc()ed. 0; -EBADMSG when a report lacks what a figure

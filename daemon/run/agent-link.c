@@ -207,7 +207,7 @@ static void deadline_passed(struct agent_link *l) {
 static void out_of_turn(struct agent_link *l, const struct message *m) {
         static const char *const expected[] = {
                 [AGENT_STARTED] = "hello",    [AGENT_SETTING_UP] = "count or ready",
-                [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, sample, thread or report",
+                [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, parts, sample, thread or report",
                 [AGENT_REPORTED] = "nothing", [AGENT_LEAVING] = "nothing",
                 [AGENT_FAILED] = "nothing"};
         fail(l, AGENT_BROKE_PROTOCOL, "spoke out of turn: it sent \"%s\" where %s was expected",
@@ -242,16 +242,35 @@ static void take_count(struct agent_link *l, const struct message *m) {
                 fail(l, AGENT_BROKE_PROTOCOL, "cannot be given its counters: %s", strerrordesc_np(-r));
 }
 
+/* They lie end to end, from the window's begin to now. */
+static void take_parts(struct agent_link *l, const struct message_parts *p) {
+        uint64_t window = l->start_ns + l->setup->warmup_ns, end_ns = p->begin_ns, messages = 0;
+        for (uint32_t i = 0; i < p->n; i++) {
+                end_ns += p->list[i].interval_ns; /* the decoder has seen to it that this fits */
+                messages += p->list[i].messages;
+        }
+        if (p->begin_ns < window || (l->parts_end_ns && p->begin_ns != l->parts_end_ns) || end_ns > l->heard_ns) {
+                fail(l, AGENT_BROKE_PROTOCOL,
+                     "sent impossible parts: %" PRIu64 " … %" PRIu64 " ns, after %" PRIu64 " and before %" PRIu64,
+                     p->begin_ns, end_ns, l->parts_end_ns ? l->parts_end_ns : window, l->heard_ns);
+                return;
+        }
+        l->parts_end_ns = end_ns;
+        l->parts_messages += messages;
+        l->ops->parts(l->userdata, l, p);
+}
+
 static void take_sample(struct agent_link *l, struct message *m) {
         struct message_sample *s = &m->sample;
         uint64_t window = l->start_ns + l->setup->warmup_ns;
         uint64_t elapsed = l->heard_ns > window ? (l->heard_ns - window) / NSEC_PER_SEC : 0;
         if (s->thread >= l->setup->point.threads || s->second < l->next_second[s->thread] || s->second > elapsed ||
-            s->interval_ns == 0) {
+            s->interval_ns == 0 || s->begin_ns < window || s->begin_ns > l->heard_ns) {
                 fail(l, AGENT_BROKE_PROTOCOL,
                      "sent an impossible sample: thread %" PRIu32 " of %" PRIu32 ", second %" PRIu32 " after %" PRIu64
-                     " s of the window, interval %" PRIu64 " ns",
-                     s->thread, l->setup->point.threads, s->second, elapsed, s->interval_ns);
+                     " s of the window, interval %" PRIu64 " ns, %" PRId64 " ns after its begin",
+                     s->thread, l->setup->point.threads, s->second, elapsed, s->interval_ns,
+                     (int64_t) (s->begin_ns - window));
                 return;
         }
         l->next_second[s->thread] = s->second + 1;
@@ -274,6 +293,10 @@ static void take_running(struct agent_link *l, struct message *m) {
         deadline_or_fail(l, l->heard_ns + silence_allowed(l));
         if (l->state != AGENT_RUNNING || m->type == MESSAGE_ALIVE)
                 return;
+        if (m->type == MESSAGE_PARTS) {
+                take_parts(l, &m->parts);
+                return;
+        }
         if (m->type == MESSAGE_SAMPLE) {
                 take_sample(l, m);
                 return;
@@ -311,8 +334,9 @@ static void take(struct agent_link *l, struct message *m) {
                 take_count(l, m);
         else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_ALIVE)
                 return; /* does not move the deadline of ready */
-        else if (l->state == AGENT_RUNNING && (m->type == MESSAGE_ALIVE || m->type == MESSAGE_SAMPLE ||
-                                               m->type == MESSAGE_THREAD || m->type == MESSAGE_REPORT))
+        else if (l->state == AGENT_RUNNING &&
+                 (m->type == MESSAGE_ALIVE || m->type == MESSAGE_PARTS || m->type == MESSAGE_SAMPLE ||
+                  m->type == MESSAGE_THREAD || m->type == MESSAGE_REPORT))
                 take_running(l, m);
         else
                 out_of_turn(l, m);

@@ -32,6 +32,7 @@ struct agent_link;
 
 struct agent_link_ops {
         void (*ready)(void *userdata, struct agent_link *l);
+        void (*parts)(void *userdata, struct agent_link *l, const struct message_parts *parts);
         /* Taking the encoded latency over means leaving NULL in its place. */
         void (*sample)(void *userdata, struct agent_link *l, struct message_sample *sample);
         void (*reported)(void *userdata, struct agent_link *l);
@@ -60,6 +61,7 @@ struct agent_link {
         uint64_t cpu_ns;              /* user and system time, all threads */
         struct message ready, report; /* type MESSAGE_READY, MESSAGE_REPORT once they have come, else MESSAGE_HELLO */
         uint64_t sampled_messages, sampled_bytes;
+        uint64_t parts_messages;        /* of the samples' parts */
         struct message_thread *threads; /* of the point's threads, the n_threads first */
         uint32_t n_threads;
 
@@ -71,7 +73,8 @@ struct agent_link {
         int control_fd, pidfd;
         sd_event_source *control_source, *process_source, *timer;
         uint64_t spawned_ns, start_ns, heard_ns;
-        uint64_t deadline_ns; /* of the next message, UINT64_MAX: none */
+        uint64_t parts_end_ns; /* of the last part; 0: none has come */
+        uint64_t deadline_ns;  /* of the next message, UINT64_MAX: none */
         uint64_t packets;
         uint32_t *next_second; /* per thread */
         uint32_t n_counted;    /* threads whose counters were asked for */

@@ -300,6 +300,7 @@ static int conclude_watch(struct runner *r) {
         if (!r->watch)
                 return 0;
         watch_end(r->watch);
+        r->result.beside = watch_disturbance(r->watch);
         int e = watch_result(r->watch, &r->result.noise_json, r->flags.flags + r->flags.n_flags,
                              RUN_FLAGS_MAX - r->flags.n_flags, &n);
         r->flags.n_flags += n;
@@ -336,6 +337,12 @@ static void on_ready(void *userdata, struct agent_link *l) {
                   (double) (start - START_IN_NS - r->started_ns) / 1e6);
 }
 
+static void on_parts(void *userdata, struct agent_link *l, const struct message_parts *parts) {
+        struct runner *r = userdata;
+        if (result_add_parts(&r->result, end_of(r, l), parts) < 0)
+                fail(r, "out of memory");
+}
+
 static void on_sample(void *userdata, struct agent_link *l, struct message_sample *s) {
         struct runner *r = userdata;
         struct sample_record record = {
@@ -344,6 +351,7 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
                 .agent = strdup(l->role),
                 .thread = s->thread,
                 .second = s->second,
+                .begin_ns = s->begin_ns,
                 .interval_ns = s->interval_ns,
                 .messages = s->messages,
                 .bytes = s->bytes,
@@ -352,7 +360,7 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
                 .latency_length = s->latency_length,
         };
         if (!record.agent || counters_to_json(&s->counters, &record.counters_json) < 0 ||
-            result_add_sample(&r->result, end_of(r, l), s) < 0) {
+            result_add_sample(&r->result, s) < 0) {
                 sample_record_deinit(&record);
                 fail(r, "out of memory");
                 return;
@@ -363,12 +371,12 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
 /* The samples are the window, cut into seconds. */
 static bool samples_incomplete(struct runner *r, const struct agent_link *l) {
         const struct message_report *m = &l->report.report;
-        if (l->sampled_messages == m->messages && l->sampled_bytes == m->bytes)
+        if (l->sampled_messages == m->messages && l->sampled_bytes == m->bytes && l->parts_messages == m->messages)
                 return false;
         fail(r,
              "counts_disagree: samples of %s (pid %d) add up to %" PRIu64 " messages (%" PRIu64
-             " bytes), its report has %" PRIu64 " (%" PRIu64 " bytes)",
-             l->role, l->pid, l->sampled_messages, l->sampled_bytes, m->messages, m->bytes);
+             " bytes), their parts to %" PRIu64 ", its report has %" PRIu64 " (%" PRIu64 " bytes)",
+             l->role, l->pid, l->sampled_messages, l->sampled_bytes, l->parts_messages, m->messages, m->bytes);
         return true;
 }
 
@@ -407,6 +415,8 @@ static void on_reported(void *userdata, struct agent_link *l) {
         numastat_take(r->host->root ? r->host->root : "", &after);
         numastat_subtract(&r->result.numa, &after, &r->numa_before);
         int e = conclude_watch(r);
+        if (e == 0)
+                e = result_judge(&r->result);
         if (e == 0)
                 e = result_to_json(&r->result, &r->result_json);
         if (e < 0) {
@@ -455,8 +465,12 @@ static void on_ended(void *userdata, struct agent_link *l) {
         settle_if_over(r);
 }
 
-static const struct agent_link_ops link_ops = {
-        .ready = on_ready, .sample = on_sample, .reported = on_reported, .failed = on_failed, .ended = on_ended};
+static const struct agent_link_ops link_ops = {.ready = on_ready,
+                                               .parts = on_parts,
+                                               .sample = on_sample,
+                                               .reported = on_reported,
+                                               .failed = on_failed,
+                                               .ended = on_ended};
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct runner *r = userdata;

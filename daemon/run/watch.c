@@ -499,6 +499,10 @@ int watch_result(const struct watch *w, char **ret_json, const char **flags, siz
         return 0;
 }
 
+const struct disturbance *watch_disturbance(const struct watch *w) {
+        return &w->disturbance;
+}
+
 void watch_free(struct watch *w) {
         if (!w)
                 return;

@@ -76,15 +76,14 @@ static const char *known_latency_kind(const struct json *result) {
         return NULL;
 }
 
-/* Reasons stand beside a figure as NAME_reason, or among the counters' "reasons" by name or for all the hardware's. */
-static const char *reason_for(enum figure f, const struct json *object) {
+/* Reasons stand beside a figure as NAME_reason. */
+static const char *reason_for(enum figure f, const struct json *object, const struct json *result) {
         char name[64];
+        if (!object && figure_groups[figure_terms[f].group].end == FIGURE_OF_OTHER &&
+            result_word(result, "counted_by"))
+                return "the run has one agent";
         (void) snprintf(name, sizeof(name), "%s_reason", figure_terms[f].name);
-        const struct json *reasons = result_member(object, "reasons");
-        const char *reason = result_word(object, name);
-        if (!reason)
-                reason = result_word(reasons, figure_terms[f].name);
-        return reason || !figure_groups[figure_terms[f].group].by_role ? reason : result_word(reasons, "hardware");
+        return result_word(object, name);
 }
 
 static int keep(char **kept, const char *text) {
@@ -102,7 +101,7 @@ static int collect_figure(const struct json *result, enum figure i, struct colum
                 c->values[i][c->n[i]++] = v;
                 return 0;
         }
-        const char *reason = reason_for(i, result_figure_object(i, result));
+        const char *reason = reason_for(i, result_figure_object(i, result), result);
         return reason ? keep(&c->reasons[i], reason) : 0;
 }
 
@@ -152,7 +151,10 @@ static int collect_run(const char *result_json, struct columns *c, const char **
 
 /* Flags of all runs, each once, in the order in which they first appear. */
 struct flag_set {
-        const char **names;
+        struct flag {
+                const char *name;
+                uint64_t runs; /* that have it */
+        } * flags;
         struct json **trees; /* that own the names; room for one per run */
         size_t n, n_trees;
 };
@@ -161,18 +163,20 @@ static void flag_set_deinit(struct flag_set *f) {
         for (size_t i = 0; i < f->n_trees; i++)
                 json_free(f->trees[i]);
         free(f->trees);
-        free(f->names);
+        free(f->flags);
 }
 
 static int flag_set_add(struct flag_set *f, const char *name) {
         for (size_t i = 0; i < f->n; i++)
-                if (strcmp(f->names[i], name) == 0)
+                if (strcmp(f->flags[i].name, name) == 0) {
+                        f->flags[i].runs++;
                         return 0;
-        const char **names = reallocarray(f->names, f->n + 1, sizeof(*names));
-        if (!names)
+                }
+        struct flag *flags = reallocarray(f->flags, f->n + 1, sizeof(*flags));
+        if (!flags)
                 return -ENOMEM;
-        f->names = names;
-        f->names[f->n++] = name;
+        f->flags = flags;
+        f->flags[f->n++] = (struct flag){.name = name, .runs = 1};
         return 0;
 }
 
@@ -192,16 +196,20 @@ static int flag_set_merge(struct flag_set *f, const char *flags_json) {
         return 0;
 }
 
-static int flag_set_print(const struct flag_set *f, char **ret) {
-        struct json_writer w;
-        json_writer_init(&w);
-        json_array_begin(&w);
-        for (size_t i = 0; i < f->n; i++)
-                json_put_string(&w, f->names[i]);
-        json_array_end(&w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
+static int flag_set_print(const struct flag_set *f, struct result_record *row) {
+        _cleanup_(json_writer_deinit) struct json_writer names, runs;
+        json_writer_init(&names);
+        json_writer_init(&runs);
+        json_array_begin(&names);
+        json_object_begin(&runs);
+        for (size_t i = 0; i < f->n; i++) {
+                json_put_string(&names, f->flags[i].name);
+                json_member_u64(&runs, f->flags[i].name, f->flags[i].runs);
+        }
+        json_array_end(&names);
+        json_object_end(&runs);
+        int r = json_writer_steal(&names, &row->flags_json, NULL);
+        return r < 0 ? r : json_writer_steal(&runs, &row->flag_runs_json, NULL);
 }
 
 static int unite_flags(const struct point_record *p, struct result_record *row) {
@@ -213,7 +221,7 @@ static int unite_flags(const struct point_record *p, struct result_record *row) 
                 if (r < 0)
                         return r;
         }
-        return flag_set_print(&flags, &row->flags_json);
+        return flag_set_print(&flags, row);
 }
 
 /* Of a figure that no run has: what the last run says, else what is known of all that say nothing. */
@@ -241,8 +249,11 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
         json_writer_init(&w);
         json_object_begin(&w);
         for (size_t i = 0; c->n_runs > 0 && i < FIGURE_COUNT; i++)
-                if (c->n[i] == 0 && !has_common_reason((enum figure) i))
-                        json_member_string(&w, figure_terms[i].name, reason_of(c, (enum figure) i));
+                if (c->n[i] == 0 && !has_common_reason((enum figure) i)) {
+                        char name[64];
+                        figure_name((enum figure) i, name, sizeof(name));
+                        json_member_string(&w, name, reason_of(c, (enum figure) i));
+                }
         if (c->n_runs > 0 && (!row->latency_kind || row->figures[FIGURE_LATENCY_P50].n == 0))
                 json_member_string(&w, "latency_ns", c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : UNTOLD);
         if (c->n_runs > 0 && row->figures[FIGURE_ONE_WAY_P50].n == 0)

@@ -70,7 +70,7 @@ int store_row_run(struct db_query *q, struct run_record *ret);
 
 #define SAMPLE_COLUMNS                                                                                                 \
         "change, experiment_id, run_id, thread, second, interval_ns, messages, bytes, latency_sum, agent, counters, "  \
-        "latency"
+        "latency, begin_ns"
 int store_row_sample(struct db_query *q, struct sample_record *ret);
 int store_row_state(struct db_query *q, int column, enum state *ret);
 

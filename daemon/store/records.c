@@ -62,6 +62,7 @@ void result_record_deinit(struct result_record *r) {
         free(r->run_ids);
         free(r->point_json);
         free(r->flags_json);
+        free(r->flag_runs_json);
         free(r->reasons_json);
         free(r->effective_json);
         free(r->loop);

@@ -64,6 +64,7 @@ struct sample_record {
         int64_t experiment_id, run_id;
         char *agent; /* role */
         uint32_t thread, second;
+        uint64_t begin_ns; /* CLOCK_MONOTONIC of its boot; 0: of an earlier version, which did not keep it */
         uint64_t interval_ns, messages, bytes;
         char *counters_json; /* object or NULL */
         /* To be stored: as the agent encoded it (HdrHistogram V2), with the exact sum beside it; NULL: none. */
@@ -94,6 +95,7 @@ struct result_record {
                                  runs */
         char *reasons_json;   /* {"cycles": sentence}: why a statistic is missing although there are runs */
         char *flags_json;     /* union over the runs */
+        char *flag_runs_json; /* {"noisy:load": 2}: in how many of them each is */
         char *effective_json; /* {"chunk_bytes": 8192}: values in force, a list where the runs differ */
         char *error;          /* of the last failed run, or NULL */
 };

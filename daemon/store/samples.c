@@ -25,12 +25,14 @@ static int require_running(struct db *db, int64_t run_id, int64_t experiment_id)
 static int insert_sample(struct db *db, const struct sample_record *sample, int64_t change) {
         return db_run(db,
                       "INSERT INTO samples (change, experiment_id, run_id, thread, second, interval_ns, messages, "
-                      "bytes, latency_sum, agent, counters, latency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                      "bytes, latency_sum, agent, counters, latency, begin_ns) "
+                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                       DB_INT(change), DB_INT(sample->experiment_id), DB_INT(sample->run_id), DB_INT(sample->thread),
                       DB_INT(sample->second), DB_INT(sample->interval_ns), DB_INT(sample->messages),
                       DB_INT(sample->bytes), sample->latency_v2 ? DB_INT(sample->latency_sum_ns) : DB_NULL(),
                       DB_TEXT(sample->agent), DB_TEXT(sample->counters_json),
-                      DB_BLOB(sample->latency_v2, sample->latency_length));
+                      DB_BLOB(sample->latency_v2, sample->latency_length),
+                      sample->begin_ns ? DB_INT(sample->begin_ns) : DB_NULL());
 }
 
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n) {
@@ -81,6 +83,7 @@ int store_row_sample(struct db_query *q, struct sample_record *ret) {
                 .bytes = (uint64_t) db_column_i64(q, 7),
                 .agent = db_column_text(q, 9),
                 .counters_json = db_column_text(q, 10),
+                .begin_ns = (uint64_t) db_column_i64(q, 12),
         };
         int r = read_latency(q, &sample.latency);
         if (r == 0)

@@ -215,6 +215,19 @@ void json_member_string(struct json_writer *w, const char *key, const char *s) {
         json_put_string(w, s);
 }
 
+void json_member_time(struct json_writer *w, const char *key, int64_t ms) {
+        char text[40];
+        struct tm tm;
+        time_t seconds = (time_t) (ms / 1000);
+        if (ms <= 0 || !gmtime_r(&seconds, &tm)) {
+                json_member_null(w, key);
+                return;
+        }
+        size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+        (void) snprintf(text + n, sizeof(text) - n, ".%03dZ", (int) (ms % 1000));
+        json_member_string(w, key, text);
+}
+
 void json_member_i64(struct json_writer *w, const char *key, int64_t v) {
         json_put_key(w, key);
         json_put_i64(w, v);

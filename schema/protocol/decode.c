@@ -207,6 +207,25 @@ static void take_latency(struct reader *r, struct message_sample *s) {
         (void) take(r, "sample.latency.sum_ns", &s->latency->sum_ns, sizeof(s->latency->sum_ns));
 }
 
+static void take_parts(struct reader *r, const struct wire_field *f, struct message_parts *ret) {
+        size_t length = 0;
+        const uint8_t *data = take_sized(r, f->name, &length);
+        if (!data)
+                return;
+        size_t n = length / sizeof(ret->list[0]);
+        if (length % sizeof(ret->list[0]) != 0 || n == 0 || n > f->most)
+                return fault(r, "%s has %zu bytes, which are not those of 1 … %" PRIu64 " parts", f->name, length,
+                             f->most);
+        memcpy(ret->list, data, length);
+        ret->n = (uint32_t) n;
+        uint64_t end_ns = ret->begin_ns;
+        for (size_t i = 0; i < n; i++) {
+                uint64_t interval_ns = ret->list[i].interval_ns;
+                if (interval_ns == 0 || __builtin_add_overflow(end_ns, interval_ns, &end_ns))
+                        return fault(r, "%s has a part of %" PRIu64 " ns", f->name, interval_ns);
+        }
+}
+
 static void take_field(struct reader *r, const struct wire_field *f, struct message *m) {
         void *member = (char *) m + f->offset;
         switch (f->kind) {
@@ -231,6 +250,8 @@ static void take_field(struct reader *r, const struct wire_field *f, struct mess
                 return take_count(r, f, member);
         case WIRE_LATENCY:
                 return take_latency(r, &m->sample);
+        case WIRE_PARTS:
+                return take_parts(r, f, &m->parts);
         }
 }
 

@@ -99,6 +99,9 @@ static void put_field(struct packet *p, const struct wire_field *f, const struct
         case WIRE_LATENCY:
                 put_latency(p, &m->sample);
                 return;
+        case WIRE_PARTS:
+                put_sized(p, m->parts.list, m->parts.n * sizeof(m->parts.list[0]));
+                return;
         }
 }
 

@@ -15,7 +15,8 @@
  *      ready           ->                    placement checked, transport set up
  *                      <-        start       both are ready: the barrier
  *      alive …         ->                    at least once a second while no sample is due
- *      sample …        ->                    a second of a thread, as soon as it is over
+ *      parts           ->                    a second of all threads in ten parts, as soon as it is over
+ *      sample …        ->                    the same second of each thread
  *      thread …        ->                    the whole window of each thread, in their order
  *      report          ->                    the window is over, both ends have agreed on the message count
  *                      <-        (closes)    the agent exits 0
@@ -36,7 +37,7 @@
 
 struct json;
 
-#define PROTOCOL_VERSION 4
+#define PROTOCOL_VERSION 5
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */
@@ -80,6 +81,7 @@ enum message_type {
         MESSAGE_READY,
         MESSAGE_START,
         MESSAGE_ALIVE,
+        MESSAGE_PARTS,
         MESSAGE_SAMPLE,
         MESSAGE_THREAD,
         MESSAGE_REPORT,
@@ -157,6 +159,9 @@ struct message_object {
  *                   where a thread has several pieces of memory of a kind.
  *      nodes_seen   all nodes that any look, now or before, has found a page on
  *      moved        pages that were found on another node than at first
+ *      page_sizes   in pages of which size each kind of memory is mapped in this process, by the mappings that hold it, in
+ *                   bytes: [{"what": "ring", "mappings": 1, "bytes": {"4096": 8192, "2097152": 4194304}}]; "ring" at both
+ *                   ends, whoever owns it; no "page_cache". Null with page_sizes_reason.
  *      pages_placed_together  of a huge page, where the kernel may place such; else 1
  *
  * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
@@ -176,9 +181,27 @@ struct message_alive {
         enum phase phase;
 };
 
+/* A tenth of a second, or as long as it really was, of all threads together. */
+struct message_part {
+        uint64_t interval_ns; /* true length, not 0 */
+        uint64_t messages;
+        uint64_t p50_ns; /* of its latencies; 0: none was measured in it */
+};
+
+#define MESSAGE_PARTS_PER_SAMPLE 10u
+#define MESSAGE_PARTS_MAX (2 * MESSAGE_PARTS_PER_SAMPLE)
+
+/* What a run's steadiness is judged by. One part begins where the last one ended, also across packets. */
+struct message_parts {
+        uint64_t begin_ns; /* CLOCK_MONOTONIC, of the first */
+        uint32_t n;
+        struct message_part list[MESSAGE_PARTS_MAX];
+};
+
 struct message_sample {
         uint32_t thread;
-        uint32_t second;      /* index in the window, from 0 */
+        uint32_t second;      /* of the window, from 0, in which it begins: the same at both ends */
+        uint64_t begin_ns;    /* CLOCK_MONOTONIC, which both ends and the daemon share */
         uint64_t interval_ns; /* true length */
         uint64_t messages;
         uint64_t bytes;
@@ -228,6 +251,7 @@ struct message {
                 struct message_ready ready;
                 struct message_start start;
                 struct message_alive alive;
+                struct message_parts parts;
                 struct message_sample sample;
                 struct message_thread thread;
                 struct message_report report;

@@ -105,9 +105,15 @@ static const struct wire_field alive[] = {U32(alive.phase, PHASE_WARMUP, PHASE_C
 _Static_assert(PERF_EVENT_COUNT == 6 && offsetof(struct usage, migrations_error) == 17 * sizeof(uint64_t),
                "COUNTERS has a row for each");
 
+static const struct wire_field parts[] = {
+        U64(parts.begin_ns),
+        MOST(PARTS, parts, MESSAGE_PARTS_MAX),
+};
+
 static const struct wire_field sample[] = {
         U32(sample.thread, 0, SPEC_THREADS_MAX - 1),
         U32(sample.second, 0, UINT32_MAX),
+        U64(sample.begin_ns),
         U64(sample.interval_ns),
         U64(sample.messages),
         U64(sample.bytes),
@@ -137,8 +143,8 @@ static const struct wire_field error[] = {
 static const struct wire_layout layouts[] = {
         LAYOUT(MESSAGE_HELLO, hello),       LAYOUT(MESSAGE_SETUP, setup),   LAYOUT(MESSAGE_COUNT, count),
         LAYOUT(MESSAGE_COUNTING, counting), LAYOUT(MESSAGE_READY, ready),   LAYOUT(MESSAGE_START, start),
-        LAYOUT(MESSAGE_ALIVE, alive),       LAYOUT(MESSAGE_SAMPLE, sample), LAYOUT(MESSAGE_THREAD, thread),
-        LAYOUT(MESSAGE_REPORT, report),     LAYOUT(MESSAGE_ERROR, error),
+        LAYOUT(MESSAGE_ALIVE, alive),       LAYOUT(MESSAGE_PARTS, parts),   LAYOUT(MESSAGE_SAMPLE, sample),
+        LAYOUT(MESSAGE_THREAD, thread),     LAYOUT(MESSAGE_REPORT, report), LAYOUT(MESSAGE_ERROR, error),
 };
 
 const struct wire_layout *wire_layout_of(enum message_type type) {

@@ -36,6 +36,7 @@ enum wire_kind {
         WIRE_OBJECT,  /* struct message_object */
         WIRE_COUNT,   /* struct perf_count: known (a byte), value, fraction, error */
         WIRE_LATENCY, /* of struct message_sample; length 0: none */
+        WIRE_PARTS,   /* of struct message_parts: at most `most`, at least one */
 };
 
 struct wire_field {

@@ -79,7 +79,7 @@ def test_results_as_csv_are_the_same(client, done):
         for word in ("loop", "verify", "counted_by"):
             assert line[word] == row[word]
         assert line["steady"] == {True: "true", False: "false", None: ""}[row["steady"]]
-        assert line["flags"].split() == row["flags"]
+        assert line["flags"].split() == row["flags"] == list(row["flag_runs"])
 
 
 HARDWARE = ("cycles", "instructions", "l1d_read_misses", "llc_misses", "dtlb_misses", "branch_misses")
@@ -176,21 +176,50 @@ def test_derived_figures_follow_from_counters(client, done):
         assert result["cpu_ns_per_message"] == pytest.approx(together)
 
 
-def test_results_have_the_counters_of_one_agent(client, done):
+PER_UNIT = (
+    "cpu_ns_per_message", "cpu_ns_per_gigabyte", "cycles_per_byte", "context_switches_per_message",
+    *(f"{name}_per_message" for name in HARDWARE),
+)  # fmt: skip
+OTHER = {"sender": "receiver", "initiator": "responder"}
+
+
+def test_a_name_means_the_same_in_a_run_and_in_a_row(client, done):
     runs = client.items(f"/experiments/{done['id']}/runs")
     for row in client.get(f"/experiments/{done['id']}/results")["items"]:
         own = [run["result"] for run in runs if run["point"] == row["point"]]
-        assert {result["counted_by"] for result in own} <= {"sender", "initiator"}
+        assert {result["counted_by"] for result in own} <= set(OTHER)
         assert row["counted_by"] == own[-1]["counted_by"]
         assert all((result["loop"], result["verify"]) == ("closed", "touch") for result in [row, *own])
-        counted = [result["counters"][result["counted_by"]] for result in own]
-        assert row["context_switches"]["min"] == min(counters["context_switches"] for counters in counted)
-        for name in (*HARDWARE, "cycles_per_byte"):
-            assert row[name] is not None or row["reasons"][name]
-        assert row["cpu_ns_per_gigabyte"]["max"] == max(
-            result[result["counted_by"]]["cpu_ns_per_gigabyte"] for result in own
-        )
+        for name in PER_UNIT:
+            ends = {
+                "": own,
+                "_sender": [result[result["counted_by"]] for result in own],
+                "_receiver": [result[OTHER[result["counted_by"]]] for result in own],
+            }
+            for suffix, of in ends.items():
+                values = [one[name] for one in of if one[name] is not None]
+                if not values:
+                    assert row[name + suffix] is None and row["reasons"][name + suffix]
+                    continue
+                assert (row[name + suffix]["min"], row[name + suffix]["max"]) == (min(values), max(values))
         assert row["latency_ns"] is not None or row["reasons"]["latency_ns"]
+
+
+def test_counts_are_per_message(client, done):
+    for run in client.items(f"/experiments/{done['id']}/runs"):
+        result = run["result"]
+        together = dict.fromkeys(("context_switches", *HARDWARE), 0)
+        for role, counted in result["counters"].items():
+            for name in together:
+                each = result[role][f"{name}_per_message"]
+                if counted[name] is None:
+                    assert each is None and result[role][f"{name}_per_message_reason"]
+                    together[name] = None
+                else:
+                    assert each == pytest.approx(counted[name] / result[role]["messages"])
+                    together[name] = None if together[name] is None else together[name] + each
+        for name, value in together.items():
+            assert result[f"{name}_per_message"] == (None if value is None else pytest.approx(value))
 
 
 def untold(row):
@@ -220,7 +249,7 @@ def test_csv_has_the_columns_that_studies_plot(client, done):
         else:
             assert line["latency_us_mean_median"] == ""
         assert line["reasons"] == "" if not row["reasons"] else json.loads(line["reasons"]) == row["reasons"]
-        for name in (*HARDWARE, "context_switches", "cpu_ns_per_message"):
+        for name in (name + suffix for name in PER_UNIT for suffix in ("", "_sender", "_receiver")):
             figure = line[f"{name}_median"]
             assert figure == "" if row[name] is None else float(figure) == row[name]["median"]
 

@@ -6,15 +6,13 @@ import os
 import pwd
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
-from client import PATIENCE_SECONDS
+from agents import wait_agents, wait_window
 
 SPEC = {"workload": "stream", "duration_seconds": 600, "warmup_seconds": 0, "verify": "checksum", "threads": 2}
 NEXT = {"workload": "pingpong", "messages": 20, "duration_seconds": None}
-START_SECONDS = 0.05  # the window is open so long after the agents are ready, and a little longer
 
 
 @pytest.fixture
@@ -28,48 +26,6 @@ def check_available(rows, spec):
         facts = facts["engines"][spec["engine"]]
     if not facts["available"]:
         pytest.skip(facts["reason"])
-
-
-def agents_of(daemon):
-    """(pid, arguments) of the daemon's agents, the oldest first; no arguments: in its exec, or a zombie."""
-    children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
-    found = []
-    for pid in children:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone since
-            if Path(f"/proc/{pid}/comm").read_text().strip() == "ipclab-agent":
-                found.append((int(pid), Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1:-1]))
-    return found
-
-
-def roles_of(agents):
-    """role -> pid. Who was made out of another agent has that one's arguments, among which its own role is the next."""
-    roles = {}
-    for pid, arguments in agents:
-        roles[next(role for role in arguments if role not in roles)] = pid
-    return roles
-
-
-def wait_agents(daemon, n):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(found := agents_of(daemon)) != n or not all(arguments for _, arguments in found):
-        assert time.monotonic() < deadline, found
-        time.sleep(0.02)
-    return roles_of(found)
-
-
-def wait_window(daemon, unix, experiment, log_from):
-    """Until its only run has its window open: the agents were given the start, and its time has come."""
-    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
-    line = f"run {run['id']}: agents are ready ".encode()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    with daemon.log.open("rb") as log:
-        while True:
-            log.seek(log_from)
-            if line in log.read():
-                break
-            assert time.monotonic() < deadline, daemon.log_tail()
-            time.sleep(0.02)
-    time.sleep(START_SECONDS)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import pytest
 
 MODES = ["two-copy", "one-copy", "zero-copy"]
 SIZES = [16384, 65536]
-TITLES = ["Throughput by size", "Latency by threads, median", "LLC misses by size"]
+TITLES = ["Throughput by size", "Latency by threads, median", "LLC misses per message by size"]
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +39,20 @@ def test_a_study_of_copy_modes_has_its_four_plots(page, daemon, study, picture):
     page.go(f"#/experiments/{study}")
     page.wait(lambda: len(headings(page)) == 4, "the four plots")
     rows = daemon.get(f"/experiments/{study}/results")["items"]
-    cycles = all(row["cycles_per_byte"] for row in rows)
+    cycles = all(row["cycles_per_byte_sender"] for row in rows)
     unit = "Cycles" if cycles else "CPU time"
     assert headings(page) == [*TITLES, f"{unit} per byte by size, two-copy = 1"]
     lines = legends(page)
     for at in (0, 1, 3):
         assert [line.split(" ")[0] for line in lines[at]] == MODES
     notes = [note.text for note in page.all(".study .plots > .panel > .hint")]
-    if not all(row["llc_misses"] for row in rows):
+    if not all(row["llc_misses_per_message_sender"] for row in rows):
         assert lines[2] == []
-        assert rows[0]["reasons"]["llc_misses"] in notes[2]
+        assert rows[0]["reasons"]["llc_misses_per_message_sender"] in notes[2]
     for at in (2, 3):
         assert "Counted at the server." in notes[at]
     if not cycles:
-        assert rows[0]["reasons"]["cycles_per_byte"] in notes[3]
+        assert rows[0]["reasons"]["cycles_per_byte_sender"] in notes[3]
     for name, size, scheme in (
         ("study", (1280, 2600), "light"),
         ("study-dark", (1280, 2600), "dark"),
@@ -88,9 +88,9 @@ def test_other_experiments_are_no_study(page, daemon):
 ROWS = """const statistic = (median) => (median === null ? null : { median, min: median, max: median, ci95: null });
 const row = (copy_mode, message_size, threads, cycles, cpu, fields = copy_mode === 'two-copy' ? 1 : 8, runs = 1) => ({
     point: { transport: 'tcp', copy_mode, message_size, threads, fields }, runs,
-    cycles_per_byte: statistic(cycles), cpu_ns_per_gigabyte: statistic(cpu), llc_misses: null,
-    throughput_bytes_per_second: statistic(1e9), latency_ns: null,
-    reasons: { cycles_per_byte: 'none here', llc_misses: 'no LLC' } });
+    cycles_per_byte_sender: statistic(cycles), cpu_ns_per_gigabyte_sender: statistic(cpu),
+    llc_misses_per_message_sender: null, throughput_bytes_per_second: statistic(1e9), latency_ns: null,
+    reasons: { cycles_per_byte_sender: 'none here', llc_misses_per_message_sender: 'no LLC' } });
 const { isStudy, costUnit, countedBy, relativeCost, studyPlots } = await import('/assets/study.js');
 const { missing, plotData } = await import('/assets/plots.js');
 """
@@ -102,8 +102,8 @@ const { missing, plotData } = await import('/assets/plots.js');
         ("isStudy([row('two-copy', 1, 1, 1, 1), row('two-copy', 2, 1, 1, 1)])", False),
         ("isStudy([row('two-copy', 1, 1, 1, 1), row('one-copy', 1, 1, 1, 1)])", True),
         ("isStudy([row(undefined, 1, 1, 1, 1), row('one-copy', 1, 1, 1, 1)])", False),
-        ("costUnit([row('two-copy', 1, 1, 2, 1)]).field", "cycles_per_byte"),
-        ("costUnit([row('two-copy', 1, 1, 2, 1), row('one-copy', 1, 1, null, 1)]).field", "cpu_ns_per_gigabyte"),
+        ("costUnit([row('two-copy', 1, 1, 2, 1)]).field", "cycles_per_byte_sender"),
+        ("costUnit([row('two-copy', 1, 1, 2, 1), row('one-copy', 1, 1, null, 1)]).field", "cpu_ns_per_gigabyte_sender"),
         ("costUnit([row('two-copy', 1, 1, null, 1)]).why", "CPU time, as there are no cycles: none here."),
         ("countedBy([row('two-copy', 1, 1, 2, 1)])", ""),
         ("countedBy(['client', 'client'].map((counted_by) => ({ counted_by })))", "Counted at the client."),
@@ -119,16 +119,16 @@ const { missing, plotData } = await import('/assets/plots.js');
         (
             "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('two-copy', 1, 2, 10, 8),"
             " row('one-copy', 1, 2, 5, 8)];"
-            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one.median) })()",
+            " return rows.map(relativeCost(rows, 'cycles_per_byte_sender')).map((one) => one.median) })()",
             [1, 1, 0.5],
         ),
         (
             "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('one-copy', 2, 1, 5, 8),"
             " row('zero-copy', 1, 1, null, 8)];"
-            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one?.median ?? null) })()",
+            " return rows.map(relativeCost(rows, 'cycles_per_byte_sender')).map((one) => one?.median ?? null) })()",
             [1, None, None],
         ),
-        ("relativeCost([row('two-copy', 1, 1, 0, 8)], 'cycles_per_byte')(row('one-copy', 1, 1, 1, 8))", None),
+        ("relativeCost([row('two-copy', 1, 1, 0, 8)], 'cycles_per_byte_sender')(row('one-copy', 1, 1, 1, 8))", None),
         # rows have the cost, and there is none to hold it against; or there is one, which was not measured
         *(
             (f"(() => {{ const rows = {rows}; return missing(rows, studyPlots(rows, {{ threads: 1 }})[3]) }})()", words)
@@ -155,14 +155,14 @@ const { missing, plotData } = await import('/assets/plots.js');
         (
             "(() => { const rows = [row('two-copy', 1, 1, 4, 8, 1), row('two-copy', 1, 1, 10, 8, 8),"
             " row('one-copy', 1, 1, 2, 8, 1), row('one-copy', 1, 1, 2, 8, 8)];"
-            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one.median) })()",
+            " return rows.map(relativeCost(rows, 'cycles_per_byte_sender')).map((one) => one.median) })()",
             [1, 1, 0.5, 0.2],
         ),
         # two-copy has no fields where it sends what lies in one place: the base of all
         (
             "(() => { const rows = [row('two-copy', 1, 1, 4, 8), row('one-copy', 1, 1, 2, 8, 1),"
             " row('one-copy', 1, 1, 1, 8, 8)];"
-            " return rows.map(relativeCost(rows, 'cycles_per_byte')).map((one) => one.median) })()",
+            " return rows.map(relativeCost(rows, 'cycles_per_byte_sender')).map((one) => one.median) })()",
             [1, 0.5, 0.25],
         ),
         # a round trip's figures are others than a stream's, and not in one plot with them
@@ -191,7 +191,7 @@ const { missing, plotData } = await import('/assets/plots.js');
         # a point that was not measured yet says nothing about the machine
         (
             "costUnit([row('two-copy', 1, 1, 2, 1), row('one-copy', 1, 1, null, null, 8, 0)]).field",
-            "cycles_per_byte",
+            "cycles_per_byte_sender",
         ),
     ],
 )

@@ -309,6 +309,7 @@ static void measure(uint64_t start_ns) {
         wait_until(begin + window);
         struct message m = {.type = MESSAGE_SAMPLE,
                             .sample = {.thread = wished("impossible-sample") ? 7 : 0,
+                                       .begin_ns = begin,
                                        .interval_ns = window,
                                        .messages = wished("short-samples") ? MESSAGES - 1 : MESSAGES,
                                        .bytes = MESSAGES * setup.point.message_size}};
@@ -317,6 +318,9 @@ static void measure(uint64_t start_ns) {
                 for (uint64_t i = 0; m.sample.latency && i < MESSAGES; i++)
                         histogram_record(m.sample.latency, 2000 + i);
         }
+        if (!wished("no-parts"))
+                say(&(struct message){.type = MESSAGE_PARTS,
+                                      .parts = {.begin_ns = begin, .n = 1, .list = {{window, MESSAGES, 0}}}});
         say(&m);
         if (wished("same-second-twice"))
                 say(&m);

@@ -22,7 +22,7 @@ static const struct message_setup setup = {
         .point = {.message_size = 100, .threads = THREADS}, .duration_ns = NSEC_PER_SEC, .interval_ns = NSEC_PER_SEC};
 
 struct told {
-        unsigned ready, samples, reported, failed, ended;
+        unsigned ready, parts, samples, reported, failed, ended;
         enum agent_failure failure;
         char words[700];
 };
@@ -30,6 +30,11 @@ struct told {
 static void on_ready(void *userdata, struct agent_link *l) {
         (void) l;
         ((struct told *) userdata)->ready++;
+}
+
+static void on_parts(void *userdata, struct agent_link *l, const struct message_parts *p) {
+        (void) l;
+        ((struct told *) userdata)->parts += p->n;
 }
 
 static void on_sample(void *userdata, struct agent_link *l, struct message_sample *s) {
@@ -56,7 +61,7 @@ static void on_ended(void *userdata, struct agent_link *l) {
         ((struct told *) userdata)->ended++;
 }
 
-static const struct agent_link_ops ops = {on_ready, on_sample, on_reported, on_failed, on_ended};
+static const struct agent_link_ops ops = {on_ready, on_parts, on_sample, on_reported, on_failed, on_ended};
 
 /* ---- the agent ---- */
 
@@ -158,6 +163,11 @@ static bool say(struct scene *s, const struct message *m) {
 
 static char json[] = "{}";
 
+/* Two, of so many nanoseconds each. */
+static struct message_parts parts_of(uint64_t begin_ns, uint64_t interval_ns) {
+        return (struct message_parts){.begin_ns = begin_ns, .n = 2, .list = {{interval_ns, 3, 0}, {interval_ns, 4, 0}}};
+}
+
 static bool say_type(struct scene *s, enum message_type type) {
         struct message m = {.type = type};
         if (type == MESSAGE_HELLO)
@@ -167,7 +177,10 @@ static bool say_type(struct scene *s, enum message_type type) {
         if (type == MESSAGE_ALIVE)
                 m.alive.phase = PHASE_WINDOW;
         if (type == MESSAGE_SAMPLE)
-                m.sample = (struct message_sample){.interval_ns = NSEC_PER_SEC, .messages = 5, .bytes = 500};
+                m.sample = (struct message_sample){
+                        .begin_ns = s->link->start_ns, .interval_ns = NSEC_PER_SEC, .messages = 5, .bytes = 500};
+        if (type == MESSAGE_PARTS)
+                m.parts = parts_of(s->link->parts_end_ns ? s->link->parts_end_ns : s->link->start_ns, 1);
         if (type == MESSAGE_THREAD)
                 m.thread = (struct message_thread){.thread = s->link->n_threads, .messages = 1};
         if (type == MESSAGE_REPORT)
@@ -209,7 +222,10 @@ static void a_run_from_hello_to_the_end(void) {
         CHECK_INT(message_receive(s.control, &m, 0, NULL), 0);
         CHECK_INT(m.type, MESSAGE_START);
         CHECK_UINT(m.start.start_ns, 4711);
-        CHECK(say_type(&s, MESSAGE_ALIVE) && say_type(&s, MESSAGE_SAMPLE));
+        CHECK(say_type(&s, MESSAGE_ALIVE) && say_type(&s, MESSAGE_PARTS) && say_type(&s, MESSAGE_PARTS));
+        CHECK(say_type(&s, MESSAGE_SAMPLE));
+        CHECK_UINT(s.told.parts, 4);
+        CHECK_UINT(s.link->parts_messages, 14);
         CHECK_UINT(s.told.samples, 1);
         CHECK_UINT(s.link->sampled_messages, 5);
         CHECK_UINT(s.link->sampled_bytes, 500);
@@ -239,11 +255,11 @@ static void words_out_of_turn(void) {
                 {AGENT_STARTED, 1u << MESSAGE_HELLO, "where hello was expected"},
                 {AGENT_SETTING_UP, 1u << MESSAGE_READY | 1u << MESSAGE_ALIVE, "where count or ready was expected"},
                 {AGENT_READY, 0, "where nothing was expected"},
-                {AGENT_RUNNING, 1u << MESSAGE_ALIVE | 1u << MESSAGE_SAMPLE | 1u << MESSAGE_THREAD,
-                 "where alive, sample, thread or report was expected"},
+                {AGENT_RUNNING, 1u << MESSAGE_ALIVE | 1u << MESSAGE_PARTS | 1u << MESSAGE_SAMPLE | 1u << MESSAGE_THREAD,
+                 "where alive, parts, sample, thread or report was expected"},
                 {AGENT_REPORTED, 0, "where nothing was expected"}};
-        static const enum message_type words[] = {MESSAGE_HELLO,  MESSAGE_READY,  MESSAGE_START, MESSAGE_ALIVE,
-                                                  MESSAGE_SAMPLE, MESSAGE_THREAD, MESSAGE_REPORT};
+        static const enum message_type words[] = {MESSAGE_HELLO, MESSAGE_READY,  MESSAGE_START,  MESSAGE_ALIVE,
+                                                  MESSAGE_PARTS, MESSAGE_SAMPLE, MESSAGE_THREAD, MESSAGE_REPORT};
         for (size_t i = 0; i < ELEMENTS(states); i++)
                 for (size_t k = 0; k < ELEMENTS(words); k++) {
                         SCENE s;
@@ -270,6 +286,8 @@ static void impossible_samples(void) {
                 {.thread = THREADS, .interval_ns = 1}, /* there is no such thread */
                 {.second = 3600, .interval_ns = 1},    /* an hour that has not been yet */
                 {.interval_ns = 0},
+                {.interval_ns = 1, .begin_ns = 1},              /* before the window */
+                {.interval_ns = 1, .begin_ns = UINT64_MAX / 2}, /* in some centuries */
         };
         for (size_t i = 0; i <= ELEMENTS(samples); i++) {
                 SCENE s;
@@ -278,14 +296,44 @@ static void impossible_samples(void) {
                 if (i == ELEMENTS(samples)) /* the same second again */
                         CHECK(say_type(&s, MESSAGE_SAMPLE));
                 m.sample = samples[i % ELEMENTS(samples)];
+                if (!m.sample.begin_ns)
+                        m.sample.begin_ns = s.link->start_ns;
                 if (i == ELEMENTS(samples))
-                        m.sample = (struct message_sample){.interval_ns = 1};
+                        m.sample = (struct message_sample){.interval_ns = 1, .begin_ns = s.link->start_ns};
                 unsigned before = s.told.samples;
                 CHECK(say(&s, &m));
                 CHECK_UINT(s.told.samples, before);
                 CHECK_UINT(s.told.failed, 1);
                 if (!strstr(s.told.words, "sent an impossible sample: thread "))
                         CHECK_FAIL("sample %zu: %s", i, s.told.words);
+        }
+}
+
+/* Parts lie end to end, within the window. */
+static void impossible_parts(void) {
+        static const struct {
+                bool earlier; /* others have come before */
+                int64_t begin_ns;
+                uint64_t interval_ns;
+        } rows[] = {
+                {false, -1, 1},            /* before the window */
+                {false, 0, 3600000000000}, /* not over yet */
+                {true, 0, 1},              /* again */
+                {true, 3, 1},              /* a gap */
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                SCENE s;
+                CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+                if (rows[i].earlier)
+                        CHECK(say_type(&s, MESSAGE_PARTS));
+                unsigned before = s.told.parts;
+                struct message m = {.type = MESSAGE_PARTS};
+                m.parts = parts_of(s.link->start_ns + (uint64_t) rows[i].begin_ns, rows[i].interval_ns);
+                CHECK(say(&s, &m));
+                CHECK_UINT(s.told.parts, before);
+                CHECK_INT(s.told.failure, AGENT_BROKE_PROTOCOL);
+                if (s.told.failed != 1 || !strstr(s.told.words, "sent impossible parts: "))
+                        CHECK_FAIL("row %zu: %s", i, s.told.words);
         }
 }
 
@@ -494,6 +542,7 @@ int main(void) {
         RUN(a_run_from_hello_to_the_end);
         RUN(words_out_of_turn);
         RUN(impossible_samples);
+        RUN(impossible_parts);
         RUN(totals_come_in_their_order);
         RUN(another_pid_and_no_message);
         RUN(a_stranger_ends_the_run);

@@ -7,6 +7,8 @@
 
 #include "agent/base/agent.h"
 #include "agent/loop/buffer.h"
+#include "agent/os/procfs.h"
+#include "agent/proof/page-sizes.h"
 #include "agent/transport/tcp/tcp.h"
 #include "agent/transport/transport.h"
 #include "allowed-node.h"
@@ -62,12 +64,39 @@ static void test_own_buffer(void) {
         CHECK_INT(buffer_map(&worker, 10000, &p), 0);
         CHECK_INT(policy_at((uintptr_t) p), MPOL_BIND);
         CHECK(p && p[0] == 0x5a && p[9999] == 0x5a);
-        CHECK_INT(munmap(p, 10000), 0);
+        buffer_unmap(p, 10000);
 
         agent.setup.placement.buffer = MEMORY_DEFAULT;
         CHECK_INT(buffer_map(&worker, 1, &p), 0);
         CHECK_INT(policy_at((uintptr_t) p), MPOL_DEFAULT);
-        CHECK_INT(munmap(p, 1), 0);
+        buffer_unmap(p, 1);
+}
+
+/* Whether a huge page fits does not depend on where the last mapping was; and neighbours are not joined with it. */
+static void test_begins_where_a_huge_page_does(void) {
+        const size_t huge = 2 << 20;
+        if (procfs_setting("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") != (long) huge)
+                SKIP("no transparent huge pages of 2 MiB");
+        CHECK(set_up(TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO) <= 0);
+        agent.setup.placement.buffer = MEMORY_DEFAULT;
+        for (unsigned i = 0; i < 4; i++) {
+                unsigned char *p = NULL, *small = NULL;
+                CHECK_INT(buffer_map(&worker, 12288, &small), 0); /* moves the next one's place */
+                CHECK_INT(buffer_map(&worker, huge + i * 4096, &p), 0);
+                CHECK_UINT((uintptr_t) p % huge, 0);
+                struct page_list list = {};
+                struct page_sizes sizes;
+                CHECK_INT(page_list_add(&list, "buffer", 0, p, 1), 0);
+                page_sizes_read(&list, "/proc/self/smaps", &sizes);
+                page_list_deinit(&list);
+                uint64_t bytes = 0;
+                for (size_t k = 0; sizes.n == 1 && k < sizes.rows[0].n; k++)
+                        bytes += sizes.rows[0].sizes[k].bytes;
+                CHECK_UINT(bytes, huge + i * 4096);
+                buffer_unmap(p, huge + i * 4096);
+                buffer_unmap(small, 12288);
+        }
+        buffer_unmap(NULL, 4096);
 }
 
 static void test_what_cannot_be_had(void) {
@@ -113,7 +142,7 @@ static void test_memory_of_every_transport(void) {
                                            transport_name(cases[i].transport), copy_mode_name(cases[i].mode), k);
                 page_list_deinit(&list);
                 agent.transport->detach(&worker);
-                CHECK_INT(munmap(worker.buffer, worker.buffer_length), 0);
+                buffer_unmap(worker.buffer, worker.buffer_length);
                 (void) util_close(fds[0]);
                 (void) util_close(fds[1]);
         }
@@ -121,6 +150,7 @@ static void test_memory_of_every_transport(void) {
 
 int main(void) {
         RUN(test_own_buffer);
+        RUN(test_begins_where_a_huge_page_does);
         RUN(test_what_cannot_be_had);
         RUN(test_memory_of_every_transport);
         return check_end();

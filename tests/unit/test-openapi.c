@@ -115,7 +115,7 @@ static void parameters_are_told(void) {
                         CHECK(!p || (json_as_bool(json_get(p, "required"), &required) == 0 && required));
                 }
                 p = parameter_of(operation, "Idempotency-Key");
-                CHECK(!p == (routes[i].body != BODY_JSON || routes[i].method != METHOD_POST));
+                CHECK(!p == !routes[i].keyed);
                 n += p != NULL;
                 p = parameter_of(operation, "Last-Event-ID");
                 CHECK(!p == (!routes[i].media || strcmp(routes[i].media->type, "text/event-stream") != 0));

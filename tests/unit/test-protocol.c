@@ -93,6 +93,7 @@ static struct message sample_message(void) {
                 .type = MESSAGE_SAMPLE,
                 .sample = {.thread = 1023,
                            .second = UINT32_MAX,
+                           .begin_ns = UINT64_MAX - 2,
                            .interval_ns = 1000012345,
                            .messages = UINT64_MAX,
                            .bytes = UINT64_MAX - 1},
@@ -151,6 +152,7 @@ static void sample_travels(void) {
         CHECK_INT(got.type, MESSAGE_SAMPLE);
         CHECK_UINT(got.sample.thread, 1023);
         CHECK_UINT(got.sample.second, UINT32_MAX);
+        CHECK_UINT(got.sample.begin_ns, UINT64_MAX - 2);
         CHECK_UINT(got.sample.interval_ns, 1000012345);
         CHECK_UINT(got.sample.messages, UINT64_MAX);
         CHECK_UINT(got.sample.bytes, UINT64_MAX - 1);
@@ -163,6 +165,33 @@ static void sample_travels(void) {
         CHECK_INT(round_trip(&bare, &got), 0);
         CHECK(!got.sample.latency);
         message_deinit(&got);
+}
+
+static void parts_travel(void) {
+        struct message m = {.type = MESSAGE_PARTS, .parts = {.begin_ns = UINT64_MAX >> 1}}, got;
+        for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++)
+                m.parts.list[m.parts.n++] = (struct message_part){i + 1, UINT64_MAX - i, 1000 * i};
+        CHECK_INT(round_trip(&m, &got), 0);
+        CHECK_INT(got.type, MESSAGE_PARTS);
+        CHECK(memcmp(&got.parts, &m.parts, sizeof(m.parts)) == 0);
+        m.parts.n = 0;
+        CHECK_INT(round_trip(&m, &got), -EBADMSG);
+        /* one more than there is room for */
+        uint8_t *data = NULL;
+        size_t length;
+        m.parts.n = MESSAGE_PARTS_MAX;
+        CHECK_INT(message_encode(&m, &data, &length), 0);
+        const size_t one = sizeof(m.parts.list[0]);
+        uint8_t *more = realloc(data, length + one);
+        CHECK(more);
+        memset(more + length, 1, one);
+        memcpy(more + WIRE_LENGTH_AT, &(uint32_t){(uint32_t) (length + one)}, sizeof(uint32_t));
+        memcpy(more + WIRE_HEADER + 8, &(uint32_t){(uint32_t) (MESSAGE_PARTS_MAX + 1) * (uint32_t) one},
+               sizeof(uint32_t));
+        char detail[200] = "";
+        CHECK_INT(message_decode(more, length + one, &got, detail), -EBADMSG);
+        CHECK(strstr(detail, "parts has 504 bytes, which are not those of 1 "));
+        free(more);
 }
 
 static void small_ones_travel(void) {
@@ -266,6 +295,9 @@ static struct message message_of(enum message_type type) {
         case MESSAGE_ALIVE:
                 m.alive.phase = PHASE_WINDOW;
                 break;
+        case MESSAGE_PARTS:
+                m.parts = (struct message_parts){.begin_ns = 1, .n = 1, .list = {{.interval_ns = 100, .messages = 7}}};
+                break;
         case MESSAGE_THREAD:
                 m.thread.counters = some_counters();
                 break;
@@ -324,16 +356,21 @@ static const struct damage damages[] = {
         {MESSAGE_COUNTING, 4, {.number = 4096}, 4, "is 4096, 0 "},
         {MESSAGE_ALIVE, 0, {.number = PHASE_SETUP}, 4, "alive.phase is 0"},
         {MESSAGE_ALIVE, 0, {.number = PHASE_COUNT}, 4, "alive.phase is 4"},
+        {MESSAGE_PARTS, 8, {.number = 0}, 4, "parts has 0 bytes, which are not those of 1 "},
+        {MESSAGE_PARTS, 8, {.number = 23}, 4, "parts has 23 bytes, which are not those of 1 "},
+        {MESSAGE_PARTS, 8, {.number = 25}, 4, "parts has 25 bytes, 24 are left"},
+        {MESSAGE_PARTS, 12, {.bytes = {0}}, 8, "parts has a part of 0 ns"},
+        {MESSAGE_PARTS, 12, {.bytes = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, 8, "parts has a part of 1844"},
         {MESSAGE_SAMPLE, 0, {.number = SPEC_THREADS_MAX}, 4, "sample.thread is 1024"},
-        {MESSAGE_SAMPLE, 32, {.bytes = {1, 0, 0, 0, 0, 0, 0, 0x10}}, 8, "sample.counters.usage.partial_sends is "},
-        {MESSAGE_SAMPLE, 168, {.number = 4096}, 4, "sample.counters.usage.migrations_error is 4096"},
-        {MESSAGE_SAMPLE, 172, {.bytes = {2}}, 1, "sample.counters.usage.zerocopy is 2"},
-        {MESSAGE_SAMPLE, 174, {.bytes = {2}}, 1, "sample.counters.perf.counts[PERF_CYCLES][PERF_USER] is no count"},
-        {MESSAGE_SAMPLE, 174, {.bytes = {0}}, 1, "is no count: known 0"},
-        {MESSAGE_SAMPLE, 183, {.real = 1.5}, 8, "is no count: known 1, fraction 1.5"},
-        {MESSAGE_SAMPLE, 183, {.real = NAN}, 8, "is no count: known 1, fraction nan"},
-        {MESSAGE_SAMPLE, 191, {.number = 1}, 4, "is no count: known 1, fraction 0.5, error 1"},
-        {MESSAGE_SAMPLE, 212, {.number = 2}, 4, "is no count: known 0, fraction 0, error 2"},
+        {MESSAGE_SAMPLE, 40, {.bytes = {1, 0, 0, 0, 0, 0, 0, 0x10}}, 8, "sample.counters.usage.partial_sends is "},
+        {MESSAGE_SAMPLE, 176, {.number = 4096}, 4, "sample.counters.usage.migrations_error is 4096"},
+        {MESSAGE_SAMPLE, 180, {.bytes = {2}}, 1, "sample.counters.usage.zerocopy is 2"},
+        {MESSAGE_SAMPLE, 182, {.bytes = {2}}, 1, "sample.counters.perf.counts[PERF_CYCLES][PERF_USER] is no count"},
+        {MESSAGE_SAMPLE, 182, {.bytes = {0}}, 1, "is no count: known 0"},
+        {MESSAGE_SAMPLE, 191, {.real = 1.5}, 8, "is no count: known 1, fraction 1.5"},
+        {MESSAGE_SAMPLE, 191, {.real = NAN}, 8, "is no count: known 1, fraction nan"},
+        {MESSAGE_SAMPLE, 199, {.number = 1}, 4, "is no count: known 1, fraction 0.5, error 1"},
+        {MESSAGE_SAMPLE, 220, {.number = 2}, 4, "is no count: known 0, fraction 0, error 2"},
         {MESSAGE_READY, 0, {.number = UINT32_MAX}, 4, "ready.proof has 4294967295 bytes"},
         {MESSAGE_READY, 4, {.bytes = {0}}, 1, "ready.proof is not a JSON object"},
         {MESSAGE_READY, 4, {.bytes = {0xff}}, 1, "ready.proof is not a JSON object"},
@@ -417,8 +454,8 @@ static void bad_headers(void) {
                 uint16_t with;
                 const char *want;
         } headers[] = {{0, 1, "does not begin as a message does"},
-                       {4, 99, "protocol version 99, this side has 4"},
-                       {6, MESSAGE_ERROR + 1, "unknown message type 11"},
+                       {4, 99, "protocol version 99, this side has 5"},
+                       {6, MESSAGE_ERROR + 1, "unknown message type 12"},
                        {8, 1, "the packet has 16 bytes, its header says 1"}};
         for (size_t i = 0; i < ELEMENTS(headers); i++) {
                 char detail[200];
@@ -533,6 +570,7 @@ static void a_full_histogram_fits_a_packet(void) {
 int main(void) {
         RUN(setup_travels);
         RUN(sample_travels);
+        RUN(parts_travel);
         RUN(small_ones_travel);
         RUN(no_length_but_its_own);
         RUN(damaged_packets);

@@ -124,6 +124,7 @@ static void samples_are_exact(void) {
                                   .agent = agent,
                                   .thread = 1023,
                                   .second = 4,
+                                  .begin_ns = 9,
                                   .interval_ns = 1000012345,
                                   .messages = UINT64_MAX,
                                   .bytes = UINT64_C(9007199254740993),
@@ -134,7 +135,8 @@ static void samples_are_exact(void) {
                 json_writer_init(&w);
                 render_sample(&w, &s, "rtt", true);
                 _cleanup_free_ char *text = steal(&w);
-                CHECK_STRING(text, "{\"run_id\":3,\"agent\":\"receiver\",\"thread\":1023,\"second\":4,\"interval_ns\":"
+                CHECK_STRING(text, "{\"run_id\":3,\"agent\":\"receiver\",\"thread\":1023,\"second\":4,\"begin_ns\":9,"
+                                   "\"interval_ns\":"
                                    "1000012345,\"messages\":18446744073709551615,\"bytes\":9007199254740993,"
                                    "\"latency_ns\":null,\"counters\":{\"cycles\":null}}");
         }
@@ -192,12 +194,14 @@ static void a_bare_result_has_every_key(void) {
                         CHECK_FAIL("%s is not null", nulls[i]);
         }
         for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                char name[64];
                 const char *object = figure_groups[figure_terms[f].group].in_row;
-                const struct json *v = json_get(root, object ? object : figure_terms[f].name);
+                figure_name((enum figure) f, name, sizeof name);
+                const struct json *v = json_get(root, object ? object : name);
                 if (!v || json_type(v) != JSON_NULL)
                         CHECK_FAIL("%s is not null", figure_terms[f].name);
         }
-        CHECK(strstr(text, "\"reasons\":{},\"effective\":{},\"flags\":[]"));
+        CHECK(strstr(text, "\"reasons\":{},\"effective\":{},\"flags\":[],\"flag_runs\":{}"));
         CHECK(strstr(text, "\"runs\":0,\"runs_planned\":3,\"runs_failed\":0"));
 }
 
@@ -213,9 +217,11 @@ static void figures_show_their_statistic(void) {
         _cleanup_free_ char *text = steal(&w);
         CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
         for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                char name[64];
                 const char *object = figure_groups[figure_terms[f].group].in_row;
-                const struct json *v = object ? json_get(json_get(root, object), figure_terms[f].name)
-                                              : json_get(root, figure_terms[f].name);
+                figure_name((enum figure) f, name, sizeof name);
+                const struct json *v =
+                        object ? json_get(json_get(root, object), figure_terms[f].name) : json_get(root, name);
                 double median = 0;
                 if (!v || json_as_double(json_get(v, "median"), &median) < 0 || median != 100 + (double) f)
                         CHECK_FAIL("%s: %g", figure_terms[f].name, median);

@@ -245,9 +245,9 @@ static void test_latency_above_the_limit(void) {
                 struct run_verdict v = {.n_flags = 0};
                 struct message_sample sample = {.interval_ns = NSEC_PER_SEC, .messages = 100};
                 sample.latency = rows[i].of_a_second;
-                CHECK_INT(result_add_sample(&r, END_FIRST, &sample), 0);
+                CHECK_INT(result_add_sample(&r, &sample), 0);
                 sample.latency = &within;
-                CHECK_INT(result_add_sample(&r, END_FIRST, &sample), 0);
+                CHECK_INT(result_add_sample(&r, &sample), 0);
                 result_flags(&r, &v);
                 if (has_flag(&v, "latency_above_limit") != rows[i].flagged)
                         CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");
@@ -300,24 +300,59 @@ static void test_rate_that_is_not_reached(void) {
         }
 }
 
+/* A tenth of a second, n times. */
+static int add_tenths(struct result *r, enum end end, size_t n, uint64_t messages, uint64_t p50_ns) {
+        const struct steadiness_end *e = &r->steadiness.ends[end];
+        struct message_parts parts = {.begin_ns = e->end_ns ? e->end_ns : 5 * NSEC_PER_SEC, .n = 1};
+        for (size_t i = 0; i < n; i++) {
+                parts.list[0] = (struct message_part){NSEC_PER_SEC / 10, messages + i % 2, p50_ns};
+                if (result_add_parts(r, end, &parts) < 0)
+                        return -1;
+                parts.begin_ns += NSEC_PER_SEC / 10;
+        }
+        return 0;
+}
+
 /* No flag is not a verdict: a window of few seconds says whether it was judged. */
 static void test_steady_is_told(void) {
         static const struct {
-                unsigned seconds;
-                uint64_t messages[6];
-                const char *wanted;
+                struct {
+                        size_t tenths;
+                        uint64_t messages, p50_ns;
+                } of[4];
+                const char *wanted[3];
                 bool flagged;
         } rows[] = {
-                {0,
-                 {0},
-                 "\"steady\":null,\"steady_reason\":\"not judged: the window has fewer than 3 seconds\",",
+                {{{0, 0, 0}},
+                 {"\"steady\":null,\"steady_reason\":\"not judged: the window has fewer than 3 seconds"},
                  false},
-                {2, {1, 100}, "\"steady\":null,\"steady_reason\":\"not judged: the window has fewer", false},
-                {5, {100, 101, 99, 100, 102}, "\"steady\":true,", false},
-                {5, {50, 101, 99, 100, 102}, "\"steady\":false,", true},
-                {5, {100, 190, 400, 150, 120}, "\"steady\":null,\"steady_reason\":\"not judged: the few", false},
-                {6, {100, 101, 99, 100, 102, 100}, "\"steady\":true,", false},
-                {6, {10, 20, 90, 100, 102, 100}, "\"steady\":false,", true},
+                {{{29, 10, 0}}, {"\"steady\":null,\"steady_reason\":\"not judged: the window has fewer"}, false},
+                {{{30, 100, 0}},
+                 {"\"steady\":true,\"steadiness\":[{\"figure\":\"messages_per_second\",\"measured_by\":\"receiver\","
+                  "\"class\":\"flat\",\"steady_from_seconds\":0,",
+                  "\"segments\":[{\"begin_seconds\":0,\"end_seconds\":3,\"mean\":1005}],\"changes\":[]}]"},
+                 false},
+                /* a dip in the middle third */
+                {{{20, 1000, 0}, {20, 500, 0}, {20, 1000, 0}},
+                 {"\"steady\":false,", "\"class\":\"no-steady-state\",\"steady_from_seconds\":null,",
+                  "\"at_seconds\":2,\"second\":2,\"at_ns\":7000000000,\"from\":10005,\"to\":5005,\"beside\":null}"},
+                 true},
+                {{{10, 500, 0}, {40, 1000, 0}},
+                 {"\"steady\":false,", "\"class\":\"warm-up\",\"steady_from_seconds\":1,"},
+                 true},
+                {{{15, 1000, 0}, {25, 500, 0}},
+                 {"\"steady\":false,", "\"class\":\"slow-down\",\"steady_from_seconds\":1.5,"},
+                 true},
+                /* as many messages, of another latency */
+                {{{20, 1000, 100}, {20, 1000, 200}, {20, 1000, 100}},
+                 {"\"steady\":false,", "\"class\":\"flat\"",
+                  "{\"figure\":\"latency_p50_ns\",\"measured_by\":\"receiver\",\"class\":\"no-steady-state\","},
+                 true},
+                {{{20, 1000, 0}, {20, 1000, 200}, {20, 1000, 0}},
+                 {"\"steady\":null,\"steady_reason\":\"not judged: most tenths of a second have no latency\"",
+                  "\"class\":null,\"class_reason\":\"not judged: most tenths"},
+                 false},
+                {{{1, 1000, 200}, {1, 1000, 0}, {58, 1000, 200}}, {"\"steady\":true,"}, false},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 1};
@@ -327,19 +362,71 @@ static void test_steady_is_told(void) {
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
                 struct run_verdict v = {.n_flags = 0};
                 _cleanup_free_ char *text = NULL;
-                for (unsigned s = 0; s < rows[i].seconds; s++) {
-                        const struct message_sample sample = {
-                                .second = s, .interval_ns = NSEC_PER_SEC, .messages = rows[i].messages[s]};
-                        CHECK_INT(result_add_sample(&r, END_SECOND, &sample), 0);
-                }
+                CHECK_INT(add_tenths(&r, END_FIRST, 40, 1 + i, 0), 0); /* which is not measured here */
+                for (size_t k = 0; k < 4; k++)
+                        CHECK_INT(add_tenths(&r, END_SECOND, rows[i].of[k].tenths, rows[i].of[k].messages,
+                                             rows[i].of[k].p50_ns),
+                                  0);
+                CHECK_INT(result_judge(&r), 0);
                 CHECK_INT(result_to_json(&r, &text), 0);
-                if (!strstr(text, rows[i].wanted))
-                        CHECK_FAIL("case %zu: %s", i, text);
+                for (size_t k = 0; k < 3; k++)
+                        if (rows[i].wanted[k] && !strstr(text, rows[i].wanted[k]))
+                                CHECK_FAIL("case %zu, %s: %s", i, rows[i].wanted[k], text);
                 result_flags(&r, &v);
                 if (has_flag(&v, "no_steady_state") != rows[i].flagged)
                         CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");
                 result_deinit(&r);
         }
+}
+
+/* An end that was stopped has one long part, which is the dip that it was; and the machine's second is beside it. */
+static void test_a_stop_is_a_dip(void) {
+        struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 1};
+        struct spec spec = {.verify = VERIFY_TOUCH};
+        struct run_order order = {.spec = &spec, .point = &point};
+        struct message_report a = {.window_ns = NSEC_PER_SEC, .messages = 100, .bytes = 1000};
+        struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
+        _cleanup_free_ char *text = NULL;
+        struct disturbance_second seconds[] = {
+                {.begin_ns = 7 * NSEC_PER_SEC, .interval_ns = NSEC_PER_SEC, .foreign = 0.5}};
+        const struct disturbance beside = {.seconds = seconds, .n = 1};
+        r.beside = &beside;
+        CHECK_INT(add_tenths(&r, END_SECOND, 20, 1000, 0), 0);
+        struct message_parts stopped = {.begin_ns = 7 * NSEC_PER_SEC, .n = 1, .list = {{3 * NSEC_PER_SEC / 2, 150, 0}}};
+        CHECK_INT(result_add_parts(&r, END_SECOND, &stopped), 0);
+        CHECK_INT(add_tenths(&r, END_SECOND, 30, 1000, 0), 0);
+        CHECK_INT(result_judge(&r), 0);
+        CHECK_INT(result_to_json(&r, &text), 0);
+        static const char *const wanted[] = {
+                "\"begin_ns\":5000000000,",
+                "{\"begin_seconds\":2,\"end_seconds\":3.5,\"mean\":100",
+                "\"at_seconds\":2,\"second\":2,\"at_ns\":7000000000,\"from\":10005,\"to\":100",
+                ",\"beside\":{\"second\":0,\"begin_ns\":7000000000,",
+                "\"flags\":[\"noisy:foreign-cpu\"]}}",
+                "\"at_seconds\":3.5,\"second\":3,\"at_ns\":8500000000,\"from\":100",
+        };
+        for (size_t k = 0; k < sizeof(wanted) / sizeof(wanted[0]); k++)
+                if (!strstr(text, wanted[k]))
+                        CHECK_FAIL("%s: %s", wanted[k], text);
+        result_deinit(&r);
+}
+
+/* Where both ends receive, they are one series. */
+static void test_both_directions_are_judged_together(void) {
+        struct point point = {
+                .transport = TRANSPORT_TCP, .message_size = 10, .threads = 1, .direction = DIRECTION_BOTH};
+        struct spec spec = {.verify = VERIFY_TOUCH};
+        struct run_order order = {.spec = &spec, .point = &point};
+        struct message_report a = {.window_ns = NSEC_PER_SEC, .messages = 100, .bytes = 1000};
+        struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &a}};
+        _cleanup_free_ char *text = NULL;
+        CHECK_INT(add_tenths(&r, END_FIRST, 40, 10, 0), 0);
+        CHECK_INT(add_tenths(&r, END_SECOND, 41, 20, 0), 0);
+        CHECK_INT(result_judge(&r), 0);
+        CHECK_INT(result_to_json(&r, &text), 0);
+        CHECK(strstr(text, "\"measured_by\":\"both\",\"class\":\"flat\","));
+        CHECK(strstr(text, "\"segments\":[{\"begin_seconds\":0,\"end_seconds\":4,\"mean\":310}]"));
+        result_deinit(&r);
 }
 
 /* A thread that was asked for and moved nothing was not used. */
@@ -506,6 +593,8 @@ int main(void) {
         RUN(test_rate_that_is_not_reached);
         RUN(test_latency_above_the_limit);
         RUN(test_steady_is_told);
+        RUN(test_a_stop_is_a_dip);
+        RUN(test_both_directions_are_judged_together);
         RUN(test_cost_of_both_ways);
         return check_end();
 }

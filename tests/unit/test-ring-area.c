@@ -2,6 +2,7 @@
 
 /* What is told of a ring's memory, by a made-up agent whose threads are not started. */
 
+#include "agent/proof/proof.h"
 #include "agent/transport/ring/area.h"
 
 #include "check.h"
@@ -13,8 +14,9 @@
 /* What a stream's sender says that its threads copy, with that many CPUs to run on; -1: nothing. */
 static int64_t told(uint32_t threads, size_t pinned, unsigned allowed) {
         static const struct ring_carrier carrier = {};
+        struct proof proof = {.sizes = {.error = -ENOENT}};
         struct ring_area area = {.carrier = &carrier, .layout = {.directions = 1}, .copy_rate = threads * ALONE};
-        struct agent a = {.end = END_FIRST, .transport_data = &area, .n_workers = threads};
+        struct agent a = {.end = END_FIRST, .transport_data = &area, .proof = &proof, .n_workers = threads};
         _cleanup_free_ char *text = NULL;
         struct json *root = NULL;
         struct json_writer w;

@@ -75,7 +75,7 @@ static void latencies_are_of_the_messages(void) {
         go_on(); /* of the warm-up */
         CHECK_INT(sampler_new(&agent, &s), 0);
         go_on();
-        CHECK_INT(sampler_open(s, 0), 0);
+        CHECK_INT(sampler_open(s, 0, 0), 0);
         for (unsigned k = 0; k < 3; k++)
                 CHECK_INT(sampler_take(s), 0);
         CHECK_INT(sampler_close(s, 0, &window), 0);

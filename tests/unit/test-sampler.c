@@ -72,10 +72,17 @@ static void work(uint32_t thread, uint64_t messages, uint64_t latency_ns) {
                 histogram_record(workers[thread].latency, latency_ns);
 }
 
-/* The next packet that is there. */
+static struct message_parts parts; /* of the last packet of them */
+
+/* The next packet that is there, but for parts. */
 static bool hear(struct fixture *f, struct message *ret) {
         char detail[200];
-        return message_receive(f->daemon, ret, 0, detail) == 0;
+        while (message_receive(f->daemon, ret, 0, detail) == 0) {
+                if (ret->type != MESSAGE_PARTS)
+                        return true;
+                parts = ret->parts;
+        }
+        return false;
 }
 
 struct want {
@@ -121,10 +128,11 @@ static void check_thread(struct fixture *f, uint32_t thread, uint64_t messages) 
 static void samples_come_to_the_window(void) {
         FIXTURE f;
         struct message none;
+        uint64_t begin_ns = util_now_ns() + NSEC_PER_SEC / 2; /* what is taken now is of the first second */
         CHECK(fixture_open(&f, true));
         work(0, 1000, 9);
         work(1, 2000, 9);
-        CHECK_INT(sampler_open(f.sampler, 5000000000), 0);
+        CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
         CHECK(!hear(&f, &none)); /* nothing is said at the beginning */
         work(0, 10, 20);
         work(1, 30, 40);
@@ -132,9 +140,9 @@ static void samples_come_to_the_window(void) {
         CHECK_INT(sampler_take(f.sampler), 0);
         work(0, 5, 100);
         workers[0].eagain = 1;
-        CHECK_INT(sampler_close(f.sampler, 5000000000, &window), 0);
+        CHECK_INT(sampler_close(f.sampler, begin_ns, &window), 0);
         const struct want first[] = {{0, 0, 0, 10, 20, 0}, {1, 0, 0, 30, 40, 3}},
-                          last[] = {{0, 1, 0, 5, 100, 1}, {1, 1, 0, 0, 0, 0}};
+                          last[] = {{0, 0, 0, 5, 100, 1}, {1, 0, 0, 0, 0, 0}};
         for (size_t i = 0; i < 2 && !check_case_failed; i++)
                 check_sample(&f, &first[i]);
         for (size_t i = 0; i < 2 && !check_case_failed; i++)
@@ -153,7 +161,7 @@ static void samples_come_to_the_window(void) {
 static void intervals_are_as_given(void) {
         FIXTURE f;
         CHECK(fixture_open(&f, true));
-        CHECK_INT(sampler_open(f.sampler, 1000), 0);
+        CHECK_INT(sampler_open(f.sampler, 1000, 1000), 0);
         work(0, 1, 7);
         CHECK_INT(sampler_close(f.sampler, 1000012346789, &window), 0);
         const struct want want[] = {{0, 0, 1000012345789, 1, 7, 0}, {1, 0, 1000012345789, 0, 0, 0}};
@@ -169,7 +177,8 @@ static void intervals_lie_end_to_end(void) {
         FIXTURE f;
         uint64_t sum = 0;
         CHECK(fixture_open(&f, true));
-        CHECK_INT(sampler_open(f.sampler, 0), 0);
+        uint64_t due_ns = util_now_ns(), end_ns = 0;
+        CHECK_INT(sampler_open(f.sampler, due_ns, 0), 0);
         for (unsigned i = 0; i < 5; i++)
                 CHECK_INT(sampler_take(f.sampler), 0);
         CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
@@ -177,7 +186,11 @@ static void intervals_lie_end_to_end(void) {
                 struct message m;
                 CHECK(hear(&f, &m));
                 CHECK_INT(m.type, MESSAGE_SAMPLE);
-                CHECK_UINT(m.sample.second, i / THREADS);
+                if (m.sample.thread == 0) {
+                        CHECK(i == 0 ? m.sample.begin_ns >= due_ns : m.sample.begin_ns == end_ns);
+                        CHECK_UINT(m.sample.second, (m.sample.begin_ns - due_ns) / NSEC_PER_SEC);
+                        end_ns = m.sample.begin_ns + m.sample.interval_ns;
+                }
                 sum += m.sample.thread == 0 ? m.sample.interval_ns : 0;
                 message_deinit(&m);
         }
@@ -185,17 +198,85 @@ static void intervals_lie_end_to_end(void) {
         CHECK(sum > 0);
 }
 
+/* A part of a second is of all threads, and the parts are the window, too. */
+static void parts_are_of_all_threads(void) {
+        FIXTURE f;
+        struct message m;
+        CHECK(fixture_open(&f, true));
+        work(0, 7, 1);
+        uint64_t begin_ns = util_now_ns() - 1;
+        CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
+        work(0, 10, 20);
+        work(1, 30, 40);
+        CHECK_INT(sampler_part(f.sampler), 0);
+        CHECK_INT(sampler_part(f.sampler), 0); /* nothing moved, and nothing was timed */
+        CHECK(!hear(&f, &m));                  /* not before the sample is taken */
+        work(1, 5, 60);
+        uint64_t end_ns = util_now_ns() + NSEC_PER_SEC;
+        CHECK_INT(sampler_close(f.sampler, end_ns, &window), 0);
+        while (hear(&f, &m))
+                message_deinit(&m);
+        CHECK_UINT(parts.n, 3);
+        CHECK_UINT(parts.begin_ns, begin_ns);
+        CHECK_UINT(parts.list[0].interval_ns + parts.list[1].interval_ns + parts.list[2].interval_ns,
+                   end_ns - begin_ns);
+        const uint64_t messages[] = {40, 0, 5}, medians[] = {40, 0, 60};
+        for (size_t i = 0; i < 3; i++) {
+                CHECK_UINT(parts.list[i].messages, messages[i]);
+                CHECK_UINT(parts.list[i].p50_ns, medians[i]);
+        }
+}
+
+/* A leader that was stopped takes no parts, and one that is late in sending them has room for more than a second's. */
+static void parts_that_fill_a_packet_are_sent(void) {
+        FIXTURE f;
+        struct message m;
+        CHECK(fixture_open(&f, true));
+        CHECK_INT(sampler_open(f.sampler, util_now_ns(), 0), 0);
+        for (unsigned i = 0; i < MESSAGE_PARTS_MAX; i++) {
+                work(0, 1, 5);
+                CHECK_INT(sampler_part(f.sampler), 0);
+        }
+        parts.n = 0;
+        CHECK(!hear(&f, &m));
+        CHECK_UINT(parts.n, MESSAGE_PARTS_MAX);
+        CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
+        while (hear(&f, &m))
+                message_deinit(&m);
+        CHECK_UINT(parts.n, 1);
+}
+
+/* After a stop the second is the one that it is, and not the next number. */
+static void seconds_are_counted_by_time(void) {
+        FIXTURE f;
+        struct message m;
+        CHECK(fixture_open(&f, true));
+        uint64_t due_ns = util_now_ns() - 5 * NSEC_PER_SEC / 2;
+        CHECK_INT(sampler_open(f.sampler, due_ns, due_ns), 0);
+        CHECK_INT(sampler_take(f.sampler), 0);
+        CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
+        const uint32_t seconds[] = {0, 0, 2, 2};
+        for (size_t i = 0; i < 2 * THREADS; i++) {
+                CHECK(hear(&f, &m));
+                CHECK_INT(m.type, MESSAGE_SAMPLE);
+                CHECK_UINT(m.sample.second, seconds[i]);
+                message_deinit(&m);
+        }
+        while (hear(&f, &m))
+                message_deinit(&m);
+}
+
 /* Another window of the same run, after a warm-up that counts, begins from nothing. */
 static void a_window_can_be_opened_again(void) {
         FIXTURE f;
         struct message m;
         CHECK(fixture_open(&f, true));
-        CHECK_INT(sampler_open(f.sampler, 1000), 0);
+        CHECK_INT(sampler_open(f.sampler, 1000, 1000), 0);
         work(0, 100, 5);
         CHECK_INT(sampler_take(f.sampler), 0);
         while (hear(&f, &m))
                 message_deinit(&m);
-        CHECK_INT(sampler_open(f.sampler, 2000), 0);
+        CHECK_INT(sampler_open(f.sampler, 2000, 2000), 0);
         work(0, 3, 6);
         CHECK_INT(sampler_close(f.sampler, 2500, &window), 0);
         const struct want want[] = {{0, 0, 500, 3, 6, 0}, {1, 0, 500, 0, 0, 0}};
@@ -211,7 +292,7 @@ static void without_samples_the_totals_are_there(void) {
         FIXTURE f;
         CHECK(fixture_open(&f, false));
         work(1, 7, 0);
-        CHECK_INT(sampler_open(f.sampler, 1000), 0);
+        CHECK_INT(sampler_open(f.sampler, 1000, 1000), 0);
         work(0, 10, 0);
         CHECK_INT(sampler_take(f.sampler), 0);
         work(1, 20, 0);
@@ -228,13 +309,13 @@ static void a_thread_that_is_gone_fails_the_run(void) {
         FIXTURE f;
         struct message m;
         CHECK(fixture_open(&f, true));
-        CHECK_INT(sampler_open(f.sampler, 0), 0);
+        CHECK_INT(sampler_open(f.sampler, 0, 0), 0);
         workers[1].tid = 1 << 30;
         CHECK(sampler_take(f.sampler) < 0);
         CHECK(strncmp(agent.failure.detail, "the counters of thread 1 cannot be read: ", 41) == 0);
         CHECK(!hear(&f, &m)); /* a sample of half the threads is none */
         CHECK(sampler_close(f.sampler, 0, &window) < 0);
-        CHECK(sampler_open(f.sampler, 0) < 0);
+        CHECK(sampler_open(f.sampler, 0, 0) < 0);
         sampler_free(NULL);
 }
 
@@ -243,7 +324,7 @@ static void kernels_threads_are_looked_for(void) {
         FIXTURE f;
         CHECK(fixture_open(&f, false));
         agent.setup.point.engine = ENGINE_IO_URING;
-        int r = sampler_open(f.sampler, 0);
+        int r = sampler_open(f.sampler, 0, 0);
         bool looked = agent.kernel_threads;
         agent.kernel_threads = kernel_threads_free(agent.kernel_threads);
         CHECK_INT(r, 0);
@@ -254,6 +335,9 @@ int main(void) {
         RUN(samples_come_to_the_window);
         RUN(intervals_are_as_given);
         RUN(intervals_lie_end_to_end);
+        RUN(parts_are_of_all_threads);
+        RUN(parts_that_fill_a_packet_are_sent);
+        RUN(seconds_are_counted_by_time);
         RUN(a_window_can_be_opened_again);
         RUN(without_samples_the_totals_are_there);
         RUN(a_thread_that_is_gone_fails_the_run);

@@ -116,6 +116,48 @@ static void test_no_noise(void) {
         CHECK_UINT(s.steady_from, 40);
 }
 
+/* Medians of a histogram have few values: hardly any neighbours differ, and those that do are the changes. */
+static void test_levels(void) {
+        double values[60];
+        for (size_t i = 0; i < N(values); i++)
+                values[i] = i >= 20 && i < 40 ? 200 : 100;
+        CHECK_INT(segments_judge(values, N(values), TOLERANCE, &s), 0);
+        CHECK_INT(s.class, SEGMENTS_UNSTEADY);
+        CHECK_UINT(s.n, 3);
+        for (size_t i = 0; i < N(values); i++)
+                values[i] = i >= 20 && i < 22 ? 101 : 100; /* the next bucket, for a moment */
+        CHECK_INT(segments_judge(values, N(values), TOLERANCE, &s), 0);
+        CHECK_INT(s.class, SEGMENTS_FLAT);
+}
+
+/* On a machine so busy that each tenth of a second is another, a stop is still one. */
+static void test_standstill(void) {
+        struct random random;
+        random_init(&random, 7);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                double values[60];
+                for (size_t i = 0; i < N(values); i++)
+                        values[i] = i >= 27 && i < 42 ? 0 : 1000 * sample_skewed(&random, 0.5);
+                values[33] = 500; /* for a moment */
+                CHECK_INT(segments_judge(values, N(values), 0.1, &s), 0);
+                CHECK_INT(s.reason, SEGMENTS_KNOWN);
+                CHECK_INT(s.class, SEGMENTS_UNSTEADY);
+                bool found = false;
+                for (size_t i = 0; i < s.n; i++)
+                        found |= s.list[i].begin == 27 && s.list[i].end == 42;
+                CHECK(found);
+        }
+        double values[60] = {0}; /* a message now and then: nothing stands still */
+        for (size_t i = 0; i < N(values); i += 7)
+                values[i] = 1;
+        CHECK_INT(segments_judge(values, N(values), 0.1, &s), 0);
+        CHECK_INT(s.class, SEGMENTS_FLAT);
+        for (size_t i = 0; i < N(values); i++) /* it never begins to move again */
+                values[i] = i < 40 ? 1000 + (double) (i % 3) : 0;
+        CHECK_INT(segments_judge(values, N(values), 0.1, &s), 0);
+        CHECK_INT(s.class, SEGMENTS_SLOW_DOWN);
+}
+
 /* A longer series than the search takes: neighbours are put together, places are those of the series. */
 static void test_long(void) {
         static double values[10007];
@@ -189,6 +231,8 @@ int main(void) {
         RUN(test_classes);
         RUN(test_wild_run);
         RUN(test_no_noise);
+        RUN(test_levels);
+        RUN(test_standstill);
         RUN(test_long);
         RUN(test_refused);
         RUN(test_changes_are_found);

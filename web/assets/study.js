@@ -3,7 +3,7 @@
 // what it costs when it is copied twice. For every experiment that has copy modes to compare.
 
 import { fill, h } from './dom.js';
-import { figure, integer, nanoseconds, reasonFor, size } from './format.js';
+import { figure, nanoseconds, reasonFor, size } from './format.js';
 import { Plots } from './plots.js';
 
 const BASE = 'two-copy';
@@ -46,11 +46,11 @@ function ignored(rows) {
 
 /** What the cost per byte is counted in: cycles where every measured row has them, else CPU time. {field, title, why} */
 export function costUnit(rows) {
-    const without = rows.find((row) => row.runs > 0 && !row.cycles_per_byte);
-    if (!without) return { field: 'cycles_per_byte', title: 'Cycles per byte', why: '' };
-    const reason = reasonFor(without, 'cycles_per_byte');
+    const without = rows.find((row) => row.runs > 0 && !row.cycles_per_byte_sender);
+    if (!without) return { field: 'cycles_per_byte_sender', title: 'Cycles per byte', why: '' };
+    const reason = reasonFor(without, 'cycles_per_byte_sender');
     return {
-        field: 'cpu_ns_per_gigabyte',
+        field: 'cpu_ns_per_gigabyte_sender',
         title: 'CPU time per byte',
         why: `CPU time, as there are no cycles${reason ? `: ${reason}` : ''}.`,
     };
@@ -116,10 +116,10 @@ export function studyPlots(rows, chosen = {}) {
         },
         {
             ...bySize,
-            title: 'LLC misses by size',
-            format: integer,
-            value: (row) => row.llc_misses,
-            field: 'llc_misses',
+            title: 'LLC misses per message by size',
+            format: (value) => figure(value, 3),
+            value: (row) => row.llc_misses_per_message_sender,
+            field: 'llc_misses_per_message_sender',
             note: note(left, countedBy(taken)),
         },
         {

@@ -381,7 +381,7 @@ static void process_vm_close(struct agent *a) {
         for (uint32_t i = 0; workers_resting(a) && i < a->n_workers; i++) {
                 struct vm_channel *c = a->workers[i].channel;
                 if (c && c->memory)
-                        (void) munmap(c->memory, c->length);
+                        buffer_unmap(c->memory, c->length);
                 if (c)
                         c->fields = fields_free(c->fields);
         }

@@ -11,7 +11,6 @@
 #include "agent/transport/transport.h"
 
 #include <inttypes.h>
-#include <sys/mman.h>
 
 bool queues_chunked(const struct agent *a) {
         return a->setup.chunk_bytes && a->setup.chunk_bytes < a->setup.point.message_size;
@@ -85,7 +84,7 @@ int queues_attach(struct worker *w) {
 void queues_detach(struct worker *w) {
         struct queue *q = w->channel;
         if (q)
-                (void) munmap(q->memory, q->length);
+                buffer_unmap(q->memory, q->length);
         free(q);
         w->channel = NULL;
 }

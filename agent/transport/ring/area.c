@@ -12,6 +12,7 @@
 #include "agent/base/wait.h"
 #include "agent/os/policy.h"
 #include "agent/os/procfs.h"
+#include "agent/proof/proof.h"
 #include "agent/transport/transport.h"
 #include "schema/json/json.h"
 
@@ -317,10 +318,8 @@ unsigned char *ring_area_out(const struct worker *w) {
 int ring_area_pages(const struct agent *a, struct page_list *list) {
         const struct ring_area *area = a->transport_data;
         enum direction in = direction_in(a->end);
-        int r = 0;
-        if (!has_direction(area, in))
-                return 0;
-        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
+        int r = page_list_add_mapped(list, "ring", area->memory, area->layout.area_bytes); /* at both ends */
+        for (uint32_t i = 0; has_direction(area, in) && r == 0 && i < a->n_workers; i++)
                 r = page_list_add(list, "ring", i, ring_memory(area, i, in), area->layout.ring_bytes);
         return r;
 }
@@ -361,8 +360,15 @@ void ring_area_effective(const struct agent *a, struct json_writer *w) {
         json_member_u64(w, "ring_messages", l->slots);
         json_member_u64(w, "ring_slot_bytes", l->slot_bytes);
         json_member_u64(w, "shared_bytes", l->area_bytes);
-        json_member_u64(w, "page_bytes", area->page_bytes);
-        json_member_bool(w, "huge_pages", area->huge);
+        uint64_t page_bytes = page_sizes_most(&a->proof->sizes, "ring");
+        if (page_bytes) {
+                json_member_u64(w, "page_bytes", page_bytes);
+                json_member_bool(w, "huge_pages", page_bytes > (uint64_t) sysconf(_SC_PAGESIZE));
+        } else {
+                json_member_null(w, "page_bytes");
+                json_member_null(w, "huge_pages");
+                json_member_string(w, "page_bytes_reason", "in which pages the rings are mapped cannot be known");
+        }
         json_member_string(w, "ring_pages_of", "receiver");
         json_member_string(w, "receiver_reads", "in place");
         if (has_direction(area, direction_in(a->end))) {

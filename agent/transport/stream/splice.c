@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static size_t divide_up(size_t a, size_t b) {
@@ -42,7 +41,7 @@ int splice_pool_new(struct worker *w, size_t size, int pipe_fd, struct splice_po
 
 struct splice_pool *splice_pool_free(struct splice_pool *p) {
         if (p)
-                (void) munmap(p->memory, p->count * p->stride);
+                buffer_unmap(p->memory, p->count * p->stride);
         free(p);
         return NULL;
 }

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define BUFFERS SPEC_MULTISHOT_BUFFERS
 #define BUFFER_BYTES SPEC_MULTISHOT_BUFFER_BYTES
@@ -114,8 +113,7 @@ struct tcp_multishot *tcp_multishot_free(struct tcp_multishot *u) {
                 (void) io_uring_unregister_buf_ring(&u->ring, GROUP);
         io_uring_queue_exit(&u->ring);
         free(u->buffers);
-        if (u->memory)
-                (void) munmap(u->memory, (size_t) BUFFERS * BUFFER_BYTES);
+        buffer_unmap(u->memory, (size_t) BUFFERS * BUFFER_BYTES);
         free(u);
         return NULL;
 }

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static bool both_ways(const struct agent *a) {
         return a->setup.point.workload == WORKLOAD_PINGPONG || agent_is_duplex(a);
@@ -117,7 +116,7 @@ void tcp_detach(struct worker *w) {
         (void) fields_free(c->fields);
         (void) zerocopy_free(c->zerocopy);
         if (c->packed_length)
-                (void) munmap(c->packed, c->packed_length);
+                buffer_unmap(c->packed, c->packed_length);
         free(c);
         w->channel = NULL;
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See parts.h. */
+
+#include "agent/measure/parts.h"
+
+#include "agent/base/agent.h"
+#include "agent/base/wait.h"
+#include "schema/protocol/protocol.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct latencies {
+        struct histogram before, now; /* of all threads, at the last part's end and at this one's */
+        struct histogram one, difference;
+};
+
+struct parts {
+        struct agent *agent;
+        uint64_t end_ns, messages;   /* of the last part */
+        struct latencies *latencies; /* NULL: nothing is timed, or by too many threads */
+        struct message packet;
+};
+
+int parts_new(struct agent *a, struct parts **ret) {
+        struct parts *p = calloc(1, sizeof *p);
+        bool timed = a->workers[0].latency && a->n_workers <= PARTS_TIMED_THREADS;
+        if (p && timed)
+                p->latencies = calloc(1, sizeof *p->latencies);
+        if (!p || (timed && !p->latencies)) {
+                parts_free(p);
+                return failure_set(&a->failure, ENOMEM, "no memory for the parts of %" PRIu32 " threads' samples",
+                                   a->n_workers);
+        }
+        p->agent = a;
+        *ret = p;
+        return 0;
+}
+
+void parts_free(struct parts *p) {
+        if (!p)
+                return;
+        free(p->latencies);
+        free(p);
+}
+
+static void add_up(struct parts *p, const struct histogram *copies, struct histogram *ret) {
+        memset(ret, 0, sizeof *ret);
+        for (uint32_t i = 0; i < p->agent->n_workers; i++) {
+                if (!copies)
+                        histogram_snapshot(&p->latencies->one, p->agent->workers[i].latency);
+                histogram_add(ret, copies ? &copies[i] : &p->latencies->one);
+        }
+}
+
+void parts_open(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies) {
+        p->end_ns = at_ns;
+        p->messages = messages;
+        p->packet = (struct message){.type = MESSAGE_PARTS};
+        if (p->latencies)
+                add_up(p, copies, &p->latencies->before);
+}
+
+static uint64_t median(struct parts *p, const struct histogram *copies) {
+        struct latencies *l = p->latencies;
+        if (!l)
+                return 0;
+        add_up(p, copies, &l->now);
+        histogram_subtract(&l->difference, &l->now, &l->before);
+        l->before = l->now;
+        return histogram_quantile(&l->difference, 0.5);
+}
+
+int parts_end(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies) {
+        struct message_parts *m = &p->packet.parts;
+        if (at_ns <= p->end_ns)
+                at_ns = p->end_ns + 1; /* what was counted since belongs somewhere */
+        if (m->n == 0)
+                m->begin_ns = p->end_ns;
+        m->list[m->n++] = (struct message_part){
+                .interval_ns = at_ns - p->end_ns,
+                .messages = messages - p->messages,
+                .p50_ns = median(p, copies),
+        };
+        p->end_ns = at_ns;
+        p->messages = messages;
+        return m->n == MESSAGE_PARTS_MAX ? parts_send(p) : 0;
+}
+
+int parts_send(struct parts *p) {
+        int r = p->packet.parts.n ? agent_send(p->agent, &p->packet) : 0;
+        p->packet.parts.n = 0;
+        return r;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See steadiness.h. Called by result.c. */
+
+#include "daemon/result/steadiness.h"
+
+#include "schema/util.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define TENTH_NS (NSEC_PER_SEC / 10)
+#define SERIES_MAX (1 + END_COUNT)
+_Static_assert(SEGMENTS_VALUES_MIN == 30, "3 seconds are judged");
+
+static int reserve(struct steadiness_end *e, size_t n) {
+        if (n > e->size) {
+                size_t size = n < 64 ? 64 : 2 * n;
+                double *messages = reallocarray(e->messages, size, sizeof(*messages));
+                if (!messages)
+                        return -ENOMEM;
+                e->messages = messages;
+                double *p50_ns = reallocarray(e->p50_ns, size, sizeof(*p50_ns));
+                if (!p50_ns)
+                        return -ENOMEM;
+                e->p50_ns = p50_ns;
+                e->size = size;
+        }
+        for (; e->n < n; e->n++)
+                e->messages[e->n] = e->p50_ns[e->n] = 0;
+        return 0;
+}
+
+/* A part that was late, as its agent was stopped, is spread over all the tenths that it lasted. */
+static int add_part(struct steadiness_end *e, const struct message_part *part) {
+        uint64_t begin = e->end_ns - e->begin_ns, end = begin + part->interval_ns;
+        int r = reserve(e, (end + TENTH_NS - 1) / TENTH_NS);
+        if (r < 0)
+                return r;
+        for (uint64_t i = begin / TENTH_NS; i * TENTH_NS < end; i++) {
+                uint64_t from = i * TENTH_NS, to = from + TENTH_NS, middle = from + TENTH_NS / 2;
+                uint64_t overlap = (to < end ? to : end) - (from > begin ? from : begin);
+                e->messages[i] += (double) part->messages * (double) overlap / (double) part->interval_ns;
+                if (begin <= middle && middle < end)
+                        e->p50_ns[i] = (double) part->p50_ns;
+        }
+        e->end_ns += part->interval_ns;
+        return 0;
+}
+
+int steadiness_add(struct steadiness *s, enum end end, const struct message_parts *parts) {
+        struct steadiness_end *e = &s->ends[end];
+        if (!e->begin_ns)
+                e->begin_ns = e->end_ns = parts->begin_ns;
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < parts->n; i++)
+                r = add_part(e, &parts->list[i]);
+        return r;
+}
+
+/* The last tenth counts where hardly anything of it is missing: windows are cut some microseconds late. */
+static size_t whole_tenths(const struct steadiness_end *e) {
+        size_t n = (size_t) ((e->end_ns - e->begin_ns + TENTH_NS / 20) / TENTH_NS);
+        return n < e->n ? n : e->n;
+}
+
+static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) {
+        struct steadiness_series *series = &s->series[s->n++];
+        size_t n = SIZE_MAX, ends = 0;
+        for (int i = 0; i < END_COUNT; i++)
+                if (measured[i]) {
+                        n = whole_tenths(&s->ends[i]) < n ? whole_tenths(&s->ends[i]) : n;
+                        series->end = ends++ ? -1 : i;
+                        series->begin_ns = s->ends[i].begin_ns;
+                }
+        n = ends ? n : 0;
+        _cleanup_free_ double *values = calloc(n + 1, sizeof(*values));
+        if (!values)
+                return -ENOMEM;
+        for (int end = 0; end < END_COUNT; end++)
+                for (size_t i = 0; measured[end] && i < n; i++)
+                        values[i] += s->ends[end].messages[i] * (double) NSEC_PER_SEC / (double) TENTH_NS;
+        return segments_judge(values, n, STEADINESS_TOLERANCE, &series->segments);
+}
+
+/* A tenth of a second in which nothing was timed has the median of the one before: that nothing came is in the
+ * messages. */
+static int judge_latency(struct steadiness *s, enum end end) {
+        const struct steadiness_end *e = &s->ends[end];
+        size_t n = whole_tenths(e), known = 0;
+        double last = 0;
+        for (size_t i = n; i-- > 0;)
+                if (e->p50_ns[i] > 0) {
+                        last = e->p50_ns[i]; /* the first, in the end */
+                        known++;
+                }
+        if (known == 0)
+                return 0;
+        struct steadiness_series *series = &s->series[s->n++];
+        *series = (struct steadiness_series){.is_latency = true, .end = (int) end, .begin_ns = e->begin_ns};
+        series->sparse = 2 * known < n;
+        if (series->sparse)
+                return 0;
+        _cleanup_free_ double *values = calloc(n, sizeof(*values));
+        if (!values)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                values[i] = last = e->p50_ns[i] > 0 ? e->p50_ns[i] : last;
+        return segments_judge(values, n, STEADINESS_TOLERANCE, &series->segments);
+}
+
+int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT]) {
+        free(s->series);
+        s->n = 0;
+        s->series = calloc(SERIES_MAX, sizeof(*s->series));
+        if (!s->series)
+                return -ENOMEM;
+        int r = judge_messages(s, measured);
+        for (int end = 0; r == 0 && end < END_COUNT; end++)
+                r = judge_latency(s, (enum end) end);
+        return r;
+}
+
+static bool is_judged(const struct steadiness_series *series) {
+        return !series->sparse && series->segments.class != SEGMENTS_UNKNOWN;
+}
+
+bool steadiness_is_lost(const struct steadiness *s) {
+        for (size_t i = 0; i < s->n; i++)
+                if (is_judged(&s->series[i]) && s->series[i].segments.class != SEGMENTS_FLAT)
+                        return true;
+        return false;
+}
+
+bool steadiness_is_known(const struct steadiness *s) {
+        for (size_t i = 0; i < s->n; i++)
+                if (!is_judged(&s->series[i]))
+                        return false;
+        return s->n > 0;
+}
+
+/* NULL: it was judged. */
+static const char *reason_of(const struct steadiness_series *series) {
+        if (series->sparse)
+                return "not judged: most tenths of a second have no latency";
+        if (series->segments.reason == SEGMENTS_TOO_SHORT)
+                return "not judged: the window has fewer than 3 seconds";
+        if (series->segments.reason == SEGMENTS_CORRELATED)
+                return "not judged: neighbouring tenths of a second depend on each other so much that a change cannot "
+                       "be told from noise";
+        return NULL;
+}
+
+static void put_segments(const struct steadiness_series *series, struct json_writer *w) {
+        json_put_key(w, "segments");
+        json_array_begin(w);
+        for (size_t i = 0; i < series->segments.n; i++) {
+                const struct segment *segment = &series->segments.list[i];
+                json_object_begin(w);
+                json_member_double(w, "begin_seconds", (double) segment->begin / 10);
+                json_member_double(w, "end_seconds", (double) segment->end / 10);
+                json_member_double(w, "mean", segment->mean);
+                json_object_end(w);
+        }
+        json_array_end(w);
+}
+
+/* Where neighbouring segments differ by more than the tolerance. */
+static void put_changes(const struct steadiness_series *series, const struct disturbance *beside,
+                        struct json_writer *w) {
+        json_put_key(w, "changes");
+        json_array_begin(w);
+        for (size_t i = 1; i < series->segments.n; i++) {
+                const struct segment *from = &series->segments.list[i - 1], *to = from + 1;
+                if (fabs(to->mean - from->mean) <= STEADINESS_TOLERANCE * fmax(to->mean, from->mean))
+                        continue;
+                uint64_t at_ns = series->begin_ns + to->begin * TENTH_NS;
+                json_object_begin(w);
+                json_member_double(w, "at_seconds", (double) to->begin / 10);
+                json_member_u64(w, "second", to->begin / 10);
+                json_member_u64(w, "at_ns", at_ns);
+                json_member_double(w, "from", from->mean);
+                json_member_double(w, "to", to->mean);
+                json_put_key(w, "beside");
+                disturbance_put_at(beside, at_ns, w);
+                json_object_end(w);
+        }
+        json_array_end(w);
+}
+
+static void put_series(const struct steadiness_series *series, const char *const roles[END_COUNT],
+                       const struct disturbance *beside, struct json_writer *w) {
+        static const char *const classes[] = {[SEGMENTS_FLAT] = "flat",
+                                              [SEGMENTS_WARM_UP] = "warm-up",
+                                              [SEGMENTS_SLOW_DOWN] = "slow-down",
+                                              [SEGMENTS_UNSTEADY] = "no-steady-state"};
+        const struct segments *s = &series->segments;
+        json_object_begin(w);
+        json_member_string(w, "figure", series->is_latency ? "latency_p50_ns" : "messages_per_second");
+        json_member_string(w, "measured_by", series->end < 0 ? "both" : roles[series->end]);
+        json_member_string(w, "class", is_judged(series) ? classes[s->class] : NULL);
+        if (!is_judged(series))
+                json_member_string(w, "class_reason", reason_of(series));
+        if (is_judged(series) && s->class != SEGMENTS_UNSTEADY)
+                json_member_double(w, "steady_from_seconds", (double) s->steady_from / 10);
+        else
+                json_member_null(w, "steady_from_seconds");
+        json_member_double(w, "correlation", s->noise.correlation);
+        put_segments(series, w);
+        put_changes(series, beside, w);
+        json_object_end(w);
+}
+
+void steadiness_put(const struct steadiness *s, const char *const roles[END_COUNT], const struct disturbance *beside,
+                    struct json_writer *w) {
+        const char *reason = s->n ? NULL : "not judged: no counts of the window have come";
+        for (size_t i = 0; i < s->n && !reason; i++)
+                reason = reason_of(&s->series[i]);
+        if (steadiness_is_lost(s) || steadiness_is_known(s)) {
+                json_member_bool(w, "steady", !steadiness_is_lost(s));
+        } else {
+                json_member_null(w, "steady");
+                json_member_string(w, "steady_reason", reason);
+        }
+        json_put_key(w, "steadiness");
+        json_array_begin(w);
+        for (size_t i = 0; i < s->n; i++)
+                put_series(&s->series[i], roles, beside, w);
+        json_array_end(w);
+}
+
+void steadiness_deinit(struct steadiness *s) {
+        for (int i = 0; i < END_COUNT; i++) {
+                free(s->ends[i].messages);
+                free(s->ends[i].p50_ns);
+        }
+        free(s->series);
+        *s = (struct steadiness){.n = 0};
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_STEADINESS_H
+#define IPCLAB_DAEMON_STEADINESS_H
+
+/*
+ * Whether a run was steady: the parts of its ends' seconds (schema/protocol), put on a grid of tenths of a second and
+ * judged by daemon/analysis/segments.h. The messages of the ends whose counts make the figures are one series, the
+ * medians of each end's latencies another; a run is as steady as the worst of them.
+ */
+
+#include "daemon/analysis/segments.h"
+#include "daemon/host/disturbance.h"
+#include "schema/protocol/protocol.h"
+
+/* Segments whose means differ by no more are alike. */
+#define STEADINESS_TOLERANCE 0.10
+
+/* Of one end, on its own grid, which begins with its window. */
+struct steadiness_end {
+        uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
+        double *messages;          /* in each tenth of a second */
+        double *p50_ns;            /* in the middle of each; 0: none */
+        size_t n, size;            /* tenths that have begun */
+};
+
+/* A series that was judged. */
+struct steadiness_series {
+        bool is_latency; /* else messages per second */
+        int end;         /* enum end; -1: both together */
+        bool sparse;     /* not judged: most tenths of a second have no latency */
+        uint64_t begin_ns;
+        struct segments segments;
+};
+
+struct steadiness {
+        struct steadiness_end ends[END_COUNT];
+        struct steadiness_series *series; /* steadiness_judge() */
+        size_t n;
+};
+
+/* The next parts of an end. 0; -ENOMEM. */
+int steadiness_add(struct steadiness *s, enum end end, const struct message_parts *parts);
+/* When all have come; `measured`: whether an end's counts make the run's figures. 0; -ENOMEM. */
+int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT]);
+/* After it. Whether a series is known not to be flat; else, whether all are known to be. */
+bool steadiness_is_lost(const struct steadiness *s);
+bool steadiness_is_known(const struct steadiness *s);
+/* The members "steady", "steady_reason" and "steadiness" of a result. `beside`: what else happened in each second;
+ * NULL: not observed. */
+void steadiness_put(const struct steadiness *s, const char *const roles[END_COUNT], const struct disturbance *beside,
+                    struct json_writer *w);
+void steadiness_deinit(struct steadiness *s);
+
+#endif

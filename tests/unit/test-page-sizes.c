@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Sizes of pages, from files as the kernel prints them, and of this process's own memory. */
+
+#include "agent/proof/page-sizes.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include "check.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAPPING(range, rss, anon, shmem, page, hugetlb)                                                                \
+        range " rw-p 00000000 00:00 0\n"                                                                               \
+              "Size: 16384 kB\nKernelPageSize: " page " kB\nMMUPageSize: " page " kB\nRss: " rss " kB\n"               \
+              "Pss: 4 kB\nPss_Dirty: 4 kB\nAnonHugePages: " anon " kB\nShmemPmdMapped: " shmem " kB\n"                 \
+              "FilePmdMapped: 0 kB\nShared_Hugetlb: " hugetlb " kB\nPrivate_Hugetlb: 0 kB\n"                           \
+              "VmFlags: rd wr mr mw me ac \n"
+
+static const char smaps[] = MAPPING("10000000-11000000", "16344", "0", "14336", "4", "0")
+        MAPPING("20000000-20400000", "4096", "4096", "0", "4", "0")
+                MAPPING("30000000-30400000", "0", "0", "0", "2048", "4096")
+                        MAPPING("40000000-40001000", "4", "0", "0", "4", "0")
+                                MAPPING("50000000-50001000", "0", "0", "0", "4", "0");
+
+static bool write_to(const char *path, const char *text) {
+        FILE *f = fopen(path, "we");
+        return f && fputs(text, f) >= 0 && fclose(f) == 0;
+}
+
+static char *put(const struct page_sizes *s) {
+        struct json_writer w;
+        char *text = NULL;
+        json_writer_init(&w);
+        page_sizes_put(s, &w);
+        (void) json_writer_steal(&w, &text, NULL); /* NULL is missed by who compares it */
+        json_writer_deinit(&w);
+        return text;
+}
+
+static void test_kinds_have_their_mappings(void) {
+        static const struct {
+                const char *what;
+                uintptr_t at;
+        } ranges[] = {{"ring", 0x10001000},   {"ring", 0x10002000},  {"buffer", 0x20000000},
+                      {"buffer", 0x30000000}, {"stack", 0x40000000}, {"semaphores", 0x50000000}};
+        char path[] = "/tmp/ipclab-smaps-XXXXXX";
+        _cleanup_close_ int fd = mkstemp(path);
+        CHECK(fd >= 0 && write_to(path, smaps));
+        struct page_list list = {};
+        struct page_sizes s;
+        for (size_t i = 0; i < ELEMENTS(ranges); i++)
+                CHECK_INT(page_list_add_of(&list, ranges[i].what, 0, 0, ranges[i].at, 4096), 0);
+        CHECK_INT(page_list_add_of(&list, "stack", 0, 4711, 0x20000000, 4096), 0); /* of another process */
+        CHECK_INT(page_list_add_mapped(&list, "ring", (void *) 0x10000000, 0x1000000), 0);
+        page_sizes_read(&list, path, &s);
+        _cleanup_free_ char *text = put(&s);
+        (void) unlink(path);
+        page_list_deinit(&list);
+        if (access("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", R_OK) < 0)
+                SKIP("a kernel without transparent huge pages");
+        CHECK_STRING(text, "[{\"what\":\"ring\",\"mappings\":1,\"bytes\":{\"4096\":2056192,\"2097152\":14680064}},"
+                           "{\"what\":\"buffer\",\"mappings\":2,\"bytes\":{\"2097152\":8388608}},"
+                           "{\"what\":\"stack\",\"mappings\":1,\"bytes\":{\"4096\":4096}},"
+                           "{\"what\":\"semaphores\",\"mappings\":1,\"bytes\":{}}]");
+        CHECK_UINT(page_sizes_most(&s, "ring"), 2097152);
+        CHECK_UINT(page_sizes_most(&s, "stack"), 4096);
+        CHECK_UINT(page_sizes_most(&s, "semaphores"), 0); /* nothing of it is there */
+        CHECK_UINT(page_sizes_most(&s, "page_cache"), 0);
+}
+
+static void test_what_cannot_be_read(void) {
+        struct page_list list = {};
+        struct page_sizes s;
+        page_sizes_read(&list, "/nonexistent/smaps", &s);
+        CHECK_INT(s.error, -ENOENT);
+        _cleanup_free_ char *text = put(&s);
+        CHECK_STRING(text, "null");
+        CHECK_UINT(page_sizes_most(&s, "ring"), 0);
+}
+
+/* Eight pages of which three are there. */
+static void test_own_memory(void) {
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        struct page_list list = {};
+        struct page_sizes s;
+        unsigned char *p = mmap(NULL, 10 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(p != MAP_FAILED && mprotect(p + page, 8 * page, PROT_READ | PROT_WRITE) == 0);
+        for (size_t i = 1; i <= 3; i++)
+                p[i * page] = 1;
+        CHECK_INT(page_list_add(&list, "buffer", 0, p + page, 8 * page), 0);
+        page_sizes_read(&list, "/proc/self/smaps", &s);
+        page_list_deinit(&list);
+        CHECK_INT(munmap(p, 10 * page), 0);
+        CHECK_INT(s.error, 0);
+        CHECK_UINT(s.n, 1);
+        CHECK_UINT(s.rows[0].mappings, 1);
+        CHECK_UINT(s.rows[0].n, 1);
+        CHECK_UINT(s.rows[0].sizes[0].page_bytes, page);
+        CHECK_UINT(s.rows[0].sizes[0].bytes, 3 * page);
+}
+
+int main(void) {
+        RUN(test_kinds_have_their_mappings);
+        RUN(test_what_cannot_be_read);
+        RUN(test_own_memory);
+        return check_end();
+}
