@@ -33,7 +33,8 @@ struct json_writer;
 #define SPEC_UNTIL_REPETITIONS_MAX 200u /* as far as the looks of daemon/analysis/adaptive.h go */
 #define SPEC_RATE_MAX 1e9
 #define SPEC_FIELDS_MAX 64u
-#define SPEC_FIELDS_STANDARD 8u
+#define SPEC_FIELDS_DEFAULT 1u     /* as what has no fields sends its messages */
+#define SPEC_FIELDS_OF_STUDY 8u    /* that copy modes are told apart with: presets/tcp-copy-modes.json */
 #define SPEC_POOL_MESSAGES_MAX 16u /* that a thread keeps for sending without copying */
 #define SPEC_POOL_BYTES (UINT64_C(4) << 20)
 #define SPEC_PROCESSES_MIN 2u

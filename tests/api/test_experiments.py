@@ -258,3 +258,13 @@ def test_the_list_is_filtered_by_state(unix, done, long_run):
 )
 def test_a_bad_parameter_is_named(unix, query, slug, named):
     assert f'"{named}"' in unix.refused("GET", f"/experiments?{query}", 400, slug)["detail"]
+
+
+@pytest.mark.parametrize("more, fields", [({}, 1), ({"copy_mode": "one-copy"}, 1), ({"fields": 3}, 3)])
+@pytest.mark.parametrize("direction", ["down", "both"])
+def test_a_message_is_one_field_unless_more_are_asked_for(unix, more, fields, direction):
+    spec = {"transport": "tcp", "message_size": 10007, "direction": direction, "verify": "checksum", "messages": 500}
+    experiment = unix.wait_final(unix.post(spec | {"warmup_seconds": 0} | more)["id"])
+    assert experiment["state"] == "done", experiment
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["point"]["fields"] == run["result"]["effective"]["fields"] == fields

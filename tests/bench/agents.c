@@ -55,7 +55,7 @@ int agents_run(const struct bench *b, const struct bench_row *row, const struct 
         struct driver_spec s = driver_spec_default(b->options.agent);
         s.point = row->point;
         s.point.threads = 1;
-        s.point.fields = s.point.copy_mode == COPY_ONE ? SPEC_FIELDS_STANDARD : 0;
+        s.point.fields = s.point.copy_mode == COPY_ONE ? SPEC_FIELDS_OF_STUDY : 0;
         s.verify = b->options.verify;
         s.options = row->options;
         s.duration_ns = w->duration_ns;

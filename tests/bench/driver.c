@@ -37,7 +37,7 @@ struct driver_spec driver_spec_default(const char *agent) {
                           .transport = TRANSPORT_PIPE,
                           .message_size = 4096,
                           .threads = 1,
-                          .fields = SPEC_FIELDS_STANDARD},
+                          .fields = SPEC_FIELDS_OF_STUDY},
                 .verify = VERIFY_TOUCH,
                 .interval_ns = NSEC_PER_SEC,
                 .cpus = {-1, -1},

@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
         struct options o = {.agent = IPCLAB_AGENT,
                             .tcp = {.verify = VERIFY_TOUCH,
                                     .size = 65536,
-                                    .fields = SPEC_FIELDS_STANDARD,
+                                    .fields = SPEC_FIELDS_OF_STUDY,
                                     .threads = 1,
                                     .warmup = 0.1,
                                     .seconds = 0.4,

@@ -96,7 +96,7 @@ static struct driver_spec spec_of(const struct mode *m, enum workload k) {
         s.point.transport = m->transport;
         s.point.engine = m->engine;
         s.point.copy_mode = m->copy_mode;
-        s.point.fields = m->copy_mode == COPY_ONE ? SPEC_FIELDS_STANDARD : 0;
+        s.point.fields = m->copy_mode == COPY_ONE ? SPEC_FIELDS_OF_STUDY : 0;
         s.point.workload = k;
         s.options.file_sync = m->file_sync;
         s.verify = VERIFY_CHECKSUM;

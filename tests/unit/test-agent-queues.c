@@ -85,7 +85,7 @@ static void test_every_byte_arrives(void) {
                                         s.point.engine = ENGINE_IO_URING;
                                 if (transport_terms[transports[t]].copy_modes & 1u << COPY_ONE && i % 2) {
                                         s.point.copy_mode = COPY_ONE;
-                                        s.point.fields = SPEC_FIELDS_STANDARD;
+                                        s.point.fields = SPEC_FIELDS_OF_STUDY;
                                 }
                                 s.point.message_size = cases[i].size;
                                 s.point.threads = cases[i].threads;

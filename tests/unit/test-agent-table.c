@@ -68,7 +68,7 @@ static struct driver_spec spec_of(const struct way *way, enum workload k) {
         s.point.wait = way->wait;
         s.options.memfd = way->memfd;
         s.point.workload = k;
-        s.point.fields = axis_applies(&axes[AXIS_FIELDS], &s.point) ? SPEC_FIELDS_STANDARD : 0;
+        s.point.fields = axis_applies(&axes[AXIS_FIELDS], &s.point) ? SPEC_FIELDS_OF_STUDY : 0;
         s.verify = VERIFY_CHECKSUM;
         s.interval_ns = 20 * NSEC_PER_MSEC;
         return s;

@@ -40,7 +40,7 @@ static struct driver_spec tcp_spec(const struct job *job, enum engine engine, en
         s.point.direction = job->direction;
         s.point.engine = engine;
         s.point.copy_mode = mode;
-        s.point.fields = SPEC_FIELDS_STANDARD;
+        s.point.fields = SPEC_FIELDS_OF_STUDY;
         s.point.message_size = 32768;
         s.verify = VERIFY_CHECKSUM;
         s.duration_ns = 60 * NSEC_PER_MSEC;

@@ -40,7 +40,7 @@ static int set_up(enum transport t, enum engine e, enum copy_mode mode) {
                                            .copy_mode = mode,
                                            .message_size = 8192,
                                            .threads = 1,
-                                           .fields = SPEC_FIELDS_STANDARD};
+                                           .fields = SPEC_FIELDS_OF_STUDY};
         agent.setup.placement.buffer = MEMORY_BIND;
         node_set_add(&agent.setup.placement.buffer_nodes, node);
         worker = (struct worker){.agent = &agent, .size = 8192, .send_fd = -1, .receive_fd = -1};

@@ -239,7 +239,7 @@ static void defaults(void) {
         CHECK_INT(transports[0], TRANSPORT_PIPE);
         CHECK_UINT(message_sizes[0], 4096);
         CHECK_UINT(threads[0], 1);
-        CHECK_UINT(fields[0], 8);
+        CHECK_UINT(fields[0], 1);
         CHECK_UINT(processes[0], 2);
         CHECK_INT(placements(s)[0].kind, PLACEMENT_DEFAULT);
         CHECK_INT(placements(s)[0].ends[0].cpu, -1);

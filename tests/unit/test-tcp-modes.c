@@ -101,7 +101,7 @@ static int send_some(uint64_t messages, bool under_way, uint64_t *ret_sent, stru
         w->size = SIZE;
         w->send_fd = -1;
         w->send_limit = messages;
-        if (zerocopy_new(w, SIZE, SPEC_FIELDS_STANDARD, &channel.zerocopy) < 0)
+        if (zerocopy_new(w, SIZE, SPEC_FIELDS_OF_STUDY, &channel.zerocopy) < 0)
                 abort();
         channel.zerocopy->pending[0] = under_way;
         int r = modes_loops(&agent)->duplex(w);

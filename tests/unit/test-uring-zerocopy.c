@@ -136,7 +136,7 @@ static void test_so_with_several_fields(void) {
         const char *trouble = ring_trouble();
         if (trouble)
                 SKIP("%s", trouble);
-        run(SPEC_FIELDS_STANDARD);
+        run(SPEC_FIELDS_OF_STUDY);
 }
 
 int main(void) {

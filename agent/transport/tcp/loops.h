@@ -79,6 +79,8 @@ static inline void tcp_nothing_more(struct worker *w) {
 
 LOOP_INLINE void tcp_pack(const struct tcp_channel *c) {
         unsigned char *at = c->packed;
+        if (c->fields->n == 1) /* it lies there */
+                return;
         for (unsigned i = 0; i < c->fields->n; i++) {
                 memcpy(at, c->fields->iov[i].iov_base, c->fields->iov[i].iov_len);
                 at += c->fields->iov[i].iov_len;

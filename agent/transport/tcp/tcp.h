@@ -16,7 +16,7 @@
  * The server (first end) listens, the client connects; connection i belongs to thread i of both. A message is assembled
  * from fields that lie apart:
  *
- *      two-copy   packed into one buffer, which is sent; the kernel copies that
+ *      two-copy   packed into one buffer, which is sent; the kernel copies that. A single field is not packed
  *      one-copy   gathered by the kernel, which copies the fields (sendmsg)
  *      zero-copy  sent from where it lies (MSG_ZEROCOPY), from a pool of messages (zerocopy.h)
  */
@@ -40,8 +40,8 @@ struct uring_zerocopy;
 /* A thread's own, at w->channel. */
 struct tcp_channel {
         struct fields *fields;           /* the message to be sent, but for zero-copy; NULL where nothing is sent */
-        unsigned char *packed;           /* two-copy: the buffer that the fields are packed into */
-        size_t packed_length;            /* of a mapping of its own; 0: packed is the worker's buffer */
+        unsigned char *packed;           /* two-copy: the buffer that the fields are packed into, or the only field */
+        size_t packed_length;            /* of a mapping of its own; 0: the worker's buffer, or the fields' memory */
         struct zerocopy *zerocopy;       /* zero-copy: the messages */
         struct uring_zerocopy *uring;    /* and the ring that sends them, where that is the engine */
         struct tcp_multishot *multishot; /* by io_uring: where short messages come from; NULL: they come one by one */
