@@ -76,6 +76,13 @@ static void answers_are_told(void) {
                         CHECK(DOWN(content, "application/problem+json", "schema"));
                         n++;
                 }
+                if (routes[i].other) {
+                        (void) snprintf(status, sizeof status, "%d", routes[i].other_status);
+                        CHECK_STRING(string_of(DOWN(responses, status), "description"), routes[i].other);
+                        for (const struct media *m = routes[i].other_media; m->type; m++)
+                                CHECK(DOWN(responses, status, "content", m->type, "schema"));
+                        n++;
+                }
                 CHECK(routes[i].status != 201 || DOWN(good, "headers", "Location"));
                 for (const char *p = routes[i].problems; p && *p; p += p[3] ? 4 : 3, n++) {
                         (void) snprintf(status, sizeof status, "%.3s", p);
@@ -115,7 +122,7 @@ static void parameters_are_told(void) {
                         CHECK(!p || (json_as_bool(json_get(p, "required"), &required) == 0 && required));
                 }
                 p = parameter_of(operation, "Idempotency-Key");
-                CHECK(!p == (routes[i].body != BODY_JSON));
+                CHECK(!p == !routes[i].keyed);
                 n += p != NULL;
                 p = parameter_of(operation, "Last-Event-ID");
                 CHECK(!p == (!routes[i].media || strcmp(routes[i].media->type, "text/event-stream") != 0));
