@@ -98,9 +98,9 @@ static int read_table(struct store *store, int64_t experiment_id, enum figure fi
         }
 }
 
-/* Those without an interval first, then the widest. */
+/* Those without an interval first, then the widest: so those that are not reached are before those that are. */
 static int by_width(const void *a, const void *b) {
-        const struct row *x = *(const struct row *const *) a, *y = *(const struct row *const *) b;
+        const struct row *x = a, *y = b;
         if (x->known.has_interval != y->known.has_interval)
                 return x->known.has_interval ? 1 : -1;
         double wide = adaptive_row_width(&x->known), other = adaptive_row_width(&y->known);
@@ -132,23 +132,18 @@ static void put_row(struct json_writer *w, const struct row *row, double relativ
         json_object_end(w);
 }
 
-static int put_rows(struct json_writer *w, const struct table *t, double relative_ci, uint32_t blocks) {
-        _cleanup_free_ const struct row **wide = reallocarray(NULL, t->n + 1, sizeof(*wide));
-        if (!wide)
-                return -ENOMEM;
+static void put_rows(struct json_writer *w, struct table *t, double relative_ci, uint32_t blocks) {
         size_t n = 0;
-        for (size_t i = 0; i < t->n; i++)
-                if (!adaptive_row_reached(&t->rows[i].known, relative_ci))
-                        wide[n++] = &t->rows[i];
-        qsort(wide, n, sizeof(*wide), by_width);
+        qsort(t->rows, t->n, sizeof(*t->rows), by_width);
+        while (n < t->n && !adaptive_row_reached(&t->rows[n].known, relative_ci))
+                n++;
         json_member_u64(w, "rows", t->n);
         json_member_u64(w, "rows_reached", t->n - n);
         json_put_key(w, "rows_not_reached");
         json_array_begin(w);
         for (size_t i = 0; i < n && i < LISTED_MAX; i++)
-                put_row(w, wide[i], relative_ci, blocks);
+                put_row(w, &t->rows[i], relative_ci, blocks);
         json_array_end(w);
-        return 0;
 }
 
 /* Those before, of the text that was stored, and this one. */
@@ -265,8 +260,7 @@ int until_decide(struct store *store, const struct experiment_record *e, const s
         json_object_begin(&w);
         put_goal(&w, state, &spec->until);
         r = put_looks(&w, e->until_json, blocks, d.n_reached);
-        if (r == 0)
-                r = put_rows(&w, &t, spec->until.relative_ci, blocks);
+        put_rows(&w, &t, spec->until.relative_ci, blocks);
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, &decision.json, NULL);

@@ -76,6 +76,13 @@ static void answers_are_told(void) {
                         CHECK(DOWN(content, "application/problem+json", "schema"));
                         n++;
                 }
+                if (routes[i].other) {
+                        (void) snprintf(status, sizeof status, "%d", routes[i].other_status);
+                        CHECK_STRING(string_of(DOWN(responses, status), "description"), routes[i].other);
+                        for (const struct media *m = routes[i].other_media; m->type; m++)
+                                CHECK(DOWN(responses, status, "content", m->type, "schema"));
+                        n++;
+                }
                 CHECK(routes[i].status != 201 || DOWN(good, "headers", "Location"));
                 for (const char *p = routes[i].problems; p && *p; p += p[3] ? 4 : 3, n++) {
                         (void) snprintf(status, sizeof status, "%.3s", p);
