@@ -303,9 +303,19 @@ static int open_loop(struct daemon *d) {
         return e < 0 ? e : 0;
 }
 
+/* Soft limits are for programs that use select(2), which nothing here does. */
+static int raise_files(struct daemon *d) {
+        struct rlimit limit;
+        (void) d;
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return -errno;
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+}
+
 static int start(struct daemon *d) {
-        int (*const steps[])(struct daemon *) = {open_loop,  open_directories, open_store, open_host,
-                                                 open_queue, open_doors,       announce};
+        int (*const steps[])(struct daemon *) = {raise_files, open_loop,  open_directories, open_store,
+                                                 open_host,   open_queue, open_doors,       announce};
         for (size_t i = 0; i < ELEMENTS(steps); i++) {
                 int e = steps[i](d);
                 if (e < 0)

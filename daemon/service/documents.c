@@ -194,6 +194,8 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         check_main_thread(s, &h);
         check_reader(s, &h);
         check_disk(s, &h);
+        if (s->hooks.agents && s->hooks.agents->trouble[0])
+                set_problem(&h, s->hooks.agents->trouble);
         if (s->hooks.rundirs) /* it costs space, and hinders no run: no problem */
                 (void) rundir_left(s->hooks.rundirs, h.leftover, sizeof(h.leftover));
 
