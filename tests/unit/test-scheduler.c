@@ -611,7 +611,7 @@ static int set_up(void) {
 
 static void tear_down(void) {
         static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock",
-                                            "ipclab.identity"};
+                                            "ipclab.identity", "ipclab.reserve"};
         static const char *const wishes[] = {"nobody.nothing", "initiator.killed"};
         char path[500];
         rundir_root_free(host.rundirs);
