@@ -475,6 +475,11 @@ static int prepare(struct scheduler *s, char *words) {
                 (void) snprintf(words, WORDS_MAX, "%s", r.detail[0] ? r.detail : strerrordesc_np(-e));
                 return e;
         }
+        e = admission_check_memory(&host, c->spec, &c->point, &r);
+        if (e < 0) {
+                (void) snprintf(words, WORDS_MAX, "%s", r.detail[0] ? r.detail : strerrordesc_np(-e));
+                return e;
+        }
         e = plan_messages(s, &host, words);
         if (e < 0)
                 return e;

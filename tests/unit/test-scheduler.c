@@ -198,6 +198,18 @@ static void impossible_placement_fails_the_run(void) {
         end();
 }
 
+/* There was enough when it was submitted, in a tree that says so; now it would be the daemon that is killed. */
+static void memory_is_looked_at_before_a_run(void) {
+        int64_t id;
+        char error[512];
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit("{\"workload\": \"stream\", \"message_size\": 1073741824, \"threads\": 1024}", &id), 0);
+        CHECK(wait_state(id, STATE_FAILED));
+        (void) state_of(id, error, sizeof(error));
+        CHECK(strstr(error, "do not fit into memory") != NULL);
+        end();
+}
+
 /* What else comes in by the loop: a request to cancel, which takes a few turns to be read. */
 struct caller {
         int64_t id;
@@ -610,8 +622,8 @@ static int set_up(void) {
 }
 
 static void tear_down(void) {
-        static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock",
-                                            "ipclab.identity", "ipclab.reserve"};
+        static const char *const files[] = {"ipclab.db",   "ipclab.db-wal",   "ipclab.db-shm",
+                                            "ipclab.lock", "ipclab.identity", "ipclab.reserve"};
         static const char *const wishes[] = {"nobody.nothing", "initiator.killed"};
         char path[500];
         rundir_root_free(host.rundirs);
@@ -637,6 +649,7 @@ int main(void) {
         RUN(failed_run_does_not_hold_the_next);
         RUN(precondition_that_does_not_hold_fails_the_run);
         RUN(impossible_placement_fails_the_run);
+        RUN(memory_is_looked_at_before_a_run);
         RUN(runs_that_fail_at_once_leave_others_their_turn);
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
