@@ -124,6 +124,10 @@ static int open_store(struct daemon *d) {
                 log_error("another ipclabd uses the state directory %s", d->config.state_dir);
         else if (e == -EPROTONOSUPPORT)
                 log_error("the database in %s was written by a newer ipclab", d->config.state_dir);
+        else if (e == -EBADMSG)
+                log_error("the database in %s is damaged: ipclabd --check names where, and \"Damaged or lost data\" in "
+                          "troubleshooting has the way back",
+                          d->config.state_dir);
         else if (e < 0 && e != -EUCLEAN) /* of which the store has logged the reason and the way out */
                 log_error("cannot open the database in %s: %s", d->config.state_dir, strerrordesc_np(-e));
         return e;

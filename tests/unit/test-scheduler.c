@@ -304,6 +304,30 @@ static int limit_files(rlim_t bytes) {
 }
 
 /* A CPU that was not there, or not allowed, when the daemon last looked. */
+/* A daemon that cannot write down what an earlier one left behind starts nevertheless: there is much to be read. */
+static void what_cannot_be_queued_again_refuses_no_start(void) {
+        int64_t id;
+        struct run_record run = {0};
+        struct experiment_record e = {0};
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC "}", &id), 0);
+        scheduler_free(scheduler); /* before it has begun */
+        scheduler = NULL;
+        CHECK_INT(store_next_run(store, &run, &e), 0);
+        CHECK_INT(store_start_run(store, run.id), 0);
+        run_record_deinit(&run);
+        experiment_record_deinit(&e);
+        CHECK_INT(db_run_script(store->db, "CREATE TEMP TRIGGER no_room BEFORE UPDATE OF state ON runs "
+                                           "BEGIN SELECT RAISE(ABORT, 'there is no room'); END"),
+                  0);
+        CHECK_INT(open_queue(), 0);
+        loop_for(0.2);
+        CHECK_INT(state_of(id, NULL, 0), STATE_RUNNING);
+        CHECK_INT(db_run_script(store->db, "DROP TRIGGER no_room"), 0);
+        CHECK(wait_state(id, STATE_DONE));
+        end();
+}
+
 static void machine_is_looked_at_before_a_run(void) {
         int64_t id;
         struct topology_cpu *cpu = topology->cpus;
@@ -653,6 +677,7 @@ int main(void) {
         RUN(runs_that_fail_at_once_leave_others_their_turn);
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
+        RUN(what_cannot_be_queued_again_refuses_no_start);
         RUN(machine_is_looked_at_before_a_run);
         RUN(who_asks_gets_the_machine_as_it_is);
         RUN(the_machine_of_a_run_stays_as_it_was_when_it_began);
