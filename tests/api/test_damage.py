@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What ipclabd does when its database is damaged, removed or exchanged: no wrong figure, a name, a way out."""
 
+import fcntl
 import os
 import random
 import re
@@ -82,6 +83,8 @@ def end(daemon):
 def kill(daemon):
     daemon.process.send_signal(signal.SIGKILL)
     daemon.process.wait(PATIENCE_SECONDS)
+    with (daemon.base / "state/ipclab.lock").open() as lock:  # a child that is not an agent yet has it, too
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def test_no_damaged_figure_is_served(own_daemon):
