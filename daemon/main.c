@@ -124,6 +124,10 @@ static int open_store(struct daemon *d) {
                 log_error("another ipclabd uses the state directory %s", d->config.state_dir);
         else if (e == -EPROTONOSUPPORT)
                 log_error("the database in %s was written by a newer ipclab", d->config.state_dir);
+        else if (e == -EBADMSG)
+                log_error("the database in %s is damaged: ipclabd --check names where, and \"Damaged or lost data\" in "
+                          "troubleshooting has the way back",
+                          d->config.state_dir);
         else if (e < 0 && e != -EUCLEAN) /* of which the store has logged the reason and the way out */
                 log_error("cannot open the database in %s: %s", d->config.state_dir, strerrordesc_np(-e));
         return e;
@@ -303,9 +307,19 @@ static int open_loop(struct daemon *d) {
         return e < 0 ? e : 0;
 }
 
+/* Soft limits are for programs that use select(2), which nothing here does. */
+static int raise_files(struct daemon *d) {
+        struct rlimit limit;
+        (void) d;
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return -errno;
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+}
+
 static int start(struct daemon *d) {
-        int (*const steps[])(struct daemon *) = {open_loop,  open_directories, open_store, open_host,
-                                                 open_queue, open_doors,       announce};
+        int (*const steps[])(struct daemon *) = {raise_files, open_loop,  open_directories, open_store,
+                                                 open_host,   open_queue, open_doors,       announce};
         for (size_t i = 0; i < ELEMENTS(steps); i++) {
                 int e = steps[i](d);
                 if (e < 0)

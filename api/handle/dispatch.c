@@ -84,7 +84,7 @@ static const struct route *find_route(struct request *q, struct refusal *r) {
 }
 
 static int check_head(const struct api *a, struct request *q, struct refusal *r) {
-        int k = guard_framing(q, r);
+        int k = guard_expectation(q, r);
         if (k >= 0)
                 k = guard_host(a, q, r);
         if (k >= 0)

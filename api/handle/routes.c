@@ -14,7 +14,7 @@ static const struct parameter list_parameters[] = {
          "Only experiments in this state."},
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 50}",
          "Items in one answer, at most."},
-        {"cursor", "{\"type\": \"string\"}", "The \"next\" of the answer before."},
+        {"cursor", "{\"type\": \"string\", \"pattern\": \"^e-[0-9]{1,18}$\"}", "The \"next\" of the answer before."},
         {0},
 };
 
@@ -27,14 +27,14 @@ static const struct parameter submit_parameters[] = {
 static const struct parameter runs_parameters[] = {
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 1000}",
          "Items in one answer, at most."},
-        {"cursor", "{\"type\": \"string\"}", "The \"next\" of the answer before."},
+        {"cursor", "{\"type\": \"string\", \"pattern\": \"^r-[0-9]{1,18}$\"}", "The \"next\" of the answer before."},
         {0},
 };
 
 static const struct parameter samples_parameters[] = {
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 10000}",
          "Samples in one answer, at most. Default: 1000 as JSON; as NDJSON or CSV, all there are."},
-        {"cursor", "{\"type\": \"string\"}", "The \"next\" of the answer before."},
+        {"cursor", "{\"type\": \"string\", \"pattern\": \"^s-[0-9]{1,18}$\"}", "The \"next\" of the answer before."},
         {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
          "1: with each latency its histogram, HdrHistogram V2 compressed, in base64."},
         {0},

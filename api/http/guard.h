@@ -12,8 +12,8 @@
 
 #include "api/handle/state.h"
 
-/* One length, one framing, header names that are names: what two readers could understand in two ways is refused. */
-int guard_framing(const struct request *q, struct refusal *r);
+/* What two readers could understand in two ways the gate (gate.h) has refused already. */
+int guard_expectation(const struct request *q, struct refusal *r);
 int guard_host(const struct api *a, const struct request *q, struct refusal *r);
 int guard_origin(const struct request *q, struct refusal *r);
 int guard_token(const struct api *a, const struct request *q, struct refusal *r);

@@ -451,7 +451,11 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
 
 static void on_connection(void *userdata, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode code) {
+        static _Thread_local bool lowered; /* the library makes its thread itself */
         struct http *h = userdata;
+        if (!lowered)
+                workers_lower_priority();
+        lowered = true;
         if (code == MHD_CONNECTION_NOTIFY_STARTED) {
                 const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
                 const union MHD_ConnectionInfo *peer = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);

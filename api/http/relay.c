@@ -4,6 +4,8 @@
 
 #include "api/http/relay.h"
 
+#include "api/http/workers.h"
+
 #include "api/http/gate.h"
 #include "schema/util.h"
 
@@ -281,6 +283,7 @@ static nfds_t list_fds(struct relay *r, struct pollfd *fds) {
 static void *relay_run(void *userdata) {
         struct relay *r = userdata;
         struct pollfd fds[2 + 2 * RELAY_CLIENTS_MAX];
+        workers_lower_priority();
         for (;;) {
                 nfds_t n = list_fds(r, fds);
                 (void) poll(fds, n, r->n > 0 || r->paused_until > 0 ? TICK_MS : -1);

@@ -9,6 +9,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define NICE 5
 
 struct workers {
         pthread_mutex_t lock;
@@ -19,8 +23,14 @@ struct workers {
         pthread_t threads[];
 };
 
+/* On Linux a priority is a thread's. To lower it nobody needs a privilege. */
+void workers_lower_priority(void) {
+        (void) setpriority(PRIO_PROCESS, (id_t) gettid(), NICE);
+}
+
 static void *work(void *userdata) {
         struct workers *w = userdata;
+        workers_lower_priority();
         for (;;) {
                 pthread_mutex_lock(&w->lock);
                 while (!w->first && !w->stopping)

@@ -14,6 +14,9 @@ struct job {
         void (*run)(struct job *job); /* frees the job or knows who does */
 };
 
+/* The calling thread runs below what is measured from here on. Where that may not be it stays as it is. */
+void workers_lower_priority(void);
+
 int workers_new(struct workers **ret, unsigned n);
 /* Runs what is queued, then joins the threads. NULL-safe. */
 void workers_free(struct workers *w);

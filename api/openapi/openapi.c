@@ -48,7 +48,9 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
         if (strstr(route->pattern, "{name}"))
                 put_parameter(w, "name", "path", "{\"type\": \"string\"}", "Its name.");
         if (strstr(route->pattern, "{path}"))
-                put_parameter(w, "path", "path", "{\"type\": \"string\"}", "Its path; may contain slashes.");
+                put_parameter(w, "path", "path",
+                              "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$\"}",
+                              "Its path; may contain slashes.");
         for (const struct parameter *i = route->parameters; i && i->name; i++)
                 put_parameter(w, i->name, "query", i->schema, i->description);
         if (route->keyed)
@@ -59,7 +61,8 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
                         "answered with the experiment, and Idempotency-Replayed: true. Another request with it is "
                         "refused with 422.");
         if (route->media && strcmp(route->media->type, "text/event-stream") == 0)
-                put_parameter(w, "Last-Event-ID", "header", "{\"type\": \"string\"}", "Go on after this event.");
+                put_parameter(w, "Last-Event-ID", "header", "{\"type\": \"string\", \"pattern\": \"^[0-9]{1,18}$\"}",
+                              "Go on after this event.");
         json_array_end(w);
 }
 

@@ -267,12 +267,8 @@ static int check_message(struct admission *a) {
         return capacity_check_message(a->h, &q, a->p->message_size, a->r);
 }
 
-int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
-                    struct refusal *r) {
-        static int (*const checks[])(struct admission *) = {
-                check_require, check_transport,  check_engine, check_congestion, check_limits,    check_file_sync,
-                check_message, check_file_space, check_queues, check_rings,      check_placement, check_memory,
-        };
+static int run_checks(const struct admission_host *host, const struct spec *spec, const struct point *p,
+                      struct refusal *r, int (*const checks[])(struct admission *), size_t n) {
         struct admission_session own;
         struct admission a = {.t = host->topology,
                               .runtime_dir = host->runtime_dir,
@@ -288,11 +284,26 @@ int admission_check(const struct admission_host *host, const struct spec *spec, 
 
         int x = host->session ? 0 : admission_session_init(&own, host->root);
         a.h = &a.session->h;
-        for (size_t i = 0; x == 0 && i < ELEMENTS(checks); i++)
+        for (size_t i = 0; x == 0 && i < n; i++)
                 x = checks[i](&a);
         if (!host->session)
                 admission_session_deinit(&own);
         return x;
+}
+
+int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
+                    struct refusal *r) {
+        static int (*const checks[])(struct admission *) = {
+                check_require, check_transport,  check_engine, check_congestion, check_limits,    check_file_sync,
+                check_message, check_file_space, check_queues, check_rings,      check_placement, check_memory,
+        };
+        return run_checks(host, spec, p, r, checks, ELEMENTS(checks));
+}
+
+int admission_check_memory(const struct admission_host *host, const struct spec *spec, const struct point *p,
+                           struct refusal *r) {
+        static int (*const checks[])(struct admission *) = {check_memory};
+        return run_checks(host, spec, p, r, checks, ELEMENTS(checks));
 }
 
 int chunk_bytes_on(struct hostfs *h, const struct capacity_question *q, const struct spec *spec, const struct point *p,

@@ -49,6 +49,10 @@ struct admission_host {
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r);
 
+/* The part of it that may have changed since, for the moment before a run: whether there is the memory. */
+int admission_check_memory(const struct admission_host *host, const struct spec *spec, const struct point *p,
+                           struct refusal *r);
+
 /* Bytes of the pieces that a point's messages go in: the largest that its mechanism takes here as it comes, and that
  * RLIMIT_MSGQUEUE has room for, where the spec asks for chunks and the message is longer; else 0. Asked again for each
  * run, as settings change. 0; -ENODATA when the limit cannot be read; -ENOMEM. */

@@ -123,10 +123,10 @@ static void put_capacity(struct json_writer *w, const struct capacity *c) {
 }
 
 static int put_transport(struct json_writer *w, struct hostfs *h, const struct capacity_question *q,
-                         const struct uring_answer *uring) {
+                         const struct agent_identity *agents, const struct uring_answer *uring) {
         const struct transport_term *term = &transport_terms[q->transport];
         char why[CAPACITY_REASON_MAX];
-        const char *reason = capacity_unavailable(h, q, why);
+        const char *reason = agents && agents->trouble[0] ? agents->trouble : capacity_unavailable(h, q, why);
         struct capacity c;
 
         int r = capacity_read(h, q, &c);
@@ -160,7 +160,7 @@ static int put_items(struct json_writer *w, struct hostfs *h, const struct admis
                                                     .queues = host->queues,
                                                     .space = transport_terms[t].carrier == CARRIER_FILE ? host->space
                                                                                                         : NULL};
-                r = put_transport(w, h, &q, uring);
+                r = put_transport(w, h, &q, host->agents, uring);
         }
         json_array_end(w);
         json_member_null(w, "next");

@@ -60,6 +60,7 @@ struct scheduler {
         struct service *service;
         enum scheduler_state state;
         bool stopping;
+        bool recovered;    /* what an earlier daemon left behind is in the queue again */
         struct spec *spec; /* of the experiment whose run was the last to begin */
         int64_t spec_of;   /* its id, which is never reused */
         struct current c;
@@ -481,6 +482,11 @@ static int prepare(struct scheduler *s, char *words) {
                 (void) snprintf(words, WORDS_MAX, "%s", r.detail[0] ? r.detail : strerrordesc_np(-e));
                 return e;
         }
+        e = admission_check_memory(&host, c->spec, &c->point, &r);
+        if (e < 0) {
+                (void) snprintf(words, WORDS_MAX, "%s", r.detail[0] ? r.detail : strerrordesc_np(-e));
+                return e;
+        }
         e = plan_messages(s, &host, words);
         if (e < 0)
                 return e;
@@ -590,8 +596,24 @@ static int decide_all(struct scheduler *s) {
         return r == -ENOENT ? 0 : r;
 }
 
+/* Where that cannot be written, on a full disk or to a damaged page, nothing runs; what is stored can be read. */
+static int recover(struct scheduler *s) {
+        struct recovery recovery = {0};
+        int e = s->recovered ? 0 : store_recover(s->o.store, &recovery);
+        if (e < 0) {
+                retry_later(s, "what an earlier daemon left behind cannot be queued again", e);
+                return e;
+        }
+        s->recovered = true;
+        if (recovery.requeued || recovery.given_up)
+                log_notice("an earlier daemon left runs behind: %" PRIu32 " are queued again, %" PRIu32
+                           " have failed for good",
+                           recovery.requeued, recovery.given_up);
+        return 0;
+}
+
 static void look(struct scheduler *s) {
-        if (s->state != SCHEDULER_IDLE || s->stopping)
+        if (s->state != SCHEDULER_IDLE || s->stopping || recover(s) < 0)
                 return;
         int e = decide_all(s);
         if (e < 0) {
@@ -663,23 +685,16 @@ static int add_sources(struct scheduler *s) {
 }
 
 int scheduler_new(struct scheduler **ret, const struct scheduler_options *o) {
-        struct recovery recovery = {0};
-        int e = store_recover(o->store, &recovery);
-        if (e < 0)
-                return e;
-        if (recovery.requeued || recovery.given_up)
-                log_notice("an earlier daemon left runs behind: %" PRIu32 " are queued again, %" PRIu32
-                           " have failed for good",
-                           recovery.requeued, recovery.given_up);
         struct scheduler *s = calloc(1, sizeof(*s));
         if (!s)
                 return -ENOMEM;
         s->o = *o;
-        e = add_sources(s);
+        int e = add_sources(s);
         if (e < 0) {
                 scheduler_free(s);
                 return e;
         }
+        (void) recover(s);
         (void) settle(s);
         *ret = s;
         return 0;

@@ -117,6 +117,17 @@ static int raise_limit(int resource, rlim_t want) {
         return setrlimit(resource, &limit) < 0 ? errno : 0;
 }
 
+/* When memory is short an agent goes before the daemon does: its run fails, and the queue goes on. Everybody may raise
+ * it; without /proc it stays. Source: proc_pid_oom_score_adj(5). */
+static void raise_oom_score(void) {
+        static const char most[] = "1000";
+        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+                return;
+        (void) !write(fd, most, sizeof(most) - 1);
+        (void) close(fd);
+}
+
 static int set_limits(const struct spawn_request *r) {
         struct rlimit none = {0, 0}, file = {r->file_bytes, r->file_bytes};
         int e = raise_limit(RLIMIT_NOFILE, AGENT_FILES);
@@ -243,6 +254,7 @@ static int prepare(const struct spawn_child *c, int *step, int *report) {
         *step = STEP_LIMITS;
         if ((e = set_limits(c->request)) != 0)
                 return e;
+        raise_oom_score();
         *step = STEP_AFFINITY;
         if ((e = -affinity_set(0, &c->request->affinity)) != 0)
                 return e;

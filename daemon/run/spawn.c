@@ -39,19 +39,49 @@ static bool find_user(const char *name, struct agent_identity *ret) {
         return true;
 }
 
+/* Whether a line of the map of a user namespace, "INSIDE OUTSIDE COUNT", has it. Without a map there is no namespace.
+ */
+static bool is_mapped(const char *path, unsigned long id) {
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        char line[128];
+        if (!f)
+                return true;
+        while (fgets(line, sizeof(line), f)) {
+                char *end;
+                unsigned long inside = strtoul(line, &end, 10);
+                (void) strtoul(end, &end, 10);
+                unsigned long count = strtoul(end, &end, 10);
+                if (id >= inside && id - inside < count)
+                        return true;
+        }
+        return false;
+}
+
+static void find_trouble(struct agent_identity *i) {
+        if (is_mapped("/proc/self/uid_map", i->uid) && is_mapped("/proc/self/gid_map", i->gid))
+                return;
+        (void) snprintf(i->trouble, sizeof(i->trouble),
+                        "the user namespace of ipclabd does not have user %s (uid %u, gid %u), whom agents run as",
+                        i->name, (unsigned) i->uid, (unsigned) i->gid);
+        log_error("no run can be started: %s", i->trouble);
+}
+
 int agent_identity_find(const char *name, struct agent_identity *ret) {
         if (geteuid() != 0) {
                 *ret = (struct agent_identity){.uid = geteuid(), .gid = getegid()};
                 return 0;
         }
-        if (find_user(name, ret))
+        if (find_user(name, ret)) {
+                find_trouble(ret);
                 return 0;
+        }
         if (!find_user("nobody", ret))
                 return -ENOENT;
         log_notice(
                 "agents run as user nobody, whose other processes may kill them: there is no unprivileged user %s on "
                 "this machine",
                 name);
+        find_trouble(ret);
         return 0;
 }
 

@@ -19,6 +19,7 @@ struct agent_identity {
         uid_t uid;
         gid_t gid;
         char name[33];
+        char trouble[160]; /* why no agent can have it; "": they can */
 };
 
 /* The user `name` when this process is root; "nobody" with a notice in the log when there is no such user. 0; -ENOENT

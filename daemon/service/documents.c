@@ -139,7 +139,8 @@ static void check_integrity(struct service *s, struct service_health *h) {
         h->pages_checked = i.pages_checked;
         h->pages_to_check = i.pages_to_check;
         if (i.files_gone) {
-                (void) snprintf(problem, sizeof(problem), "%s or its log was removed or replaced while ipclabd runs",
+                (void) snprintf(problem, sizeof(problem),
+                                "the database is gone: %s or its log was removed or replaced while ipclabd runs",
                                 i.path);
                 set_problem(h, problem);
         }
@@ -194,6 +195,8 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         check_main_thread(s, &h);
         check_reader(s, &h);
         check_disk(s, &h);
+        if (s->hooks.agents && s->hooks.agents->trouble[0])
+                set_problem(&h, s->hooks.agents->trouble);
         if (s->hooks.rundirs) /* it costs space, and hinders no run: no problem */
                 (void) rundir_left(s->hooks.rundirs, h.leftover, sizeof(h.leftover));
 

@@ -384,8 +384,18 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
+/* What is wrong with the host and not with the experiment. */
+static int check_agents(const struct service *s, struct refusal *r) {
+        const struct agent_identity *agents = s->hooks.agents;
+        if (!agents || !agents->trouble[0])
+                return 0;
+        return refuse(r, 503, "not-available", "", "no run can be started: %s", agents->trouble);
+}
+
 int submission_prepare(struct service *s, struct submission *sub, struct refusal *r) {
         int error = read_spec(s, sub, r);
+        if (error == 0)
+                error = check_agents(s, r);
         if (error == 0)
                 error = service_look_at_machine(s, r);
         if (error < 0)

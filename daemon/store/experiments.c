@@ -6,6 +6,7 @@
  */
 
 #include "daemon/store/internal.h"
+#include "daemon/store/reserve.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -262,7 +263,7 @@ int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_ru
         return more;
 }
 
-int store_delete_experiment(struct store *s, int64_t id) {
+static int delete_once(struct store *s, int64_t id) {
         int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
@@ -288,6 +289,11 @@ int store_delete_experiment(struct store *s, int64_t id) {
         if (r == 0)
                 r = db_run(s->db, "DELETE FROM requests WHERE experiment_id = ?", DB_INT(id));
         return r < 0 ? r : db_commit(&t);
+}
+
+int store_delete_experiment(struct store *s, int64_t id) {
+        int r = delete_once(s, id);
+        return r == -ENOSPC && reserve_release(s->dir) ? delete_once(s, id) : r;
 }
 
 /* The queue's ETA */

@@ -6,6 +6,7 @@
  */
 
 #include "daemon/store/internal.h"
+#include "daemon/store/reserve.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -344,7 +345,7 @@ static int finish_cancelling(struct db *db) {
         return r == -ENOENT ? 0 : r;
 }
 
-int store_recover(struct store *s, struct recovery *ret) {
+static int recover_once(struct store *s, struct recovery *ret) {
         struct recovery counts = {0};
         struct leftover l;
         _cleanup_transaction_ struct db_transaction t = {0};
@@ -366,4 +367,9 @@ int store_recover(struct store *s, struct recovery *ret) {
         if (r == 0)
                 *ret = counts;
         return r;
+}
+
+int store_recover(struct store *s, struct recovery *ret) {
+        int r = recover_once(s, ret);
+        return r == -ENOSPC && reserve_release(s->dir) ? recover_once(s, ret) : r;
 }

@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/store/integrity.h"
 #include "daemon/store/pages.h"
+#include "daemon/store/reserve.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -127,7 +128,7 @@ static int open_writer(struct store *s) {
         return r < 0 ? r : store_migrate(s->db, migrations, n_migrations);
 }
 
-int store_open(struct store **ret, const char *dir) {
+static int open_once(struct store **ret, const char *dir) {
         _cleanup_(store_closep) struct store *s = NULL;
         int r = store_new(&s, dir);
         if (r == 0)
@@ -142,6 +143,17 @@ int store_open(struct store **ret, const char *dir) {
                 return r;
         *ret = util_steal(&s);
         return 0;
+}
+
+int store_open(struct store **ret, const char *dir) {
+        int r = open_once(ret, dir);
+        if (r == -ENOSPC && reserve_release(dir))
+                r = open_once(ret, dir);
+        if (r == 0 && reserve_keep((*ret)->dir) < 0)
+                log_notice("%s has no room for " RESERVE_FILE ", from which experiments are deleted when the disk is "
+                           "full",
+                           dir);
+        return r;
 }
 
 int store_adopt(const char *dir) {
@@ -346,5 +358,7 @@ int store_tidy(struct store *s) {
                 return r < 0 ? r : 1;
         }
         r = db_checkpoint(s->db);
-        return r == -EBUSY ? 0 : r; /* a reader blocks it: the next call tries again */
+        if (r == 0)
+                (void) reserve_keep(s->dir); /* as soon as there is room for it */
+        return r == -EBUSY ? 0 : r;          /* a reader blocks it: the next call tries again */
 }

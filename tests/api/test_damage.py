@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What ipclabd does when its database is damaged, removed or exchanged: no wrong figure, a name, a way out."""
 
+import fcntl
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import BUILD, SHORT, Daemon
+from conftest import BUILD, SHORT, SOURCE, Daemon
 
 PAGE = 4096
 
@@ -82,6 +84,8 @@ def end(daemon):
 def kill(daemon):
     daemon.process.send_signal(signal.SIGKILL)
     daemon.process.wait(PATIENCE_SECONDS)
+    with (daemon.base / "state/ipclab.lock").open() as lock:  # a child that is not an agent yet has it, too
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def test_no_damaged_figure_is_served(own_daemon):
@@ -171,6 +175,30 @@ def test_backup_of_a_daemon_at_work_and_back(own_daemon):
         for target, before in answers.items():
             assert daemon.unix.get(target) == before
         assert daemon.unix.post(SHORT)["id"] == 3
+    finally:
+        daemon.remove()
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="there is no sqlite3 on this host")
+def test_what_can_be_read_is_taken_over(own_daemon):
+    """The documented way back without a backup."""
+    answers = measured(own_daemon, 1)
+    end(own_daemon)
+    path = database(own_daemon)
+    guide = (SOURCE / "docs/troubleshooting.md").read_text()
+    script = re.search(r"```\n( *\{ sqlite3 .*?)```", guide, re.DOTALL)[1]
+    subprocess.run(["sh", "-ec", script], cwd=path.parent, check=True, timeout=PATIENCE_SECONDS)
+    for file in path.parent.glob("ipclab.db*"):
+        file.unlink()
+    path.with_name("new.db").rename(path)
+    assert "written by another program" in refused_start(own_daemon)
+    adopted = ipclabd(own_daemon, "--adopt")
+    assert adopted.returncode == 0, adopted.stderr
+    daemon = Again(own_daemon)
+    try:
+        for target, before in answers.items():
+            assert daemon.unix.get(target) == before
+        assert daemon.unix.post(SHORT)["id"] == 2
     finally:
         daemon.remove()
 

@@ -359,6 +359,7 @@ def test_metrics_are_prometheus_text(client, done):
     assert {name for name, kind in kinds.items() if kind == "counter"} == {
         "ipclab_cpu_seconds_total",
         "ipclab_http_responses_total",
+        "ipclab_main_loop_slow_total",
     }
     assert all(name.endswith("_total") for name, kind in kinds.items() if kind == "counter")
     later, _ = parse_metrics(client.request("GET", "/metrics").body.decode())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import SHORT, Daemon
+from conftest import BUILD, SHORT, Daemon
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be the agents' user and another one")
 
@@ -299,3 +299,51 @@ def test_what_cannot_be_removed_is_named(tmp_path):
         assert daemon.unix.wait_final(experiment["id"])["state"] == "done", daemon.log_tail()
     finally:
         daemon.remove()
+
+
+def test_agents_go_before_the_daemon_when_memory_is_short(daemon, long_run):
+    def score(pid):
+        return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+    agents = agents_of(daemon)
+    assert agents
+    for pid in agents:
+        assert score(pid) > score(daemon.process.pid)
+
+
+def test_http_runs_below_what_is_measured(own_daemon):
+    def nice(thread):
+        return int((thread / "stat").read_text().rpartition(")")[2].split()[16])
+
+    own_daemon.unix.get("/experiments")
+    own_daemon.tcp.get("/experiments")
+    tasks = Path(f"/proc/{own_daemon.process.pid}/task")
+    threads = {int(thread.name): nice(thread) for thread in tasks.iterdir()}
+    main = threads.pop(own_daemon.process.pid)
+    lower = [n for n in threads.values() if n > main]
+    # but for those that only look at the clock: the threads that end connections
+    assert len(lower) >= len(threads) - 2 and len(lower) >= 6, threads
+
+
+def test_a_namespace_without_the_agents_user_takes_no_experiments(tmp_path):
+    """What cannot be run is refused with the reason, and not acknowledged first."""
+    if subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode != 0:
+        pytest.skip("this host lets nobody make a user namespace")
+    script = f"""
+        {BUILD}/daemon/ipclabd --state-dir={tmp_path}/state --runtime-dir={tmp_path}/run --listen=none \
+            --agent={BUILD}/agent/ipclab-agent 2>{tmp_path}/log &
+        trap "kill $!; wait" EXIT
+        until grep -q ready {tmp_path}/log || ! kill -0 $!; do sleep 0.05; done
+        curl -s --unix-socket {tmp_path}/run/ipclabd.sock -H 'Content-Type: application/json' \
+            -d '{json.dumps(SHORT)}' http://localhost/experiments -o {tmp_path}/answer
+        curl -s --unix-socket {tmp_path}/run/ipclabd.sock http://localhost/health -o {tmp_path}/health
+        curl -s --unix-socket {tmp_path}/run/ipclabd.sock http://localhost/transports -o {tmp_path}/transports
+    """
+    subprocess.run(["unshare", "-Urn", "sh", "-c", script], check=True, timeout=PATIENCE_SECONDS)
+    answer = json.loads((tmp_path / "answer").read_text())
+    assert answer["status"] == 503 and "user namespace" in answer["detail"]
+    assert "user namespace" in (tmp_path / "log").read_text()
+    health = json.loads((tmp_path / "health").read_text())
+    assert health["status"] == "failing" and "user namespace" in health["problem"]
+    for transport in json.loads((tmp_path / "transports").read_text())["items"]:
+        assert not transport["available"] and "user namespace" in transport["reason"]

@@ -328,3 +328,16 @@ def test_the_socket_is_not_everybodys(daemon):
     assert os.stat(path).st_mode & 0o777 == 0o660
     assert os.stat(daemon.base / "token").st_mode & 0o777 == 0o600
     assert Client(path=path).request("DELETE", "/experiments/999999999").status == 404  # no token needed
+
+
+def test_pages_of_other_sites_read_nothing(stranger, unix):
+    """A browser sends these by itself; a page cannot leave them out. A link to the dashboard works."""
+    foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    for path in ("/experiments", "/experiments?limit=1000", "/health", "/events", "/", "/openapi.json"):
+        stranger.refused("GET", path, 403, "foreign-origin", headers=foreign)
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert stranger.request("GET", "/", headers=link).status == 200
+    stranger.refused("GET", "/experiments", 403, "foreign-origin", headers=link)
+    for site in ("same-origin", "same-site", "none"):
+        assert stranger.request("GET", "/health", headers={"Sec-Fetch-Site": site}).status == 200
+    assert unix.request("GET", "/health", headers=foreign).status == 200

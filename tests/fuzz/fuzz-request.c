@@ -41,7 +41,7 @@ static void check_guards(struct request *q) {
         static const char *const types[] = {"application/json", "application/x-ndjson", "text/csv", NULL};
         struct api api = {.token = token, .hosts = {host}, .n_hosts = 1};
         struct refusal r = {0};
-        check_refusal(guard_framing(q, &r), &r);
+        check_refusal(guard_expectation(q, &r), &r);
         check_refusal(guard_origin(q, &r), &r);
         int k = guard_host(&api, q, &r);
         check_refusal(k, &r);

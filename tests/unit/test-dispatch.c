@@ -102,7 +102,7 @@ static void heads_are_refused_in_order(void) {
                 const char *target, *headers;
                 int status; /* 0: admitted */
         } cases[] = {
-                {METHOD_POST, "/list", "Host: evil\nContent-Length: x\nOrigin: http://evil\n", 400},
+                {METHOD_POST, "/list", "Host: evil\nExpect: x\nOrigin: http://evil\n", 417},
                 {METHOD_POST, "/list", "Host: evil\nOrigin: http://evil\n", 421},
                 {METHOD_POST, "/list", "Origin: http://evil\n", 403},
                 {METHOD_POST, "/nowhere", "", 404}, /* nobody needs a token to be told so */

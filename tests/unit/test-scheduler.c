@@ -206,6 +206,18 @@ static void impossible_placement_fails_the_run(void) {
         end();
 }
 
+/* There was enough when it was submitted, in a tree that says so; now it would be the daemon that is killed. */
+static void memory_is_looked_at_before_a_run(void) {
+        int64_t id;
+        char error[512];
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit("{\"workload\": \"stream\", \"message_size\": 1073741824, \"threads\": 1024}", &id), 0);
+        CHECK(wait_state(id, STATE_FAILED));
+        (void) state_of(id, error, sizeof(error));
+        CHECK(strstr(error, "do not fit into memory") != NULL);
+        end();
+}
+
 /* What else comes in by the loop: a request to cancel, which takes a few turns to be read. */
 struct caller {
         int64_t id;
@@ -300,6 +312,30 @@ static int limit_files(rlim_t bytes) {
 }
 
 /* A CPU that was not there, or not allowed, when the daemon last looked. */
+/* A daemon that cannot write down what an earlier one left behind starts nevertheless: there is much to be read. */
+static void what_cannot_be_queued_again_refuses_no_start(void) {
+        int64_t id;
+        struct run_record run = {0};
+        struct experiment_record e = {0};
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC "}", &id), 0);
+        scheduler_free(scheduler); /* before it has begun */
+        scheduler = NULL;
+        CHECK_INT(store_next_run(store, &run, &e), 0);
+        CHECK_INT(store_start_run(store, run.id), 0);
+        run_record_deinit(&run);
+        experiment_record_deinit(&e);
+        CHECK_INT(db_run_script(store->db, "CREATE TEMP TRIGGER no_room BEFORE UPDATE OF state ON runs "
+                                           "BEGIN SELECT RAISE(ABORT, 'there is no room'); END"),
+                  0);
+        CHECK_INT(open_queue(), 0);
+        loop_for(0.2);
+        CHECK_INT(state_of(id, NULL, 0), STATE_RUNNING);
+        CHECK_INT(db_run_script(store->db, "DROP TRIGGER no_room"), 0);
+        CHECK(wait_state(id, STATE_DONE));
+        end();
+}
+
 static void machine_is_looked_at_before_a_run(void) {
         int64_t id;
         struct topology_cpu *cpu = topology->cpus;
@@ -618,8 +654,8 @@ static int set_up(void) {
 }
 
 static void tear_down(void) {
-        static const char *const files[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", "ipclab.lock",
-                                            "ipclab.identity"};
+        static const char *const files[] = {"ipclab.db",   "ipclab.db-wal",   "ipclab.db-shm",
+                                            "ipclab.lock", "ipclab.identity", "ipclab.reserve"};
         static const char *const wishes[] = {"nobody.nothing", "initiator.killed"};
         char path[500];
         rundir_root_free(host.rundirs);
@@ -645,9 +681,11 @@ int main(void) {
         RUN(failed_run_does_not_hold_the_next);
         RUN(precondition_that_does_not_hold_fails_the_run);
         RUN(impossible_placement_fails_the_run);
+        RUN(memory_is_looked_at_before_a_run);
         RUN(runs_that_fail_at_once_leave_others_their_turn);
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
+        RUN(what_cannot_be_queued_again_refuses_no_start);
         RUN(machine_is_looked_at_before_a_run);
         RUN(who_asks_gets_the_machine_as_it_is);
         RUN(the_machine_of_a_run_stays_as_it_was_when_it_began);
