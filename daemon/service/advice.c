@@ -134,24 +134,14 @@ static int environment_now(struct service *s, char **ret, struct refusal *r) {
         return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
 }
 
-static int gather(struct service *s, const struct advice_question *q, struct advice_record *a, struct gathering *g,
-                  struct refusal *r) {
-        _cleanup_free_ struct experiment_change *list = NULL;
-        _cleanup_free_ char *environment = NULL;
+static int list_measured(struct service *s, struct experiment_change **ret, size_t *ret_n, struct refusal *r) {
         struct reader *reader;
-        size_t n = 0;
-        int error = environment_now(s, &environment, r);
-        if (error == 0)
-                error = service_reader_get(s, &reader, r);
+        int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = store_measured(reader->store, &list, &n);
+        error = store_measured(reader->store, ret, ret_n);
         service_reader_put(s, reader);
-        if (error < 0)
-                return service_fail(s, r, error, "listing what was measured", 0);
-        for (size_t i = 0; error == 0 && i < n; i++)
-                error = take_experiment(s, &list[i], environment, q, a, g, r);
-        return error;
+        return error < 0 ? service_fail(s, r, error, "listing what was measured", 0) : 0;
 }
 
 /* ---- what would settle it ---- */
@@ -330,33 +320,128 @@ static int say(struct advice_record *a) {
         return fclose(f) != 0 || failed ? -ENOMEM : 0;
 }
 
-void advice_record_deinit(struct advice_record *a) {
+/* ---- what is remembered ---- */
+
+static void record_free(void *payload) {
+        struct advice_record *a = payload;
         advice_deinit(&a->advice);
         for (size_t i = 0; i < a->n_texts; i++)
                 free(a->texts[i]);
         free(a->texts);
         free(a->sentence);
         free(a->settle_json);
-        *a = (struct advice_record){0};
+        free(a->environment);
+        free(a);
 }
 
-int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r) {
-        struct advice_record a = {.question = *q, .now = util_now_ms()};
+void service_advice_release(struct service *s, struct advice_record *a) {
+        if (a)
+                cache_release(&s->cache, a->item);
+}
+
+/* Source: Fowler, Noll and Vo, FNV-1a of 64 bits. */
+static uint64_t hash(uint64_t h, const void *data, size_t n) {
+        const unsigned char *bytes = data;
+        for (size_t i = 0; i < n; i++)
+                h = (h ^ bytes[i]) * UINT64_C(1099511628211);
+        return h;
+}
+
+static bool is_same_question(const struct advice_question *x, const struct advice_question *y) {
+        bool same = x->workload == y->workload && x->message_size == y->message_size && x->placement == y->placement &&
+                    x->threads == y->threads && x->want == y->want;
+        for (size_t i = 0; i < WANT_COUNT; i++) /* NAN is as NAN */
+                same = same && (x->limits[i] == y->limits[i] || (isnan(x->limits[i]) && isnan(y->limits[i])));
+        return same;
+}
+
+/* By the question, and all experiments with their changes. The record's own question and environment are held against
+ * these, as two may have one hash. */
+static void make_key(const struct advice_question *q, const char *environment, const struct experiment_change *list,
+                     size_t n, int64_t *ret_id, int64_t *ret_change) {
+        uint64_t id = UINT64_C(14695981039346656037), change = id;
+        const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->want};
+        id = hash(id, parts, sizeof(parts));
+        for (size_t i = 0; i < WANT_COUNT; i++)
+                if (!isnan(q->limits[i]))
+                        id = hash(hash(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
+        change = hash(change, environment, strlen(environment));
+        for (size_t i = 0; i < n; i++)
+                change = hash(hash(change, &list[i].id, sizeof(list->id)), &list[i].change, sizeof(list->change));
+        *ret_id = (int64_t) id;
+        *ret_change = (int64_t) change;
+}
+
+static size_t record_bytes(const struct advice_record *a) {
+        size_t bytes = sizeof(*a) + a->advice.n * sizeof(*a->advice.items) + strlen(a->sentence) +
+                       strlen(a->environment) + (a->settle_json ? strlen(a->settle_json) : 0);
+        for (size_t i = 0; i < a->n_texts; i++)
+                bytes += strlen(a->texts[i]) + 1 + sizeof(char *);
+        return bytes;
+}
+
+static int make_record(struct service *s, struct advice_record *a, const struct experiment_change *list, size_t n,
+                       struct refusal *r) {
         _cleanup_(gathering_deinit) struct gathering g = {0};
-        int error = gather(s, q, &a, &g, r);
+        int error = 0;
+        for (size_t i = 0; error == 0 && i < n; i++)
+                error = take_experiment(s, &list[i], a->environment, &a->question, a, &g, r);
+        if (error < 0)
+                return error;
+        error = advice_draw(&a->question, g.rows, g.n, &a->advice);
+        if (error == 0)
+                error = write_settling(a);
+        if (error == 0)
+                error = say(a);
+        return error < 0 ? service_fail(s, r, error, "ranking what is known", 0) : 0;
+}
+
+/* Takes the environment over. */
+static int remember(struct service *s, const struct advice_question *q, char *environment,
+                    const struct experiment_change *list, size_t n, const struct cache_item *key,
+                    struct advice_record **ret, struct refusal *r) {
+        struct advice_record *a = calloc(1, sizeof(*a));
+        if (!a) {
+                free(environment);
+                return service_fail(s, r, -ENOMEM, "the advice", 0);
+        }
+        a->question = *q;
+        a->environment = environment;
+        int error = make_record(s, a, list, n, r);
         if (error == 0) {
-                error = advice_draw(q, g.rows, g.n, &a.advice);
-                if (error == 0)
-                        error = write_settling(&a);
-                if (error == 0)
-                        error = say(&a);
+                struct cache_item item = *key;
+                item.payload = a;
+                item.free_payload = record_free;
+                item.bytes = record_bytes(a);
+                error = cache_add(&s->cache, &item, &a->item);
                 if (error < 0)
-                        error = service_fail(s, r, error, "ranking what is known", 0);
+                        (void) service_fail(s, r, error, "keeping the advice", 0);
         }
         if (error < 0) {
-                advice_record_deinit(&a);
+                record_free(a);
                 return error;
         }
         *ret = a;
         return 0;
+}
+
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r) {
+        _cleanup_free_ struct experiment_change *list = NULL;
+        _cleanup_free_ char *environment = NULL;
+        struct cache_item key = {.kind = CACHE_ADVICE};
+        size_t n = 0;
+        int error = environment_now(s, &environment, r);
+        if (error == 0)
+                error = list_measured(s, &list, &n, r);
+        if (error < 0)
+                return error;
+        make_key(q, environment, list, n, &key.id, &key.change);
+        struct cache_item *item = cache_get(&s->cache, CACHE_ADVICE, key.id, key.change);
+        struct advice_record *found = item ? item->payload : NULL;
+        if (found && is_same_question(&found->question, q) && strcmp(found->environment, environment) == 0) {
+                *ret = found;
+                return 0;
+        }
+        cache_release(&s->cache, item);
+        return remember(s, q, util_steal(&environment), list, n, &key, ret, r);
 }

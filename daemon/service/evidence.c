@@ -284,7 +284,7 @@ int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const
                 if (error == 0)
                         error = cache_add(&s->cache,
                                           &(struct cache_item){.kind = CACHE_EVIDENCE,
-                                                               .experiment_id = experiment_id,
+                                                               .id = experiment_id,
                                                                .change = change,
                                                                .bytes = evidence_bytes(e),
                                                                .payload = e,

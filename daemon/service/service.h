@@ -76,7 +76,8 @@ struct findings_record {
 int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r);
 void service_findings_release(struct service *s, struct findings_record *record); /* NULL-safe */
 
-/* The ranking that this host's stored runs support, of those under the environment that is in force now. */
+/* The ranking that this host's stored runs support, of those under the environment that is in force now. Shared and
+ * unchanging: to be given back. */
 struct advice_record {
         struct advice_question question;
         struct advice advice;
@@ -85,11 +86,12 @@ struct advice_record {
         char *sentence;
         char *settle_json; /* a spec whose runs would settle what is open; NULL: nothing is */
         uint32_t experiments, other_environment,
-                unlike; /* used; left out; with an open loop or a tuned host, left out */
-        int64_t now;    /* ms since the epoch: what ages count to */
+                unlike;    /* used; left out; with an open loop or a tuned host, left out */
+        char *environment; /* the service's, as is `item` */
+        struct cache_item *item;
 };
-int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r);
-void advice_record_deinit(struct advice_record *a);
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r);
+void service_advice_release(struct service *s, struct advice_record *a); /* NULL-safe */
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no
