@@ -44,7 +44,7 @@ static int grow(struct gathering *g) {
         struct advice_row *rows = reallocarray(g->rows, size, sizeof(*rows));
         if (rows)
                 g->rows = rows;
-        struct findings_run **runs = reallocarray(g->runs, size, sizeof(*runs));
+        struct findings_run **runs = reallocarray(g->runs, size, sizeof(void *));
         if (runs)
                 g->runs = runs;
         if (!rows || !runs)
@@ -60,7 +60,7 @@ static int keep_settings(struct advice_record *a, const char *settings, const ch
                         *ret = a->texts[i];
                         return 0;
                 }
-        char **texts = reallocarray(a->texts, a->n_texts + 1, sizeof(*texts));
+        char **texts = reallocarray(a->texts, a->n_texts + 1, sizeof(void *));
         if (!texts)
                 return -ENOMEM;
         a->texts = texts;

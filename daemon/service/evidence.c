@@ -157,7 +157,7 @@ static int take_page(const struct point_record *page, size_t n, struct evidence 
         struct findings_row *rows = reallocarray(e->rows, e->n_rows + n, sizeof(*rows));
         if (rows)
                 e->rows = rows;
-        struct findings_run **runs = reallocarray(e->runs, e->n_rows + n, sizeof(*runs));
+        struct findings_run **runs = reallocarray(e->runs, e->n_rows + n, sizeof(void *));
         if (runs)
                 e->runs = runs;
         if (!rows || !runs)
@@ -269,7 +269,7 @@ static void evidence_free(void *payload) {
 }
 
 static size_t evidence_bytes(const struct evidence *e) {
-        size_t bytes = sizeof(*e) + e->n_rows * (sizeof(*e->rows) + sizeof(*e->runs));
+        size_t bytes = sizeof(*e) + e->n_rows * (sizeof(*e->rows) + sizeof(void *));
         for (size_t i = 0; i < e->n_rows; i++)
                 bytes += (e->rows[i].n_planned + 1) * sizeof(struct findings_run);
         return bytes + (e->environment ? strlen(e->environment) : 0) + strlen(e->settings);
