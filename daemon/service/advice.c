@@ -314,8 +314,8 @@ static int say(struct advice_record *a) {
         else
                 (void) fprintf(f, "this size was not measured; what there is was interpolated from other sizes.");
         if (a->other_environment > 0)
-                (void) fprintf(f, " %u experiments were left out: they ran under another environment.",
-                               a->other_environment);
+                (void) fprintf(f, " %u other %s left out: the environment was another.", a->other_environment,
+                               a->other_environment == 1 ? "experiment was" : "experiments were");
         bool failed = ferror(f);
         return fclose(f) != 0 || failed ? -ENOMEM : 0;
 }

@@ -71,8 +71,8 @@ int cache_add(struct cache *c, const struct cache_item *item, struct cache_item 
                 c->newest = copy;
                 c->bytes += copy->bytes;
         }
+        *ret = copy; /* before others can get at it */
         pthread_mutex_unlock(&c->lock);
-        *ret = copy;
         return 0;
 }
 

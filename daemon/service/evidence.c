@@ -93,7 +93,11 @@ static bool number_member(const struct json *object, const char *name, double *r
 static void take_settings(const struct json *result, struct findings_row *row) {
         const struct json *effective = json_type(result) == JSON_OBJECT ? json_get(result, "effective") : NULL;
         const struct json *steady = json_type(result) == JSON_OBJECT ? json_get(result, "steady") : NULL;
+        const struct json *loop = json_type(result) == JSON_OBJECT ? json_get(result, "loop") : NULL;
+        const char *word;
         bool is_steady;
+        if (loop && json_as_string(loop, &word) == 0 && strcmp(word, "open") == 0)
+                row->open_loop = true;
         if (steady && json_as_bool(steady, &is_steady) == 0 && !is_steady)
                 row->unsteady = true;
         (void) number_member(effective, "chunk_bytes", &row->chunk_bytes); /* absent: the message goes whole */
@@ -125,6 +129,8 @@ static int take_run(const struct point_run *stored, struct findings_row *row, st
                 if (!service_run_figure(result, f, &ret->values[f]))
                         ret->values[f] = NAN;
         take_settings(result, row);
+        if (row->open_loop)
+                ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_noise(stored->flags_json);
         json_free(result);
         return 0;

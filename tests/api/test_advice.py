@@ -93,7 +93,7 @@ def test_another_environment_is_left_out(own_daemon):
         "other_environment": 1,
         "open_loop_or_tuned": 0,
     }
-    assert "1 experiments were left out" in advice["sentence"]
+    assert "1 other experiment was left out" in advice["sentence"]
 
 
 def test_where_nothing_is_known(own_daemon):

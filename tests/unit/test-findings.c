@@ -318,6 +318,25 @@ static void test_overlap(void) {
         CHECK_UINT(u->n_rows, 2);
 }
 
+/* Where the scatter is hopeless, more runs are not what is advised. */
+static void test_hopeless(void) {
+        struct random random;
+        unsigned hopeless = 0;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8);
+        random_init(&random, 13);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, alike, NULL, 1, 0);
+                FINDINGS *f = draw(&m);
+                const struct finding *u = nth(f, FINDING_UNDECIDED, 0);
+                if (!u || u->runs_needed <= 1000)
+                        continue;
+                CHECK(says(u, "times would have been seen") && says(u, "a quieter machine"));
+                hopeless++;
+        }
+        CHECK(hopeless > 0);
+}
+
 static void test_what_is_missing(void) {
         struct random random;
         MADE m;
@@ -331,6 +350,9 @@ static void test_what_is_missing(void) {
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "too-few-runs");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "not-steady");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "too-many-runs");
+        m.rows[0].open_loop = true;
+        FINDINGS *g = draw(&m);
+        CHECK_STRING(nth(g, FINDING_UNDECIDED, 2)->reason, "open-loop");
         CHECK(findings_bytes(f) > sizeof(*f));
 }
 
@@ -443,6 +465,7 @@ int main(void) {
         RUN(test_cost);
         RUN(test_too_few_runs);
         RUN(test_overlap);
+        RUN(test_hopeless);
         RUN(test_what_is_missing);
         RUN(test_studies);
         RUN(test_a_study_is_named);
