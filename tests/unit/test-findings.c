@@ -318,6 +318,31 @@ static void test_overlap(void) {
         CHECK_UINT(u->n_rows, 2);
 }
 
+/* As many rows as an experiment can have, of a run each: nothing is compared, and all of them are named. */
+static void test_many_rows(void) {
+        struct random random;
+        struct findings_input in = {.n_rows = SPEC_POINTS_MAX};
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\"}", 1);
+        random_init(&random, 12);
+        measure(&m, &random, alike, NULL, NOISE, 0);
+        struct findings_row *rows = calloc(in.n_rows, sizeof(*rows));
+        CHECK(rows != NULL);
+        for (size_t i = 0; i < in.n_rows; i++) {
+                rows[i] = m.rows[0];
+                rows[i].point.message_size = i + 1;
+        }
+        in.rows = rows;
+        struct findings *f = NULL;
+        int r = findings_draw(&in, &f);
+        free(rows);
+        CHECK_INT(r, 0);
+        FINDINGS *owned = f;
+        CHECK_UINT(owned->n, 1);
+        CHECK_STRING(owned->items[0].reason, "too-few-runs");
+        CHECK_UINT(owned->items[0].n_rows, SPEC_POINTS_MAX);
+}
+
 /* Where the scatter is hopeless, more runs are not what is advised. */
 static void test_hopeless(void) {
         struct random random;
@@ -465,6 +490,7 @@ int main(void) {
         RUN(test_cost);
         RUN(test_too_few_runs);
         RUN(test_overlap);
+        RUN(test_many_rows);
         RUN(test_hopeless);
         RUN(test_what_is_missing);
         RUN(test_studies);
