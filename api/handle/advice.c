@@ -259,15 +259,13 @@ HANDLER(handle_advice) {
 /* Queues what would settle the question. */
 HANDLER(handle_settle) {
         struct advice_question question = standard();
-        struct advice_record *advice;
-        int k = read_body(q, &question, r);
+        const char *key = NULL;
+        int64_t id;
+        bool created;
+        int k = request_idempotency_key(q, &key, r);
         if (k == 0)
-                k = service_advice(a->service, &question, &advice, r);
-        if (k < 0)
-                return k;
-        k = advice->settle_json
-                    ? submit_spec(a, q, advice->settle_json, strlen(advice->settle_json), p, r)
-                    : refuse(r, 409, "nothing-open", "", "There is nothing to settle. %.400s", advice->sentence);
-        service_advice_release(a->service, advice);
-        return k;
+                k = read_body(q, &question, r);
+        if (k == 0)
+                k = service_settle(a->service, &question, key, &id, &created, r);
+        return k < 0 ? k : respond_submitted(a, id, created, p, r);
 }

@@ -23,16 +23,15 @@ static int respond_experiment(struct api *a, int64_t id, int status, struct resp
         return response_json(p, status, &w);
 }
 
-/* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
-int submit_spec(struct api *a, const struct request *q, const char *spec, size_t length, struct response *p,
-                struct refusal *r) {
-        int64_t id;
-        bool created;
+int request_idempotency_key(const struct request *q, const char **ret, struct refusal *r) {
         if (request_header_count(q, "Idempotency-Key") > 1)
                 return refuse(r, 400, "invalid-idempotency-key", "", "There is more than one Idempotency-Key.");
-        int k = service_submit(a->service, spec, length, request_header(q, "Idempotency-Key"), &id, &created, r);
-        if (k < 0)
-                return k;
+        *ret = request_header(q, "Idempotency-Key");
+        return 0;
+}
+
+/* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
+int respond_submitted(struct api *a, int64_t id, bool created, struct response *p, struct refusal *r) {
         response_header(p, "Location", "/experiments/%lld", (long long) id);
         if (!created)
                 response_header(p, "Idempotency-Replayed", "true");
@@ -40,7 +39,13 @@ int submit_spec(struct api *a, const struct request *q, const char *spec, size_t
 }
 
 HANDLER(handle_submit) {
-        return submit_spec(a, q, q->body ? q->body : "", q->body_length, p, r);
+        const char *key = NULL;
+        int64_t id;
+        bool created;
+        int k = request_idempotency_key(q, &key, r);
+        if (k == 0)
+                k = service_submit(a->service, q->body ? q->body : "", q->body_length, key, &id, &created, r);
+        return k < 0 ? k : respond_submitted(a, id, created, p, r);
 }
 
 HANDLER(handle_experiment) {

@@ -13,6 +13,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -223,18 +224,26 @@ static int members_of_settings(struct json_writer *w, const char *settings) {
         return r;
 }
 
+/* Of the experiment: all of the question, as service_settle() knows the question by it. */
+static void name_question(const struct advice_question *q, char ret[static SPEC_NAME_MAX + 1]) {
+        int used = snprintf(ret, SPEC_NAME_MAX + 1, "Advice: %s, %s, %" PRIu64 " B, %u, %s", advice_terms[q->want].name,
+                            workload_words.name(q->workload), q->message_size, q->threads,
+                            placement_kind_name(q->placement));
+        for (size_t i = 0; i < WANT_COUNT && used < (int) SPEC_NAME_MAX; i++)
+                if (!isnan(q->limits[i]))
+                        used += snprintf(ret + used, SPEC_NAME_MAX + 1 - (size_t) used, ", %zu: %.6g", i, q->limits[i]);
+}
+
 static int write_settling(struct advice_record *a) {
         const struct advice_item *items[SETTLE_MECHANISMS_MAX];
         const struct advice_question *q = &a->question;
         size_t n = list_contenders(&a->advice, items);
-        char size[PHRASE_MAX], name[160];
+        char name[SPEC_NAME_MAX + 1];
         struct json_writer w;
         int r = 0;
         if (n == 0 && a->advice.n > 0)
                 return 0;
-        phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = q->message_size}, size);
-        (void) snprintf(name, sizeof(name), "To settle: %s, %s of %s", advice_terms[q->want].name,
-                        workload_words.name(q->workload), size);
+        name_question(q, name);
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "name", name);
@@ -444,4 +453,65 @@ int service_advice(struct service *s, const struct advice_question *q, struct ad
         }
         cache_release(&s->cache, item);
         return remember(s, q, util_steal(&environment), list, n, &key, ret, r);
+}
+
+/* ---- to settle it ---- */
+
+/* Whether a body that was stored with a key is a spec of this question's. */
+static bool is_of_question(const char *body, const struct advice_question *q) {
+        char wanted[SPEC_NAME_MAX + 1];
+        struct json *spec = NULL;
+        const char *name = "";
+        if (json_parse(body, strlen(body), &spec, NULL) < 0)
+                return false;
+        const struct json *member = json_type(spec) == JSON_OBJECT ? json_get(spec, "name") : NULL;
+        if (member)
+                (void) json_as_string(member, &name); /* stays "" when it is none */
+        name_question(q, wanted);
+        bool same = strcmp(name, wanted) == 0;
+        json_free(spec);
+        return same;
+}
+
+/* 1: the key is known with this question; 0: it is new. */
+static int find_first(struct service *s, const char *key, const struct advice_question *q, int64_t *ret_id,
+                      struct refusal *r) {
+        _cleanup_free_ char *body = NULL;
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_find_idempotency(reader->store, key, ret_id, &body);
+        service_reader_put(s, reader);
+        if (error == -ENOENT)
+                return 0;
+        if (error < 0)
+                return service_fail(s, r, error, "looking up the Idempotency-Key", 0);
+        if (!is_of_question(body, q))
+                return refuse(r, 422, "idempotency-key-reused", "",
+                              "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, key,
+                              *ret_id);
+        return 1;
+}
+
+int service_settle(struct service *s, const struct advice_question *q, const char *idempotency_key, int64_t *ret_id,
+                   bool *ret_created, struct refusal *r) {
+        struct advice_record *advice;
+        int64_t first = 0;
+        int error = idempotency_key ? find_first(s, idempotency_key, q, &first, r) : 0;
+        if (error > 0) {
+                *ret_id = first;
+                *ret_created = false;
+                return 0;
+        }
+        if (error == 0)
+                error = service_advice(s, q, &advice, r);
+        if (error < 0)
+                return error;
+        error = advice->settle_json
+                        ? service_submit(s, advice->settle_json, strlen(advice->settle_json), idempotency_key, ret_id,
+                                         ret_created, r)
+                        : refuse(r, 409, "nothing-open", "", "There is nothing to settle. %.400s", advice->sentence);
+        service_advice_release(s, advice);
+        return error;
 }

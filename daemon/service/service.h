@@ -92,6 +92,10 @@ struct advice_record {
 };
 int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r);
 void service_advice_release(struct service *s, struct advice_record *a); /* NULL-safe */
+/* Submits the spec that would settle the question; 409 when nothing is open. A key that was used with the same question
+ * gives the first experiment, whatever was measured since; with anything else: 422. */
+int service_settle(struct service *s, const struct advice_question *q, const char *idempotency_key, int64_t *ret_id,
+                   bool *ret_created, struct refusal *r);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no

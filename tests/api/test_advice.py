@@ -51,7 +51,8 @@ def test_the_best_is_found(own_daemon):
     advice = unix.get(path)
     assert transports(advice, "open") == ["tcp"]
     assert advice["items"][-1]["reason"] == "not-measured-together"
-    answer = unix.request("POST", "/advice", QUESTION | {"message_size": 1024})
+    question = QUESTION | {"message_size": 1024}
+    answer = unix.request("POST", "/advice", question, {"Idempotency-Key": "once"})
     assert answer.status == 201
     queued = answer.json
     assert answer.headers["Location"] == f"/experiments/{queued['id']}"
@@ -60,6 +61,11 @@ def test_the_best_is_found(own_daemon):
     assert queued["spec"]["message_size"] == [1024] and queued["spec"]["repetitions"] >= 12
     unix.request("POST", f"/experiments/{queued['id']}/cancel")
     unix.wait_final(queued["id"])
+    measure(own_daemon, transport=["tcp", "pipe"], message_size=1024, repetitions=1)  # the advice is another now
+    again = unix.request("POST", "/advice", question, {"Idempotency-Key": "once"})
+    assert again.status == 201 and again.json["id"] == queued["id"] and again.headers["Idempotency-Replayed"] == "true"
+    other = question | {"latency_p99_below_us": 50}
+    unix.refused("POST", "/advice", 422, "idempotency-key-reused", other, {"Idempotency-Key": "once"})
 
 
 def test_sizes_between_are_interpolated(own_daemon):

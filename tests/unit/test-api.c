@@ -185,6 +185,12 @@ int service_advice(struct service *s, const struct advice_question *q, struct ad
         return 0;
 }
 
+int service_settle(struct service *s, const struct advice_question *q, const char *key, int64_t *ret_id,
+                   bool *ret_created, struct refusal *r) {
+        (void) s, (void) q, (void) key, (void) ret_id, (void) ret_created;
+        return refuse(r, 409, "nothing-open", "", "There is nothing to settle.");
+}
+
 void service_advice_release(struct service *s, struct advice_record *a) {
         (void) s, (void) a;
 }
