@@ -237,6 +237,7 @@ static int respond_advice(struct response *p, const struct advice_record *a) {
         json_member_u64(&w, "used", a->experiments);
         json_member_u64(&w, "other_environment", a->other_environment);
         json_member_u64(&w, "open_loop_or_tuned", a->unlike);
+        json_member_u64(&w, "unreadable", a->unreadable);
         json_object_end(&w);
         json_member_raw(&w, "settle", a->settle_json);
         json_object_end(&w);

@@ -107,6 +107,10 @@ static int take_experiment(struct service *s, const struct experiment_change *x,
         int error = evidence_get(s, x->id, x->change, &e, &item, r);
         if (error == -ENOENT) /* forgotten meanwhile */
                 return 0;
+        if (error == -EBADMSG) { /* one damaged experiment does not take the others' figures away */
+                a->unreadable++;
+                return 0;
+        }
         if (error < 0)
                 return error;
         bool concerns = false;

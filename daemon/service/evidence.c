@@ -141,18 +141,21 @@ static int compare_blocks(const void *x, const void *y) {
         return (a->block > b->block) - (a->block < b->block);
 }
 
+/* A point of another version, which this one cannot read, keeps its place among the rows, without runs. */
 static int take_point(const struct point_record *stored, struct findings_row *row, struct findings_run **ret) {
         struct findings_run *runs = reallocarray(NULL, stored->n_runs + 1, sizeof(*runs));
         int r = runs ? point_from_json(stored->point_json, strlen(stored->point_json), &row->point) : -ENOMEM;
+        bool known = r == 0;
         row->n_planned = (uint32_t) stored->n_runs;
-        for (size_t i = 0; r == 0 && i < stored->n_runs; i++)
+        r = r == -EINVAL ? 0 : r;
+        for (size_t i = 0; known && r == 0 && i < stored->n_runs; i++)
                 if (stored->runs[i].state == STATE_DONE && stored->runs[i].result_json) {
                         r = take_run(&stored->runs[i], row, &runs[row->n_runs]);
                         row->n_runs += r == 0;
                 }
         if (r < 0) {
                 free(runs);
-                return r == -EINVAL ? -EBADMSG : r;
+                return r;
         }
         qsort(runs, row->n_runs, sizeof(*runs), compare_blocks);
         row->runs = *ret = runs;

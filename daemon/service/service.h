@@ -86,8 +86,9 @@ struct advice_record {
         char *sentence;
         char *settle_json; /* a spec whose runs would settle what is open; NULL: nothing is */
         uint32_t experiments, other_environment,
-                unlike;    /* used; left out; with an open loop or a tuned host, left out */
-        char *environment; /* the service's, as is `item` */
+                unlike;      /* used; left out; with an open loop or a tuned host, left out */
+        uint32_t unreadable; /* left out: a result of it is damaged */
+        char *environment;   /* the service's, as is `item` */
         struct cache_item *item;
 };
 int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r);

@@ -98,8 +98,24 @@ def test_another_environment_is_left_out(own_daemon):
         "used": 0,
         "other_environment": 1,
         "open_loop_or_tuned": 0,
+        "unreadable": 0,
     }
     assert "1 other experiment was left out" in advice["sentence"]
+
+
+def test_what_cannot_be_read_is_left_out(own_daemon):
+    """One damaged result, and one point of another version: neither takes the other experiments' figures away."""
+    unix = own_daemon.unix
+    damaged, foreign, good = (measure(own_daemon, transport="pipe", repetitions=1) for _ in range(3))
+    with contextlib.closing(sqlite3.connect(own_daemon.base / "state/ipclab.db", timeout=60)) as db, db:
+        db.execute("UPDATE runs SET result = '{' WHERE experiment_id = ?", (damaged,))
+        db.execute("""UPDATE points SET point = '{"workload": "song"}' WHERE experiment_id = ?""", (foreign,))
+        db.execute("UPDATE experiments SET change = change + 1000000 WHERE id < ?", (good,))
+    advice = unix.get("/advice?workload=pingpong&want=latency_p50")
+    assert advice["experiments"] == {"used": 1, "other_environment": 0, "open_loop_or_tuned": 0, "unreadable": 1}
+    assert [item["experiment_id"] for item in advice["items"]] == [good]
+    assert unix.get(f"/experiments/{foreign}/findings")["comparisons"] == 0
+    unix.refused("GET", f"/experiments/{damaged}/findings", 500, "internal-error")
 
 
 def test_where_nothing_is_known(own_daemon):
