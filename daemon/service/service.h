@@ -84,10 +84,11 @@ struct advice_record {
         char **texts; /* what the items' settings point to */
         size_t n_texts;
         char *sentence;
-        char *settle_json; /* a spec whose runs would settle what is open; NULL: nothing is */
-        uint32_t experiments, other_environment,
-                unlike;      /* used; left out; with an open loop or a tuned host, left out */
-        uint32_t unreadable; /* left out: a result of it is damaged */
+        char *settle_json;    /* a spec whose runs would settle what is open; NULL: nothing is */
+        uint32_t experiments; /* that were used; the others were left out: */
+        uint32_t other_environment;
+        uint32_t unlike;     /* with an open loop, or on a host that was set for them */
+        uint32_t unreadable; /* a result is damaged */
         char *environment;   /* the service's, as is `item` */
         struct cache_item *item;
 };
