@@ -176,6 +176,7 @@ static void member_interval(struct json_writer *w, bool has, double low, double 
 }
 
 static void put_item(struct json_writer *w, const struct advice_item *item, const struct advice_record *a) {
+        int64_t now = util_now_ms();
         const struct figure_term *figure = &figure_terms[advice_terms[a->question.want].figure];
         _cleanup_free_ char *point = point_to_json(&item->point);
         if (!point && w->error == 0)
@@ -208,7 +209,7 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
         }
         json_member_i64(w, "experiment_id", item->experiment_id);
         json_member_time(w, "measured_at", item->measured_at);
-        json_member_i64(w, "age_seconds", a->now > item->measured_at ? (a->now - item->measured_at) / 1000 : 0);
+        json_member_i64(w, "age_seconds", now > item->measured_at ? (now - item->measured_at) / 1000 : 0);
         json_member_u64(w, "runs", item->n_runs);
         json_member_bool(w, "noisy", item->noisy);
         json_member_bool(w, "unsteady", item->unsteady);
@@ -236,6 +237,7 @@ static int respond_advice(struct response *p, const struct advice_record *a) {
         json_member_u64(&w, "used", a->experiments);
         json_member_u64(&w, "other_environment", a->other_environment);
         json_member_u64(&w, "open_loop_or_tuned", a->unlike);
+        json_member_u64(&w, "unreadable", a->unreadable);
         json_object_end(&w);
         json_member_raw(&w, "settle", a->settle_json);
         json_object_end(&w);
@@ -244,23 +246,27 @@ static int respond_advice(struct response *p, const struct advice_record *a) {
 
 HANDLER(handle_advice) {
         struct advice_question question = standard();
-        _cleanup_(advice_record_deinit) struct advice_record advice = {0};
+        struct advice_record *advice;
         int k = read_query(q, &question, r);
         if (k == 0)
                 k = service_advice(a->service, &question, &advice, r);
-        return k < 0 ? k : respond_advice(p, &advice);
+        if (k < 0)
+                return k;
+        k = respond_advice(p, advice);
+        service_advice_release(a->service, advice);
+        return k;
 }
 
 /* Queues what would settle the question. */
 HANDLER(handle_settle) {
         struct advice_question question = standard();
-        _cleanup_(advice_record_deinit) struct advice_record advice = {0};
-        int k = read_body(q, &question, r);
+        const char *key = NULL;
+        int64_t id;
+        bool created;
+        int k = request_idempotency_key(q, &key, r);
         if (k == 0)
-                k = service_advice(a->service, &question, &advice, r);
-        if (k < 0)
-                return k;
-        if (!advice.settle_json)
-                return refuse(r, 409, "nothing-open", "", "There is nothing to settle. %.400s", advice.sentence);
-        return submit_spec(a, q, advice.settle_json, strlen(advice.settle_json), p, r);
+                k = read_body(q, &question, r);
+        if (k == 0)
+                k = service_settle(a->service, &question, key, &id, &created, r);
+        return k < 0 ? k : respond_submitted(a, id, created, p, r);
 }

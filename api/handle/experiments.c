@@ -31,8 +31,7 @@ static int plan(struct api *a, const struct request *q, struct response *p, stru
         return k;
 }
 
-/* *ret: NULL without one. */
-static int read_key(const struct request *q, const char **ret, struct refusal *r) {
+int request_idempotency_key(const struct request *q, const char **ret, struct refusal *r) {
         if (request_header_count(q, "Idempotency-Key") > 1)
                 return refuse(r, 400, "invalid-idempotency-key", "", "There is more than one Idempotency-Key.");
         *ret = request_header(q, "Idempotency-Key");
@@ -40,16 +39,7 @@ static int read_key(const struct request *q, const char **ret, struct refusal *r
 }
 
 /* A replay answers as the first request did, so that a client that repeats itself needs no second way. */
-int submit_spec(struct api *a, const struct request *q, const char *spec, size_t length, struct response *p,
-                struct refusal *r) {
-        int64_t id;
-        bool created;
-        const char *key = NULL;
-        int k = read_key(q, &key, r);
-        if (k >= 0)
-                k = service_submit(a->service, spec, length, key, &id, &created, r);
-        if (k < 0)
-                return k;
+int respond_submitted(struct api *a, int64_t id, bool created, struct response *p, struct refusal *r) {
         response_header(p, "Location", "/experiments/%lld", (long long) id);
         if (!created)
                 response_header(p, "Idempotency-Replayed", "true");
@@ -62,7 +52,13 @@ HANDLER(handle_submit) {
                 return refuse_parameter(r, "dry_run", dry_run, "true or false");
         if (dry_run && strcmp(dry_run, "true") == 0)
                 return plan(a, q, p, r);
-        return submit_spec(a, q, q->body ? q->body : "", q->body_length, p, r);
+        const char *key = NULL;
+        int64_t id;
+        bool created;
+        int k = request_idempotency_key(q, &key, r);
+        if (k == 0)
+                k = service_submit(a->service, q->body ? q->body : "", q->body_length, key, &id, &created, r);
+        return k < 0 ? k : respond_submitted(a, id, created, p, r);
 }
 
 HANDLER(handle_experiment) {
@@ -101,7 +97,7 @@ static int respond_again(struct api *a, const struct request *q, bool replayed, 
 HANDLER(handle_extend) {
         const char *key = NULL;
         bool replayed = false;
-        int k = read_key(q, &key, r);
+        int k = request_idempotency_key(q, &key, r);
         if (k >= 0)
                 k = service_extend(a->service, q->id, q->body ? q->body : "", q->body_length, key, &replayed, r);
         return k < 0 ? k : respond_again(a, q, replayed, p, r);
@@ -110,7 +106,7 @@ HANDLER(handle_extend) {
 HANDLER(handle_retry) {
         const char *key = NULL;
         bool replayed = false;
-        int k = read_key(q, &key, r);
+        int k = request_idempotency_key(q, &key, r);
         if (k >= 0)
                 k = check_empty_object(q, "retry", r);
         if (k >= 0)

@@ -52,8 +52,9 @@ HANDLER(handle_openapi);
 HANDLER(handle_dashboard);
 HANDLER(handle_asset);
 
-/* Submits a spec as the request's Idempotency-Key wants it, and answers with the experiment. */
-int submit_spec(struct api *a, const struct request *q, const char *spec, size_t length, struct response *p,
-                struct refusal *r);
+/* What several of them share: the header, NULL where there is none (400 where there are two); and 201 with the
+ * experiment that was submitted. */
+int request_idempotency_key(const struct request *q, const char **ret, struct refusal *r);
+int respond_submitted(struct api *a, int64_t id, bool created, struct response *p, struct refusal *r);
 
 #endif

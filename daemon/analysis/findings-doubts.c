@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define RUNS_WORTH_IT 1000u /* of each row: nobody makes more, and a spec may not ask for more */
+
 void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
                 const struct comparison *c) {
         struct doubt *d = &a->doubts[axis][judged];
@@ -34,23 +36,33 @@ void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const
 }
 
 static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judged, const struct doubt *doubt) {
-        char share[PHRASE_MAX];
+        char share[PHRASE_MAX], name[PHRASE_MAX];
         struct draft d;
         draft_begin(&d, a, FINDING_UNDECIDED, axis, doubt->rows, doubt->n);
         d.f.reason = "overlap";
         d.f.runs_needed = doubt->runs_needed;
-        draft_say(&d, "Which %s has %s cannot be said of all of ", axes[axis].value.name, judged_terms[judged].better);
+        phrase_axis_name(axis, name);
+        draft_say(&d, "Which %s has %s cannot be said of all of ", name, judged_terms[judged].better);
         draft_say_subject(&d, AXIS_BIT(axis));
         draft_say(&d, ": %zu rows are too close for their scatter", doubt->n);
         if (doubt->visible > 0) {
                 phrase_share(doubt->visible, share);
-                draft_say(&d, "; a difference of %s would have been seen", share);
+                if (doubt->visible < 1)
+                        draft_say(&d, "; a difference of %s would have been seen", share);
+                else
+                        draft_say(&d, "; only one of more than %.0f times would have been seen", doubt->visible + 1);
                 draft_figure(&d, "visible_difference", NULL, "ratio", doubt->visible);
         } else {
                 draft_say(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
         }
         if (doubt->runs_needed > 0) {
-                draft_say(&d, ". About %u runs of each would decide", doubt->runs_needed);
+                if (doubt->runs_needed <= RUNS_WORTH_IT)
+                        draft_say(&d, ". About %u runs of each would decide", doubt->runs_needed);
+                else
+                        draft_say(&d,
+                                  ". More than %u runs of each would be needed: a quieter machine or a longer window "
+                                  "decides sooner",
+                                  RUNS_WORTH_IT);
                 draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
         }
         draft_say(&d, ".");
@@ -73,6 +85,10 @@ static bool has_too_many(const struct findings_row *row) {
         return row->n_runs > RANK_MAX;
 }
 
+static bool has_open_loop(const struct findings_row *row) {
+        return row->open_loop;
+}
+
 static const struct {
         const char *reason;
         bool (*applies)(const struct findings_row *row);
@@ -90,6 +106,8 @@ static const struct {
         {"not-steady", is_unsteady, false,
          "have runs whose rate did not stay the same. Conclusions that rest on them have reduced confidence; a longer "
          "warm-up would decide"},
+        {"open-loop", has_open_loop, false,
+         "have an open loop. Their throughput is the rate that was asked for, so nothing is concluded from it"},
         {"too-many-runs", has_too_many, false,
          "have more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
 };

@@ -50,13 +50,15 @@ static void say_tiers(struct draft *d, const struct ranked *ranked, size_t n, en
 
 static void draw_ranking(struct answer *a, enum axis_name axis, const struct ranked *ranked, size_t n,
                          enum judged judged) {
+        char name[PHRASE_MAX];
         struct draft d;
         _cleanup_free_ uint32_t *rows = reallocarray(NULL, n, sizeof(*rows));
         for (size_t i = 0; rows && i < n; i++)
                 rows[i] = ranked[i].row;
         draft_begin(&d, a, FINDING_RANKING, axis, rows, rows ? n : 0);
         draft_say_subject(&d, AXIS_BIT(axis));
-        draft_say(&d, ": %s by %s, best first: ", judged_terms[judged].words, axes[axis].value.name);
+        phrase_axis_name(axis, name);
+        draft_say(&d, ": %s by %s, best first: ", judged_terms[judged].words, name);
         say_tiers(&d, ranked, n, judged);
         draft_say_unlike(&d);
         for (size_t i = 0; i < n; i++) {

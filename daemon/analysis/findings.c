@@ -44,6 +44,10 @@ bool judged_applies(enum judged judged, const struct point *p) {
 
 /* ---- groups ---- */
 
+/* Of more rows only those are numbered that have runs enough, as each new value is held against all before it: each CPU
+ * of 128 with each are 16384 placements. */
+#define NUMBERED_ROWS_MAX 4096u
+
 /* The values of an axis by number, in the order in which they first appear. */
 static int number_values(struct answer *a, enum axis_name axis) {
         const struct axis *x = &axes[axis];
@@ -52,7 +56,8 @@ static int number_values(struct answer *a, enum axis_name axis) {
         for (size_t i = 0; i < a->in->n_rows; i++) {
                 const struct point *p = &a->in->rows[i].point;
                 uint16_t k = 0;
-                if (!axis_applies(x, p))
+                if (!axis_applies(x, p) ||
+                    (a->in->n_rows > NUMBERED_ROWS_MAX && a->in->rows[i].n_runs < FINDINGS_RUNS_LEAST))
                         continue;
                 while (k < a->n_values[axis] && !x->value.type->equal(&x->value, seen[k], axis_of(x, p)))
                         k++;

@@ -48,6 +48,7 @@ struct findings_row {
         uint32_t n_planned;
         bool noisy;         /* a run of it has a noise flag */
         bool unsteady;      /* one was not steady */
+        bool open_loop;     /* its throughput is what was asked for, and its runs have none in `values` */
         double chunk_bytes; /* the message goes in pieces of this size; 0: whole */
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;

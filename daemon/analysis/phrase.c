@@ -59,6 +59,12 @@ void phrase_share(double share, char ret[static PHRASE_MAX]) {
         (void) snprintf(ret, PHRASE_MAX, "%.*f %%", fabs(percent) < 1 ? 2 : fabs(percent) < 10 ? 1 : 0, percent);
 }
 
+void phrase_axis_name(enum axis_name axis, char ret[static PHRASE_MAX]) {
+        (void) snprintf(ret, PHRASE_MAX, "%s", axes[axis].value.name);
+        for (char *c = ret; (c = strchr(c, '_'));)
+                *c = ' ';
+}
+
 void phrase_axis(enum axis_name axis, const struct point *p, char ret[static PHRASE_MAX]) {
         const struct axis *a = &axes[axis];
         struct json_writer w;

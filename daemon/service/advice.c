@@ -13,6 +13,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ static int grow(struct gathering *g) {
         struct advice_row *rows = reallocarray(g->rows, size, sizeof(*rows));
         if (rows)
                 g->rows = rows;
-        struct findings_run **runs = reallocarray(g->runs, size, sizeof(*runs));
+        struct findings_run **runs = reallocarray(g->runs, size, sizeof(void *));
         if (runs)
                 g->runs = runs;
         if (!rows || !runs)
@@ -60,7 +61,7 @@ static int keep_settings(struct advice_record *a, const char *settings, const ch
                         *ret = a->texts[i];
                         return 0;
                 }
-        char **texts = reallocarray(a->texts, a->n_texts + 1, sizeof(*texts));
+        char **texts = reallocarray(a->texts, a->n_texts + 1, sizeof(void *));
         if (!texts)
                 return -ENOMEM;
         a->texts = texts;
@@ -106,6 +107,10 @@ static int take_experiment(struct service *s, const struct experiment_change *x,
         int error = evidence_get(s, x->id, x->change, &e, &item, r);
         if (error == -ENOENT) /* forgotten meanwhile */
                 return 0;
+        if (error == -EBADMSG) { /* one damaged experiment does not take the others' figures away */
+                a->unreadable++;
+                return 0;
+        }
         if (error < 0)
                 return error;
         bool concerns = false;
@@ -134,24 +139,14 @@ static int environment_now(struct service *s, char **ret, struct refusal *r) {
         return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
 }
 
-static int gather(struct service *s, const struct advice_question *q, struct advice_record *a, struct gathering *g,
-                  struct refusal *r) {
-        _cleanup_free_ struct experiment_change *list = NULL;
-        _cleanup_free_ char *environment = NULL;
+static int list_measured(struct service *s, struct experiment_change **ret, size_t *ret_n, struct refusal *r) {
         struct reader *reader;
-        size_t n = 0;
-        int error = environment_now(s, &environment, r);
-        if (error == 0)
-                error = service_reader_get(s, &reader, r);
+        int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = store_measured(reader->store, &list, &n);
+        error = store_measured(reader->store, ret, ret_n);
         service_reader_put(s, reader);
-        if (error < 0)
-                return service_fail(s, r, error, "listing what was measured", 0);
-        for (size_t i = 0; error == 0 && i < n; i++)
-                error = take_experiment(s, &list[i], environment, q, a, g, r);
-        return error;
+        return error < 0 ? service_fail(s, r, error, "listing what was measured", 0) : 0;
 }
 
 /* ---- what would settle it ---- */
@@ -233,18 +228,26 @@ static int members_of_settings(struct json_writer *w, const char *settings) {
         return r;
 }
 
+/* Of the experiment: all of the question, as service_settle() knows the question by it. */
+static void name_question(const struct advice_question *q, char ret[static SPEC_NAME_MAX + 1]) {
+        int used = snprintf(ret, SPEC_NAME_MAX + 1, "Advice: %s, %s, %" PRIu64 " B, %u, %s", advice_terms[q->want].name,
+                            workload_words.name(q->workload), q->message_size, q->threads,
+                            placement_kind_name(q->placement));
+        for (size_t i = 0; i < WANT_COUNT && used < (int) SPEC_NAME_MAX; i++)
+                if (!isnan(q->limits[i]))
+                        used += snprintf(ret + used, SPEC_NAME_MAX + 1 - (size_t) used, ", %zu: %.6g", i, q->limits[i]);
+}
+
 static int write_settling(struct advice_record *a) {
         const struct advice_item *items[SETTLE_MECHANISMS_MAX];
         const struct advice_question *q = &a->question;
         size_t n = list_contenders(&a->advice, items);
-        char size[PHRASE_MAX], name[160];
+        char name[SPEC_NAME_MAX + 1];
         struct json_writer w;
         int r = 0;
         if (n == 0 && a->advice.n > 0)
                 return 0;
-        phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = q->message_size}, size);
-        (void) snprintf(name, sizeof(name), "To settle: %s, %s of %s", advice_terms[q->want].name,
-                        workload_words.name(q->workload), size);
+        name_question(q, name);
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "name", name);
@@ -324,39 +327,195 @@ static int say(struct advice_record *a) {
         else
                 (void) fprintf(f, "this size was not measured; what there is was interpolated from other sizes.");
         if (a->other_environment > 0)
-                (void) fprintf(f, " %u experiments were left out: they ran under another environment.",
-                               a->other_environment);
+                (void) fprintf(f, " %u other %s left out: the environment was another.", a->other_environment,
+                               a->other_environment == 1 ? "experiment was" : "experiments were");
         bool failed = ferror(f);
         return fclose(f) != 0 || failed ? -ENOMEM : 0;
 }
 
-void advice_record_deinit(struct advice_record *a) {
+/* ---- what is remembered ---- */
+
+static void record_free(void *payload) {
+        struct advice_record *a = payload;
         advice_deinit(&a->advice);
         for (size_t i = 0; i < a->n_texts; i++)
                 free(a->texts[i]);
         free(a->texts);
         free(a->sentence);
         free(a->settle_json);
-        *a = (struct advice_record){0};
+        free(a->environment);
+        free(a);
 }
 
-int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r) {
-        struct advice_record a = {.question = *q, .now = util_now_ms()};
+void service_advice_release(struct service *s, struct advice_record *a) {
+        if (a)
+                cache_release(&s->cache, a->item);
+}
+
+/* Source: Fowler, Noll and Vo, FNV-1a of 64 bits. */
+static uint64_t hash(uint64_t h, const void *data, size_t n) {
+        const unsigned char *bytes = data;
+        for (size_t i = 0; i < n; i++)
+                h = (h ^ bytes[i]) * UINT64_C(1099511628211);
+        return h;
+}
+
+static bool is_same_question(const struct advice_question *x, const struct advice_question *y) {
+        bool same = x->workload == y->workload && x->message_size == y->message_size && x->placement == y->placement &&
+                    x->threads == y->threads && x->want == y->want;
+        for (size_t i = 0; i < WANT_COUNT; i++) /* NAN is as NAN */
+                same = same && (x->limits[i] == y->limits[i] || (isnan(x->limits[i]) && isnan(y->limits[i])));
+        return same;
+}
+
+/* By the question, and all experiments with their changes. The record's own question and environment are held against
+ * these, as two may have one hash. */
+static void make_key(const struct advice_question *q, const char *environment, const struct experiment_change *list,
+                     size_t n, int64_t *ret_id, int64_t *ret_change) {
+        uint64_t id = UINT64_C(14695981039346656037), change = id;
+        const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->want};
+        id = hash(id, parts, sizeof(parts));
+        for (size_t i = 0; i < WANT_COUNT; i++)
+                if (!isnan(q->limits[i]))
+                        id = hash(hash(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
+        change = hash(change, environment, strlen(environment));
+        for (size_t i = 0; i < n; i++)
+                change = hash(hash(change, &list[i].id, sizeof(list->id)), &list[i].change, sizeof(list->change));
+        *ret_id = (int64_t) id;
+        *ret_change = (int64_t) change;
+}
+
+static size_t record_bytes(const struct advice_record *a) {
+        size_t bytes = sizeof(*a) + a->advice.n * sizeof(*a->advice.items) + strlen(a->sentence) +
+                       strlen(a->environment) + (a->settle_json ? strlen(a->settle_json) : 0);
+        for (size_t i = 0; i < a->n_texts; i++)
+                bytes += strlen(a->texts[i]) + 1 + sizeof(char *);
+        return bytes;
+}
+
+static int make_record(struct service *s, struct advice_record *a, const struct experiment_change *list, size_t n,
+                       struct refusal *r) {
         _cleanup_(gathering_deinit) struct gathering g = {0};
-        int error = gather(s, q, &a, &g, r);
+        int error = 0;
+        for (size_t i = 0; error == 0 && i < n; i++)
+                error = take_experiment(s, &list[i], a->environment, &a->question, a, &g, r);
+        if (error < 0)
+                return error;
+        error = advice_draw(&a->question, g.rows, g.n, &a->advice);
+        if (error == 0)
+                error = write_settling(a);
+        if (error == 0)
+                error = say(a);
+        return error < 0 ? service_fail(s, r, error, "ranking what is known", 0) : 0;
+}
+
+/* Takes the environment over. */
+static int remember(struct service *s, const struct advice_question *q, char *environment,
+                    const struct experiment_change *list, size_t n, const struct cache_item *key,
+                    struct advice_record **ret, struct refusal *r) {
+        struct advice_record *a = calloc(1, sizeof(*a));
+        if (!a) {
+                free(environment);
+                return service_fail(s, r, -ENOMEM, "the advice", 0);
+        }
+        a->question = *q;
+        a->environment = environment;
+        int error = make_record(s, a, list, n, r);
         if (error == 0) {
-                error = advice_draw(q, g.rows, g.n, &a.advice);
-                if (error == 0)
-                        error = write_settling(&a);
-                if (error == 0)
-                        error = say(&a);
+                struct cache_item item = *key;
+                item.payload = a;
+                item.free_payload = record_free;
+                item.bytes = record_bytes(a);
+                error = cache_add(&s->cache, &item, &a->item);
                 if (error < 0)
-                        error = service_fail(s, r, error, "ranking what is known", 0);
+                        (void) service_fail(s, r, error, "keeping the advice", 0);
         }
         if (error < 0) {
-                advice_record_deinit(&a);
+                record_free(a);
                 return error;
         }
         *ret = a;
         return 0;
+}
+
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r) {
+        _cleanup_free_ struct experiment_change *list = NULL;
+        _cleanup_free_ char *environment = NULL;
+        struct cache_item key = {.kind = CACHE_ADVICE};
+        size_t n = 0;
+        int error = environment_now(s, &environment, r);
+        if (error == 0)
+                error = list_measured(s, &list, &n, r);
+        if (error < 0)
+                return error;
+        make_key(q, environment, list, n, &key.id, &key.change);
+        struct cache_item *item = cache_get(&s->cache, CACHE_ADVICE, key.id, key.change);
+        struct advice_record *found = item ? item->payload : NULL;
+        if (found && is_same_question(&found->question, q) && strcmp(found->environment, environment) == 0) {
+                *ret = found;
+                return 0;
+        }
+        cache_release(&s->cache, item);
+        return remember(s, q, util_steal(&environment), list, n, &key, ret, r);
+}
+
+/* ---- to settle it ---- */
+
+/* Whether a body that was stored with a key is a spec of this question's. */
+static bool is_of_question(const char *body, const struct advice_question *q) {
+        char wanted[SPEC_NAME_MAX + 1];
+        struct json *spec = NULL;
+        const char *name = "";
+        if (json_parse(body, strlen(body), &spec, NULL) < 0)
+                return false;
+        const struct json *member = json_type(spec) == JSON_OBJECT ? json_get(spec, "name") : NULL;
+        if (member)
+                (void) json_as_string(member, &name); /* stays "" when it is none */
+        name_question(q, wanted);
+        bool same = strcmp(name, wanted) == 0;
+        json_free(spec);
+        return same;
+}
+
+/* 1: the key is known with this question; 0: it is new. */
+static int find_first(struct service *s, const char *key, const struct advice_question *q, int64_t *ret_id,
+                      struct refusal *r) {
+        _cleanup_free_ char *body = NULL;
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_find_idempotency(reader->store, key, ret_id, &body);
+        service_reader_put(s, reader);
+        if (error == -ENOENT)
+                return 0;
+        if (error < 0)
+                return service_fail(s, r, error, "looking up the Idempotency-Key", 0);
+        if (!is_of_question(body, q))
+                return refuse(r, 422, "idempotency-key-reused", "",
+                              "Idempotency-Key \"%s\" was used with another body, for experiment %" PRId64, key,
+                              *ret_id);
+        return 1;
+}
+
+int service_settle(struct service *s, const struct advice_question *q, const char *idempotency_key, int64_t *ret_id,
+                   bool *ret_created, struct refusal *r) {
+        struct advice_record *advice;
+        int64_t first = 0;
+        int error = idempotency_key ? find_first(s, idempotency_key, q, &first, r) : 0;
+        if (error > 0) {
+                *ret_id = first;
+                *ret_created = false;
+                return 0;
+        }
+        if (error == 0)
+                error = service_advice(s, q, &advice, r);
+        if (error < 0)
+                return error;
+        error = advice->settle_json
+                        ? service_submit(s, advice->settle_json, strlen(advice->settle_json), idempotency_key, ret_id,
+                                         ret_created, r)
+                        : refuse(r, 409, "nothing-open", "", "There is nothing to settle. %.400s", advice->sentence);
+        service_advice_release(s, advice);
+        return error;
 }

@@ -33,11 +33,11 @@ void cache_deinit(struct cache *c) {
         (void) pthread_mutex_destroy(&c->lock);
 }
 
-struct cache_item *cache_get(struct cache *c, enum cache_kind kind, int64_t experiment_id, int64_t change) {
+struct cache_item *cache_get(struct cache *c, enum cache_kind kind, int64_t id, int64_t change) {
         struct cache_item *found = NULL;
         pthread_mutex_lock(&c->lock);
         struct cache_item **at = &c->newest;
-        while (*at && ((*at)->kind != kind || (*at)->experiment_id != experiment_id))
+        while (*at && ((*at)->kind != kind || (*at)->id != id))
                 at = &(*at)->older;
         if (*at && (*at)->change != change) {
                 drop(c, at);
@@ -71,8 +71,8 @@ int cache_add(struct cache *c, const struct cache_item *item, struct cache_item 
                 c->newest = copy;
                 c->bytes += copy->bytes;
         }
+        *ret = copy; /* before others can get at it */
         pthread_mutex_unlock(&c->lock);
-        *ret = copy;
         return 0;
 }
 

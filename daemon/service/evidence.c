@@ -94,7 +94,11 @@ static bool number_member(const struct json *object, const char *name, double *r
 static void take_settings(const struct json *result, struct findings_row *row) {
         const struct json *effective = json_type(result) == JSON_OBJECT ? json_get(result, "effective") : NULL;
         const struct json *steady = json_type(result) == JSON_OBJECT ? json_get(result, "steady") : NULL;
+        const struct json *loop = json_type(result) == JSON_OBJECT ? json_get(result, "loop") : NULL;
+        const char *word;
         bool is_steady;
+        if (loop && json_as_string(loop, &word) == 0 && strcmp(word, "open") == 0)
+                row->open_loop = true;
         if (steady && json_as_bool(steady, &is_steady) == 0 && !is_steady)
                 row->unsteady = true;
         (void) number_member(effective, "chunk_bytes", &row->chunk_bytes); /* absent: the message goes whole */
@@ -126,6 +130,8 @@ static int take_run(const struct point_run *stored, struct findings_row *row, st
                 if (!result_figure(f, result, &ret->values[f]))
                         ret->values[f] = NAN;
         take_settings(result, row);
+        if (row->open_loop)
+                ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_noise(stored->flags_json);
         json_free(result);
         return 0;
@@ -136,18 +142,21 @@ static int compare_blocks(const void *x, const void *y) {
         return (a->block > b->block) - (a->block < b->block);
 }
 
+/* A point of another version, which this one cannot read, keeps its place among the rows, without runs. */
 static int take_point(const struct point_record *stored, struct findings_row *row, struct findings_run **ret) {
         struct findings_run *runs = reallocarray(NULL, stored->n_runs + 1, sizeof(*runs));
         int r = runs ? point_from_json(stored->point_json, strlen(stored->point_json), &row->point) : -ENOMEM;
+        bool known = r == 0;
         row->n_planned = (uint32_t) stored->n_runs;
-        for (size_t i = 0; r == 0 && i < stored->n_runs; i++)
+        r = r == -EINVAL ? 0 : r;
+        for (size_t i = 0; known && r == 0 && i < stored->n_runs; i++)
                 if (stored->runs[i].state == STATE_DONE && stored->runs[i].result_json) {
                         r = take_run(&stored->runs[i], row, &runs[row->n_runs]);
                         row->n_runs += r == 0;
                 }
         if (r < 0) {
                 free(runs);
-                return r == -EINVAL ? -EBADMSG : r;
+                return r;
         }
         qsort(runs, row->n_runs, sizeof(*runs), compare_blocks);
         row->runs = *ret = runs;
@@ -158,7 +167,7 @@ static int take_page(const struct point_record *page, size_t n, struct evidence 
         struct findings_row *rows = reallocarray(e->rows, e->n_rows + n, sizeof(*rows));
         if (rows)
                 e->rows = rows;
-        struct findings_run **runs = reallocarray(e->runs, e->n_rows + n, sizeof(*runs));
+        struct findings_run **runs = reallocarray(e->runs, e->n_rows + n, sizeof(void *));
         if (runs)
                 e->runs = runs;
         if (!rows || !runs)
@@ -270,7 +279,7 @@ static void evidence_free(void *payload) {
 }
 
 static size_t evidence_bytes(const struct evidence *e) {
-        size_t bytes = sizeof(*e) + e->n_rows * (sizeof(*e->rows) + sizeof(*e->runs));
+        size_t bytes = sizeof(*e) + e->n_rows * (sizeof(*e->rows) + sizeof(void *));
         for (size_t i = 0; i < e->n_rows; i++)
                 bytes += (e->rows[i].n_planned + 1) * sizeof(struct findings_run);
         return bytes + (e->environment ? strlen(e->environment) : 0) + strlen(e->settings);
@@ -285,7 +294,7 @@ int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const
                 if (error == 0)
                         error = cache_add(&s->cache,
                                           &(struct cache_item){.kind = CACHE_EVIDENCE,
-                                                               .experiment_id = experiment_id,
+                                                               .id = experiment_id,
                                                                .change = change,
                                                                .bytes = evidence_bytes(e),
                                                                .payload = e,

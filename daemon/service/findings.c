@@ -113,7 +113,7 @@ int service_findings(struct service *s, int64_t experiment_id, struct findings_r
                 &s->cache,
                 &(struct cache_item){
                         .kind = CACHE_FINDINGS,
-                        .experiment_id = experiment_id,
+                        .id = experiment_id,
                         .change = e.change,
                         .bytes = sizeof(*record) + findings_bytes(record->findings) + study_bytes(record->study),
                         .payload = record,

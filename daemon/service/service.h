@@ -94,20 +94,28 @@ struct findings_record {
 int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r);
 void service_findings_release(struct service *s, struct findings_record *record); /* NULL-safe */
 
-/* The ranking that this host's stored runs support, of those under the environment that is in force now. */
+/* The ranking that this host's stored runs support, of those under the environment that is in force now. Shared and
+ * unchanging: to be given back. */
 struct advice_record {
         struct advice_question question;
         struct advice advice;
         char **texts; /* what the items' settings point to */
         size_t n_texts;
         char *sentence;
-        char *settle_json; /* a spec whose runs would settle what is open; NULL: nothing is */
-        uint32_t experiments, other_environment,
-                unlike; /* used; left out; with an open loop or a tuned host, left out */
-        int64_t now;    /* ms since the epoch: what ages count to */
+        char *settle_json;    /* a spec whose runs would settle what is open; NULL: nothing is */
+        uint32_t experiments; /* that were used; the others were left out: */
+        uint32_t other_environment;
+        uint32_t unlike;     /* with an open loop, or on a host that was set for them */
+        uint32_t unreadable; /* a result is damaged */
+        char *environment;   /* the service's, as is `item` */
+        struct cache_item *item;
 };
-int service_advice(struct service *s, const struct advice_question *q, struct advice_record *ret, struct refusal *r);
-void advice_record_deinit(struct advice_record *a);
+int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r);
+void service_advice_release(struct service *s, struct advice_record *a); /* NULL-safe */
+/* Submits the spec that would settle the question; 409 when nothing is open. A key that was used with the same question
+ * gives the first experiment, whatever was measured since; with anything else: 422. */
+int service_settle(struct service *s, const struct advice_question *q, const char *idempotency_key, int64_t *ret_id,
+                   bool *ret_created, struct refusal *r);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the four is non-NULL per call. experiment_id 0: every experiment, the runs that have been started, and deletions

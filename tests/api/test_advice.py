@@ -51,7 +51,8 @@ def test_the_best_is_found(own_daemon):
     advice = unix.get(path)
     assert transports(advice, "open") == ["tcp"]
     assert advice["items"][-1]["reason"] == "not-measured-together"
-    answer = unix.request("POST", "/advice", QUESTION | {"message_size": 1024})
+    question = QUESTION | {"message_size": 1024}
+    answer = unix.request("POST", "/advice", question, {"Idempotency-Key": "once"})
     assert answer.status == 201
     queued = answer.json
     assert answer.headers["Location"] == f"/experiments/{queued['id']}"
@@ -60,6 +61,11 @@ def test_the_best_is_found(own_daemon):
     assert queued["spec"]["message_size"] == [1024] and queued["spec"]["repetitions"] >= 12
     unix.request("POST", f"/experiments/{queued['id']}/cancel")
     unix.wait_final(queued["id"])
+    measure(own_daemon, transport=["tcp", "pipe"], message_size=1024, repetitions=1)  # the advice is another now
+    again = unix.request("POST", "/advice", question, {"Idempotency-Key": "once"})
+    assert again.status == 201 and again.json["id"] == queued["id"] and again.headers["Idempotency-Replayed"] == "true"
+    other = question | {"latency_p99_below_us": 50}
+    unix.refused("POST", "/advice", 422, "idempotency-key-reused", other, {"Idempotency-Key": "once"})
 
 
 def test_sizes_between_are_interpolated(own_daemon):
@@ -92,8 +98,24 @@ def test_another_environment_is_left_out(own_daemon):
         "used": 0,
         "other_environment": 1,
         "open_loop_or_tuned": 0,
+        "unreadable": 0,
     }
-    assert "1 experiments were left out" in advice["sentence"]
+    assert "1 other experiment was left out" in advice["sentence"]
+
+
+def test_what_cannot_be_read_is_left_out(own_daemon):
+    """One damaged result, and one point of another version: neither takes the other experiments' figures away."""
+    unix = own_daemon.unix
+    damaged, foreign, good = (measure(own_daemon, transport="pipe", repetitions=1) for _ in range(3))
+    with contextlib.closing(sqlite3.connect(own_daemon.base / "state/ipclab.db", timeout=60)) as db, db:
+        db.execute("UPDATE runs SET result = '{' WHERE experiment_id = ?", (damaged,))
+        db.execute("""UPDATE points SET point = '{"workload": "song"}' WHERE experiment_id = ?""", (foreign,))
+        db.execute("UPDATE experiments SET change = change + 1000000 WHERE id < ?", (good,))
+    advice = unix.get("/advice?workload=pingpong&want=latency_p50")
+    assert advice["experiments"] == {"used": 1, "other_environment": 0, "open_loop_or_tuned": 0, "unreadable": 1}
+    assert [item["experiment_id"] for item in advice["items"]] == [good]
+    assert unix.get(f"/experiments/{foreign}/findings")["comparisons"] == 0
+    unix.refused("GET", f"/experiments/{damaged}/findings", 500, "internal-error")
 
 
 def test_where_nothing_is_known(own_daemon):

@@ -141,6 +141,16 @@ def test_a_study_has_its_answers(unix):
     assert "\n| question | here | published |\n" in text and "3185 MiB/s" in text
 
 
+def test_an_open_loop_has_no_throughput(unix):
+    """What was asked for is no finding."""
+    spec = SPEC | {"message_size": [64, 4096], "rate": 2000, "messages": 100, "repetitions": 6}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    findings = unix.get(f"/experiments/{experiment['id']}/findings")
+    assert {item["kind"] for item in findings["items"]} <= {"undecided"} and findings["comparisons"] == 0
+    assert "open-loop" in {item["reason"] for item in findings["items"]}
+
+
 def test_before_there_are_runs(unix, long_run):
     findings = unix.get(f"/experiments/{long_run['id']}/findings")
     assert findings == {"items": [], "next": None, "comparisons": 0, "study": None}

@@ -17,7 +17,7 @@ static void count_free(void *payload) {
 static struct cache_item *add(struct cache *c, int64_t id, int64_t change, size_t bytes) {
         struct cache_item *item = NULL;
         const struct cache_item wanted = {.kind = CACHE_FINDINGS,
-                                          .experiment_id = id,
+                                          .id = id,
                                           .change = change,
                                           .bytes = bytes,
                                           .payload = malloc(1),

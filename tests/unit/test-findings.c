@@ -318,6 +318,50 @@ static void test_overlap(void) {
         CHECK_UINT(u->n_rows, 2);
 }
 
+/* As many rows as an experiment can have, of a run each: nothing is compared, and all of them are named. */
+static void test_many_rows(void) {
+        struct random random;
+        struct findings_input in = {.n_rows = SPEC_POINTS_MAX};
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\"}", 1);
+        random_init(&random, 12);
+        measure(&m, &random, alike, NULL, NOISE, 0);
+        struct findings_row *rows = calloc(in.n_rows, sizeof(*rows));
+        CHECK(rows != NULL);
+        for (size_t i = 0; i < in.n_rows; i++) {
+                rows[i] = m.rows[0];
+                rows[i].point.message_size = i + 1;
+        }
+        in.rows = rows;
+        struct findings *f = NULL;
+        int r = findings_draw(&in, &f);
+        free(rows);
+        CHECK_INT(r, 0);
+        FINDINGS *owned = f;
+        CHECK_UINT(owned->n, 1);
+        CHECK_STRING(owned->items[0].reason, "too-few-runs");
+        CHECK_UINT(owned->items[0].n_rows, SPEC_POINTS_MAX);
+}
+
+/* Where the scatter is hopeless, more runs are not what is advised. */
+static void test_hopeless(void) {
+        struct random random;
+        unsigned hopeless = 0;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8);
+        random_init(&random, 13);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, alike, NULL, 1, 0);
+                FINDINGS *f = draw(&m);
+                const struct finding *u = nth(f, FINDING_UNDECIDED, 0);
+                if (!u || u->runs_needed <= 1000)
+                        continue;
+                CHECK(says(u, "times would have been seen") && says(u, "a quieter machine"));
+                hopeless++;
+        }
+        CHECK(hopeless > 0);
+}
+
 static void test_what_is_missing(void) {
         struct random random;
         MADE m;
@@ -331,6 +375,9 @@ static void test_what_is_missing(void) {
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "too-few-runs");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "not-steady");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "too-many-runs");
+        m.rows[0].open_loop = true;
+        FINDINGS *g = draw(&m);
+        CHECK_STRING(nth(g, FINDING_UNDECIDED, 2)->reason, "open-loop");
         CHECK(findings_bytes(f) > sizeof(*f));
 }
 
@@ -443,6 +490,8 @@ int main(void) {
         RUN(test_cost);
         RUN(test_too_few_runs);
         RUN(test_overlap);
+        RUN(test_many_rows);
+        RUN(test_hopeless);
         RUN(test_what_is_missing);
         RUN(test_studies);
         RUN(test_a_study_is_named);
