@@ -46,6 +46,7 @@ static const struct {
         {"ring_bytes", SENDER, NULL},
         {"ring_messages", SENDER, NULL},
         {"ring_slot_bytes", SENDER, NULL},
+        {"gather_ns", RECEIVER, NULL},
         {"page_bytes", SENDER, NULL},
         {"huge_pages", SENDER, NULL},
         {"file_sync", SENDER, NULL},

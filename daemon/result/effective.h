@@ -13,7 +13,7 @@ struct json;
 struct json_writer;
 
 /* Settings that the table of results knows, in the order in which it shows them. */
-#define EFFECTIVE_COUNT 33
+#define EFFECTIVE_COUNT 34
 
 /* What the daemon knows by itself; all of it may be absent. */
 struct effective_known {

@@ -75,7 +75,7 @@ static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) 
                         series->begin_ns = s->ends[i].begin_ns;
                 }
         n = ends ? n : 0;
-        _cleanup_free_ double *values = calloc(n + 1, sizeof(*values));
+        _cleanup_free_ double *values = calloc(n > 0 ? n : 1, sizeof(*values));
         if (!values)
                 return -ENOMEM;
         for (int end = 0; end < END_COUNT; end++)

@@ -159,10 +159,10 @@ struct message_object {
  *                   where a thread has several pieces of memory of a kind.
  *      nodes_seen   all nodes that any look, now or before, has found a page on
  *      moved        pages that were found on another node than at first
- *      page_sizes   in pages of which size each kind of memory is mapped in this process, by the mappings that hold it, in
- *                   bytes: [{"what": "ring", "mappings": 1, "bytes": {"4096": 8192, "2097152": 4194304}}]; "ring" at both
- *                   ends, whoever owns it; no "page_cache". Null with page_sizes_reason.
- *      pages_placed_together  of a huge page, where the kernel may place such; else 1
+ *      page_sizes   by the mappings that hold each kind of memory in this process, how many bytes are mapped in pages
+ * of which size: [{"what": "ring", "mappings": 1, "bytes": {"4096": 8192, "2097152": 4194304}}]. "ring" is there at
+ * both ends, whoever owns it, "page_cache" at none. Null with page_sizes_reason. pages_placed_together  of a huge page,
+ * where the kernel may place such; else 1
  *
  * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
  */

@@ -65,6 +65,7 @@ static const struct wire_field setup[] = {
         KIND(NODES, setup.placement.memory_nodes),
         ENUM(setup.placement.buffer, MEMORY_COUNT),
         KIND(NODES, setup.placement.buffer_nodes),
+        U32(setup.options.gather, 0, TOGGLE_OFF),
 };
 _Static_assert(offsetof(struct agent_placement, n_cpus) == offsetof(struct agent_placement, cpus) + sizeof(int32_t *) &&
                        offsetof(struct agent_placement, n_leader_cpus) ==

@@ -27,6 +27,10 @@ static const struct option {
                                 .most = RING_BYTES_MAX}},
         [OPTION_HUGE_PAGES] = {{"huge_pages", "Shared memory on huge pages, for shm-posix, shm-sysv and mmap-anonymous",
                                 OTHER(value_toggle, huge_pages), .standard = &(const enum toggle){TOGGLE_OFF}}},
+        [OPTION_GATHER] = {{"gather",
+                            "Whether the reader of a stream's ring that has caught up lets messages gather for some "
+                            "microseconds before it looks again, whatever \"wait\" is",
+                            OTHER(value_toggle, gather), .standard = &(const enum toggle){TOGGLE_ON}}},
         [OPTION_FILE_SYNC] = {{"file_sync",
                                "How a message in a plain file reaches its reader: through the page cache, past it "
                                "(O_DIRECT), or after "

@@ -138,6 +138,7 @@ struct transport_options {
         uint64_t busy_poll;     /* microseconds for SO_BUSY_POLL; 0 = as it comes */
         enum toggle nodelay;    /* TCP_NODELAY; on unless it is TOGGLE_OFF */
         enum toggle huge_pages; /* of shared memory; off unless it is TOGGLE_ON */
+        enum toggle gather;     /* of messages in a stream's ring; on unless it is TOGGLE_OFF */
         enum file_sync file_sync;
         enum memfd_source memfd;
         char congestion[SPEC_CONGESTION_MAX + 1]; /* TCP_CONGESTION */

@@ -66,6 +66,7 @@ enum transport_option {
         OPTION_MSGQ_DEPTH,
         OPTION_RING_BYTES,
         OPTION_HUGE_PAGES,
+        OPTION_GATHER,
         OPTION_FILE_SYNC,
         OPTION_SNDBUF,
         OPTION_RCVBUF, /* unix(7): no effect on Unix sockets */
@@ -129,15 +130,16 @@ struct transport_term {
             .options = OPTION(SNDBUF) | OPTION(RCVBUF) | OPTION(NODELAY) | OPTION(BUSY_POLL) | OPTION(CONGESTION))     \
         ROW(SHM_POSIX, shm_posix, .name = "shm-posix", .title = "POSIX shared memory", .carrier = CARRIER_RING,        \
             .limit = LIMIT_SHM_POSIX, .delivery = DELIVERY_SLOTS, .has_wait = true,                                    \
-            .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES))                                                        \
+            .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                                       \
         ROW(SHM_SYSV, shm_sysv, .name = "shm-sysv", .title = "System V shared memory", .carrier = CARRIER_RING,        \
             .limit = LIMIT_SHM_SYSV, .delivery = DELIVERY_SLOTS, .has_wait = true,                                     \
-            .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES))                                                        \
+            .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                                       \
         ROW(MMAP_FILE, mmap_file, .name = "mmap-file", .title = "shared mapping of a file", .carrier = CARRIER_RING,   \
-            .limit = LIMIT_RUNTIME_DIR, .delivery = DELIVERY_SLOTS, .has_wait = true, .options = OPTION(RING_BYTES))   \
+            .limit = LIMIT_RUNTIME_DIR, .delivery = DELIVERY_SLOTS, .has_wait = true,                                  \
+            .options = OPTION(RING_BYTES) | OPTION(GATHER))                                                            \
         ROW(MMAP_ANONYMOUS, mmap_anonymous, .name = "mmap-anonymous", .title = "shared anonymous mapping",             \
             .carrier = CARRIER_RING, .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .has_wait = true,              \
-            .by_descent = true, .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES))                                    \
+            .by_descent = true, .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                   \
         ROW(FILE, file, .name = "file", .title = "plain file", .carrier = CARRIER_FILE, .limit = LIMIT_RUNTIME_DIR,    \
             .delivery = DELIVERY_SLOTS, .has_engine = true, .descriptors = DESCRIPTORS_ONE,                            \
             .options = OPTION(FILE_SYNC))                                                                              \

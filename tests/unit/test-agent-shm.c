@@ -254,15 +254,21 @@ static void test_who_gathers(void) {
                 enum workload workload;
                 uint64_t size, ring_bytes;
                 double rate;
+                enum toggle gather;
                 const char *there, *back; /* what the first and the second end say */
-        } cases[] = {{WORKLOAD_STREAM, 64, 1 << 23, 0, "", "32000"}, {WORKLOAD_STREAM, 64, 1 << 20, 0, "", "8192"},
-                     {WORKLOAD_STREAM, 64, 32768, 0, "", "0"},       {WORKLOAD_STREAM, 16384, 0, 0, "", "0"},
-                     {WORKLOAD_STREAM, 64, 0, 1000, "", "0"},        {WORKLOAD_PINGPONG, 64, 1 << 20, 0, "0", "0"}};
+        } cases[] = {{WORKLOAD_STREAM, 64, 1 << 23, 0, TOGGLE_UNSET, "", "32000"},
+                     {WORKLOAD_STREAM, 64, 1 << 20, 0, TOGGLE_ON, "", "8192"},
+                     {WORKLOAD_STREAM, 64, 1 << 20, 0, TOGGLE_OFF, "", "0"},
+                     {WORKLOAD_STREAM, 64, 32768, 0, TOGGLE_ON, "", "0"},
+                     {WORKLOAD_STREAM, 16384, 0, 0, TOGGLE_UNSET, "", "0"},
+                     {WORKLOAD_STREAM, 64, 0, 1000, TOGGLE_ON, "", "0"},
+                     {WORKLOAD_PINGPONG, 64, 1 << 20, 0, TOGGLE_ON, "0", "0"}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct driver d;
                 struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, cases[i].workload, WAIT_BLOCK), 40);
                 s.point.message_size = cases[i].size;
                 s.options.ring_bytes = cases[i].ring_bytes;
+                s.options.gather = cases[i].gather;
                 s.rate = cases[i].rate;
                 CHECK(run_well(&d, &s));
                 CHECK_STRING(text_in(d.ends[END_FIRST].report.effective.text, "gather_ns"), cases[i].there);

@@ -40,6 +40,7 @@ static struct message setup_message(void) {
                                       .busy_poll = 50,
                                       .nodelay = TOGGLE_OFF,
                                       .huge_pages = TOGGLE_ON,
+                                      .gather = TOGGLE_OFF,
                                       .file_sync = FILE_SYNC_DIRECT,
                                       .congestion = "bbr_2-x"},
                           .placement = {.roam = true, .memory = MEMORY_INTERLEAVE, .buffer = MEMORY_BIND}},

@@ -290,7 +290,8 @@ int ring_area_attach(struct worker *w) {
                 int r = touch_own(w, area, in);
                 if (r < 0)
                         return r;
-                bool gathers = a->setup.point.workload == WORKLOAD_STREAM && w->pace_ns == 0;
+                bool gathers = a->setup.point.workload == WORKLOAD_STREAM && w->pace_ns == 0 &&
+                               a->setup.options.gather != TOGGLE_OFF;
                 ring_init(&c->in, &area->layout, ring_memory(area, w->index, in), area->size);
                 ring_init_reader(&c->in, a->end == END_SECOND, gathers);
         }
