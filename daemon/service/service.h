@@ -15,6 +15,7 @@
  */
 
 #include "daemon/service/compare.h"
+#include "daemon/service/history.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
 

@@ -35,6 +35,7 @@ void experiment_record_deinit(struct experiment_record *r) {
         free(r->spec_json);
         free(r->merged_json);
         free(r->skipped_json);
+        free(r->flags_json);
         free(r->version);
         memset(r, 0, sizeof(*r));
 }

@@ -81,6 +81,34 @@ int store_baseline(struct store *s, const char *name, struct baseline_record *re
 int store_baselines(struct store *s, int64_t experiment_id, struct baseline_record **ret, size_t *ret_n);
 void store_baselines_free(struct baseline_record *baselines, size_t n);
 
+/* An experiment that has finished and is to be held against a baseline: a later one of the same spec, which was not
+ * held against it since. -ENOENT: there is none. */
+struct pending_check {
+        char *name; /* of the baseline; malloc()ed */
+        int64_t baseline_id, experiment_id, finished_at;
+};
+int store_pending_check(struct store *s, struct pending_check *ret);
+
+/* What came of it. -ENOENT: the baseline or the experiment is gone meanwhile, or is another one. */
+struct new_ratio {
+        const char *figure, *point_json, *verdict;
+        double ratio, low, high;
+        bool has_interval;
+};
+struct new_check {
+        struct pending_check pending;
+        bool alike;
+        uint32_t undecided, faster, slower, equivalent;
+        const char *error; /* NULL: it was compared */
+        const char *differences_json;
+        const struct new_ratio *ratios;
+        size_t n_ratios;
+};
+int store_add_check(struct store *s, const struct new_check *c);
+/* The newest `limit` checks of a baseline, oldest first, and the series of their ratios. */
+int store_history(struct store *s, const char *name, uint32_t limit, struct check_record **ret_checks,
+                  size_t *ret_n_checks, struct series_record **ret_series, size_t *ret_n_series);
+
 /* A batch in one transaction. change is assigned here. -ENOENT when a sample's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);
 

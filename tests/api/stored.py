@@ -52,6 +52,10 @@ class Stored:
             runs_done=total,
             merged=json.dumps(json.loads(row["merged"]) | {"repetitions": repetitions} | (merged or {})),
         )
+        self.db.execute(
+            "UPDATE experiments SET measures = json_remove(merged, '$.name', '$.seed', '$.repetitions') WHERE id = ?",
+            (identity,),
+        )
         rows = [
             (run, self.db.execute(
                 "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)", (identity, ordinal, text)
