@@ -9,7 +9,7 @@ CREATE INDEX experiments_measures ON experiments (measures);
 CREATE TABLE baseline_checks (
         name          TEXT NOT NULL REFERENCES baselines (name) ON DELETE CASCADE,
         experiment_id INTEGER NOT NULL REFERENCES experiments (id) ON DELETE CASCADE,
-        finished_at   INTEGER NOT NULL,         -- of the experiment as it was checked: one that went on is checked again
+        finished_at   INTEGER NOT NULL,         -- of the experiment as it was checked: one that went on is checked anew
         alike         INTEGER NOT NULL,         -- 1: nothing in the two environments is unlike
         undecided     INTEGER NOT NULL,         -- figures, of all rows
         faster        INTEGER NOT NULL,
