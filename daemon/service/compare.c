@@ -175,7 +175,7 @@ static int fill_side(struct work *w, enum comparison_side side) {
         struct side *s = &w->sides[side];
         s->study = &w->studies[w->axis ? SIDE_BASELINE : side];
         size_t size = s->study->n ? s->study->n : 1;
-        s->points = reallocarray(NULL, size, sizeof(*s->points));
+        s->points = reallocarray(NULL, size, sizeof(void *));
         s->matched = calloc(size, sizeof(*s->matched));
         if (!s->points || !s->matched)
                 return -ENOMEM;
