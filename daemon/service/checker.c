@@ -19,10 +19,14 @@
 #include <sys/resource.h>
 
 #define CHECKER_NICE 19
+#define RATIOS_AT_A_TIME 500u /* some milliseconds of the main thread */
 
 /* What the main thread is to store; owns all text but the ratios', which are the answer's. */
 struct outcome {
+        struct pending_check pending;
         struct new_check check;
+        size_t n_ratios, stored;
+        bool begun, ended;
         struct comparison_answer *answer;
         struct new_ratio *ratios;
         char (*figures)[64];
@@ -33,7 +37,7 @@ static void outcome_free(void *payload) {
         struct outcome *o = payload;
         if (!o)
                 return;
-        free(o->check.pending.name);
+        free(o->pending.name);
         comparison_answer_free(o->answer);
         free(o->ratios);
         free(o->figures);
@@ -89,8 +93,7 @@ static int take_ratios(struct outcome *o) {
                                                             .high = f->c.high,
                                                             .has_interval = f->c.has_interval};
                 }
-        o->check.ratios = o->ratios;
-        o->check.n_ratios = n;
+        o->n_ratios = n;
         return 0;
 }
 
@@ -112,20 +115,43 @@ static int take_refusal(struct outcome *o, const struct refusal *r) {
         return o->error && o->differences_json ? 0 : -ENOMEM;
 }
 
+static int store_portion(struct service *s, struct outcome *o) {
+        int r;
+        if (!o->begun) {
+                r = store_begin_check(s->store, &o->pending);
+                o->begun = r == 0;
+                return r;
+        }
+        size_t n = o->n_ratios - o->stored;
+        if (n > 0) {
+                n = n < RATIOS_AT_A_TIME ? n : RATIOS_AT_A_TIME;
+                r = store_add_ratios(s->store, &o->pending, o->ratios + o->stored, n);
+                o->stored += r == 0 ? n : 0;
+                return r;
+        }
+        o->check.error = o->error;
+        o->check.differences_json = o->differences_json;
+        r = store_end_check(s->store, &o->pending, &o->check);
+        o->ended = r == 0;
+        return r;
+}
+
 /* Main thread. */
 static int run_store(struct service *s, void *payload, struct refusal *r) {
         struct outcome *o = payload;
-        o->check.error = o->error;
-        o->check.differences_json = o->differences_json;
-        int error = store_add_check(s->store, &o->check);
-        if (error == -ENOENT) /* it was deleted, or is measured again: the next look finds what is to be done now */
+        int error = store_portion(s, o);
+        if (error == -ENOENT) { /* it was deleted, or is measured again: the next look finds what is to be done now */
+                o->ended = true;
                 return 0;
+        }
         if (error < 0)
                 return service_fail(s, r, error, "storing the comparison with a baseline", 0);
+        if (!o->ended)
+                return 0;
         if (o->check.slower > 0)
                 log_notice("experiment %" PRId64 " is slower than baseline %s in %" PRIu32 " figures",
-                           o->check.pending.experiment_id, o->check.pending.name, o->check.slower);
-        service_changed(s, o->check.pending.experiment_id);
+                           o->pending.experiment_id, o->pending.name, o->check.slower);
+        service_changed(s, o->pending.experiment_id);
         return 0;
 }
 
@@ -145,13 +171,12 @@ static int check_one(struct service *s, struct refusal *r) {
         _cleanup_(outcome_freep) struct outcome *o = calloc(1, sizeof(*o));
         if (!o)
                 return service_fail(s, r, -ENOMEM, "a check", 0);
-        int error = find_pending(s, &o->check.pending, r);
+        int error = find_pending(s, &o->pending, r);
         if (error < 0)
                 return error;
-        const struct comparison_query query = {
-                .experiments = {o->check.pending.baseline_id, o->check.pending.experiment_id},
-                .margin = COMPARE_MARGIN,
-                .force = true};
+        const struct comparison_query query = {.experiments = {o->pending.baseline_id, o->pending.experiment_id},
+                                               .margin = COMPARE_MARGIN,
+                                               .force = true};
         error = service_compare(s, &query, &o->answer, r);
         if (error < 0 && r->status >= 500)
                 return error;
@@ -160,7 +185,9 @@ static int check_one(struct service *s, struct refusal *r) {
         error = error < 0 ? take_refusal(o, r) : take_answer(o);
         if (error < 0)
                 return service_fail(s, r, error, "a check", 0);
-        return service_call(s, &type, (void **) &o, r);
+        while (error == 0 && !o->ended)
+                error = service_call(s, &type, (void **) &o, r);
+        return error;
 }
 
 static void check_all(struct service *s) {

@@ -179,7 +179,7 @@ static int read_point_runs(struct db *db, int64_t point_id, struct point_record 
         size_t size = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q,
-                          "SELECT state, result, flags, error, repetition, id FROM runs WHERE point_id = ? "
+                          "SELECT state, result, flags, error, id FROM runs WHERE point_id = ? "
                           "ORDER BY position",
                           DB_INT(point_id));
         while (r == 0 && (r = db_step(&q)) > 0) {
@@ -191,8 +191,7 @@ static int read_point_runs(struct db *db, int64_t point_id, struct point_record 
                         .result_json = db_column_text(&q, 1),
                         .flags_json = db_column_text(&q, 2),
                         .error = db_column_text(&q, 3),
-                        .repetition = db_column_u32(&q, 4),
-                        .id = db_column_i64(&q, 5),
+                        .id = db_column_i64(&q, 4),
                 };
                 *bytes += (run->result_json ? strlen(run->result_json) : 0) + (run->error ? strlen(run->error) : 0);
                 r = store_row_state(&q, 0, &run->state);

@@ -33,16 +33,6 @@ int store_pending_check(struct store *s, struct pending_check *ret) {
         return 0;
 }
 
-static int insert_ratio(struct db *db, const struct new_check *c, const struct new_ratio *ratio) {
-        return db_run(db,
-                      "INSERT INTO baseline_ratios (name, experiment_id, figure, point, ratio, low, high, verdict) "
-                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                      DB_TEXT(c->pending.name), DB_INT(c->pending.experiment_id), DB_TEXT(ratio->figure),
-                      DB_TEXT(ratio->point_json), DB_REAL(ratio->ratio),
-                      ratio->has_interval ? DB_REAL(ratio->low) : DB_NULL(),
-                      ratio->has_interval ? DB_REAL(ratio->high) : DB_NULL(), DB_TEXT(ratio->verdict));
-}
-
 /* Whether both experiments and the pin are still as they were when the check began. */
 static int require_pending(struct db *db, const struct pending_check *p) {
         int64_t one;
@@ -52,9 +42,7 @@ static int require_pending(struct db *db, const struct pending_check *p) {
                       DB_TEXT(p->name), DB_INT(p->baseline_id), DB_INT(p->experiment_id), DB_INT(p->finished_at));
 }
 
-int store_add_check(struct store *s, const struct new_check *c) {
-        const struct pending_check *p = &c->pending;
-        int64_t change;
+int store_begin_check(struct store *s, const struct pending_check *p) {
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
         if (r == 0)
@@ -63,14 +51,44 @@ int store_add_check(struct store *s, const struct new_check *c) {
                 r = db_run(s->db, "DELETE FROM baseline_checks WHERE name = ? AND experiment_id = ?", DB_TEXT(p->name),
                            DB_INT(p->experiment_id));
         if (r == 0)
-                r = db_run(s->db,
-                           "INSERT INTO baseline_checks (name, experiment_id, finished_at, alike, undecided, faster, "
-                           "slower, equivalent, error, differences) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                           DB_TEXT(p->name), DB_INT(p->experiment_id), DB_INT(p->finished_at), DB_INT(c->alike),
-                           DB_INT(c->undecided), DB_INT(c->faster), DB_INT(c->slower), DB_INT(c->equivalent),
-                           DB_TEXT(c->error), DB_TEXT(c->differences_json));
-        for (size_t i = 0; r == 0 && i < c->n_ratios; i++)
-                r = insert_ratio(s->db, c, &c->ratios[i]);
+                r = db_run(s->db, "INSERT INTO baseline_checks (name, experiment_id) VALUES (?, ?)", DB_TEXT(p->name),
+                           DB_INT(p->experiment_id));
+        return r < 0 ? r : db_commit(&t);
+}
+
+static int insert_ratio(struct db *db, const struct pending_check *p, const struct new_ratio *ratio) {
+        return db_run(db,
+                      "INSERT INTO baseline_ratios (name, experiment_id, figure, point, ratio, low, high, verdict) "
+                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                      DB_TEXT(p->name), DB_INT(p->experiment_id), DB_TEXT(ratio->figure), DB_TEXT(ratio->point_json),
+                      DB_REAL(ratio->ratio), ratio->has_interval ? DB_REAL(ratio->low) : DB_NULL(),
+                      ratio->has_interval ? DB_REAL(ratio->high) : DB_NULL(), DB_TEXT(ratio->verdict));
+}
+
+int store_add_ratios(struct store *s, const struct pending_check *p, const struct new_ratio *ratios, size_t n) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = require_pending(s->db, p);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = insert_ratio(s->db, p, &ratios[i]);
+        return r < 0 ? r : db_commit(&t);
+}
+
+int store_end_check(struct store *s, const struct pending_check *p, const struct new_check *c) {
+        int64_t change;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = require_pending(s->db, p);
+        if (r == 0)
+                r = db_run(
+                        s->db,
+                        "UPDATE baseline_checks SET finished_at = ?, alike = ?, undecided = ?, faster = ?, "
+                        "slower = ?, equivalent = ?, error = ?, differences = ? WHERE name = ? AND experiment_id = ?",
+                        DB_INT(p->finished_at), DB_INT(c->alike), DB_INT(c->undecided), DB_INT(c->faster),
+                        DB_INT(c->slower), DB_INT(c->equivalent), DB_TEXT(c->error), DB_TEXT(c->differences_json),
+                        DB_TEXT(p->name), DB_INT(p->experiment_id));
         if (r == 0)
                 r = store_reserve_changes(s->db, 1, &change);
         if (r == 0) /* it has a flag, or has lost one */
@@ -97,7 +115,8 @@ static int read_checks(struct db *db, const char *name, uint32_t limit, struct c
         int r = db_select(db, &q,
                           "SELECT * FROM (SELECT c.experiment_id, e.name, e.version, c.finished_at, alike, undecided, "
                           "faster, slower, equivalent, c.error, differences FROM baseline_checks c "
-                          "JOIN experiments e ON e.id = c.experiment_id WHERE c.name = ? "
+                          "JOIN experiments e ON e.id = c.experiment_id "
+                          "WHERE c.name = ? AND c.finished_at IS NOT NULL "
                           "ORDER BY c.experiment_id DESC LIMIT ?) ORDER BY experiment_id",
                           DB_TEXT(name), DB_INT(limit));
         while (r == 0 && (r = db_step(&q)) > 0) {
@@ -176,8 +195,10 @@ static int take_value(struct db_query *q, struct series_list *list) {
 static int read_series(struct db *db, const char *name, int64_t from_id, struct series_list *list) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q,
-                          "SELECT point, figure, experiment_id, ratio, low, high, verdict FROM baseline_ratios "
-                          "WHERE name = ? AND experiment_id >= ? ORDER BY point, figure, experiment_id",
+                          "SELECT point, figure, r.experiment_id, ratio, low, high, verdict FROM baseline_ratios r "
+                          "JOIN baseline_checks c ON c.name = r.name AND c.experiment_id = r.experiment_id "
+                          "AND c.finished_at IS NOT NULL "
+                          "WHERE r.name = ? AND r.experiment_id >= ? ORDER BY point, figure, r.experiment_id",
                           DB_TEXT(name), DB_INT(from_id));
         while (r == 0 && (r = db_step(&q)) > 0)
                 r = take_value(&q, list);

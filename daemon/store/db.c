@@ -299,7 +299,10 @@ uint32_t db_column_u32(struct db_query *q, int column) {
 }
 
 double db_column_double(struct db_query *q, int column) {
-        return has_type(q, column, SQLITE_FLOAT) ? sqlite3_column_double(q->statement->handle, column) : 0;
+        int type = sqlite3_column_type(q->statement->handle, column);
+        return has_type(q, column, type == SQLITE_INTEGER ? SQLITE_INTEGER : SQLITE_FLOAT)
+                       ? sqlite3_column_double(q->statement->handle, column)
+                       : 0;
 }
 
 const char *db_column_peek(struct db_query *q, int column) {

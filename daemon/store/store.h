@@ -89,22 +89,22 @@ struct pending_check {
 };
 int store_pending_check(struct store *s, struct pending_check *ret);
 
-/* What came of it. -ENOENT: the baseline or the experiment is gone meanwhile, or is another one. */
+/* What came of it, in portions: each is a transaction on the main thread, and a large experiment has 100 000 ratios. It
+ * counts when it has ended. -ENOENT: the baseline or the experiment is gone meanwhile, or is another one. */
 struct new_ratio {
         const char *figure, *point_json, *verdict;
         double ratio, low, high;
         bool has_interval;
 };
 struct new_check {
-        struct pending_check pending;
         bool alike;
         uint32_t undecided, faster, slower, equivalent;
         const char *error; /* NULL: it was compared */
         const char *differences_json;
-        const struct new_ratio *ratios;
-        size_t n_ratios;
 };
-int store_add_check(struct store *s, const struct new_check *c);
+int store_begin_check(struct store *s, const struct pending_check *p);
+int store_add_ratios(struct store *s, const struct pending_check *p, const struct new_ratio *ratios, size_t n);
+int store_end_check(struct store *s, const struct pending_check *p, const struct new_check *c);
 /* The newest `limit` checks of a baseline, oldest first, and the series of their ratios. */
 int store_history(struct store *s, const char *name, uint32_t limit, struct check_record **ret_checks,
                   size_t *ret_n_checks, struct series_record **ret_series, size_t *ret_n_series);
@@ -157,7 +157,6 @@ void store_samples_free(struct sample_record *samples, size_t n);
 struct point_run {
         int64_t id;
         enum state state;
-        uint32_t repetition; /* from 1 */
         char *result_json, *flags_json, *error;
 };
 struct point_record {
@@ -168,6 +167,23 @@ struct point_record {
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                  struct point_record **ret, size_t *ret_n);
 void store_points_free(struct point_record *points, size_t n);
+/* The same without what else a result has: the figures that are compared (figures.h). Points by ordinal, `limit` of
+ * them at most; an empty page is their end. */
+struct figures_run {
+        enum state state;
+        uint32_t repetition;         /* from 1 */
+        bool noisy;                  /* has a flag noisy:… */
+        double values[FIGURE_COUNT]; /* NaN: it has none, or the figure is not compared */
+};
+struct figures_point {
+        char *point_json;
+        struct figures_run *runs; /* by position */
+        size_t n_runs;
+};
+int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                  struct figures_point **ret, size_t *ret_n);
+void store_figures_free(struct figures_point *points, size_t n);
+
 /* The environment of an experiment's first done run by position, or of its last; malloc()ed. -ENOENT: none is done, or
  * there is no such experiment. */
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);

@@ -9,14 +9,15 @@ CREATE INDEX experiments_measures ON experiments (measures);
 CREATE TABLE baseline_checks (
         name          TEXT NOT NULL REFERENCES baselines (name) ON DELETE CASCADE,
         experiment_id INTEGER NOT NULL REFERENCES experiments (id) ON DELETE CASCADE,
-        finished_at   INTEGER NOT NULL,         -- of the experiment as it was checked: one that went on is checked anew
-        alike         INTEGER NOT NULL,         -- 1: nothing in the two environments is unlike
-        undecided     INTEGER NOT NULL,         -- figures, of all rows
-        faster        INTEGER NOT NULL,
-        slower        INTEGER NOT NULL,
-        equivalent    INTEGER NOT NULL,
-        error         TEXT,                     -- why it could not be compared
-        differences   TEXT NOT NULL,            -- JSON list of {key, baseline, candidate, unlike}
+        finished_at   INTEGER,                  -- of the experiment as it was checked: one that went on is checked anew;
+                                                -- NULL: the ratios are still being written
+        alike         INTEGER NOT NULL DEFAULT 0, -- 1: nothing in the two environments is unlike
+        undecided     INTEGER NOT NULL DEFAULT 0, -- figures, of all rows
+        faster        INTEGER NOT NULL DEFAULT 0,
+        slower        INTEGER NOT NULL DEFAULT 0,
+        equivalent    INTEGER NOT NULL DEFAULT 0,
+        error         TEXT,                       -- why it could not be compared
+        differences   TEXT NOT NULL DEFAULT '[]', -- JSON list of {key, baseline, candidate, unlike}
         PRIMARY KEY (name, experiment_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX baseline_checks_experiment ON baseline_checks (experiment_id);
