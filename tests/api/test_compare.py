@@ -184,6 +184,7 @@ def test_environments_are_the_headline(known, compare):
     answer = daemon.unix.request("GET", f"/compare?baseline={ids['base']}&candidate={ids['same']}")
     assert answer.body.startswith(b'{"environment":')
     assert answer.json["environment"] == {"alike": True, "forced": False, "differences": []}
+    assert not answer.json["interleaved"]
     restarted = compare("base", "restarted")["environment"]
     assert restarted["alike"]
     (boot,) = restarted["differences"]
@@ -217,7 +218,7 @@ def test_two_values_of_an_axis(known):
     """The drift of 20 % a repetition hides 4 % from runs that are not paired by block."""
     daemon, ids = known
     shuffled = daemon.unix.get(AXIS.format(ids["drifting"]))
-    assert shuffled["axis"] == "transport"
+    assert shuffled["axis"] == "transport" and shuffled["interleaved"]
     assert (shuffled["baseline"]["value"], shuffled["candidate"]["value"]) == ("pipe", "unix-stream")
     assert not figure(shuffled)["paired"] and figure(shuffled)["verdict"] == "undecided"
     paired = figure(daemon.unix.get(AXIS.format(ids["blocks"])))
