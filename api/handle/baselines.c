@@ -176,6 +176,8 @@ static void put_series(struct json_writer *w, const struct history_series *s) {
 }
 
 struct body {
+        struct budget *budget; /* of the listener's answers that are held */
+        size_t cost;
         struct history *history;
         bool begun, in_series;
         size_t next;
@@ -184,6 +186,8 @@ struct body {
 static void body_free(void *userdata) {
         struct body *b = userdata;
         history_free(b->history);
+        if (b->budget)
+                budget_give(b->budget, b->cost);
         free(b);
 }
 
@@ -231,6 +235,9 @@ HANDLER(handle_history) {
         int k = request_parameter_u32(q, "limit", 1, HISTORY_LIMIT_MAX, HISTORY_LIMIT_DEFAULT, &limit, r);
         if (k < 0)
                 return k;
+        struct budget *budget = &a->held[q->local ? LISTENER_LOCAL : LISTENER_TCP];
+        if (!budget_is_open(budget))
+                return feed_refuse(r);
         struct body *b = calloc(1, sizeof(*b));
         if (!b)
                 return -ENOMEM;
@@ -239,5 +246,8 @@ HANDLER(handle_history) {
                 body_free(b);
                 return k;
         }
+        b->budget = budget;
+        b->cost = budget_cost(history_bytes(b->history));
+        budget_take(budget, b->cost);
         return feed_respond(a, q, p, "application/json", &history_source, b, r);
 }

@@ -250,6 +250,8 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
 /* ---- the body ---- */
 
 struct body {
+        struct budget *budget; /* of the listener's answers that are held */
+        size_t cost;
         struct comparison_answer *answer;
         bool begun;
         enum comparison_side side; /* whose unmatched points are next; SIDE_COUNT: rows */
@@ -259,6 +261,8 @@ struct body {
 static void body_free(void *userdata) {
         struct body *b = userdata;
         comparison_answer_free(b->answer);
+        if (b->budget)
+                budget_give(b->budget, b->cost);
         free(b);
 }
 
@@ -327,6 +331,9 @@ HANDLER(handle_compare) {
         int k = read_query(q, &query, r);
         if (k < 0)
                 return k;
+        struct budget *budget = &a->held[q->local ? LISTENER_LOCAL : LISTENER_TCP];
+        if (!budget_is_open(budget))
+                return feed_refuse(r);
         struct body *b = calloc(1, sizeof(*b));
         if (!b)
                 return -ENOMEM;
@@ -335,5 +342,8 @@ HANDLER(handle_compare) {
                 body_free(b);
                 return k;
         }
+        b->budget = budget;
+        b->cost = budget_cost(comparison_answer_bytes(b->answer));
+        budget_take(budget, b->cost);
         return feed_respond(a, q, p, "application/json", &body_source, b, r);
 }

@@ -94,6 +94,8 @@ const char *comparison_verdict(enum compare_verdict v);
  * experiment does not have, the same value twice, nothing in common. From any thread. */
 int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
                     struct refusal *r);
+/* What the answer holds in memory, within a few kilobytes. */
+size_t comparison_answer_bytes(const struct comparison_answer *a);
 void comparison_answer_free(struct comparison_answer *a); /* NULL-safe */
 
 #endif

@@ -8,6 +8,17 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
+
+size_t history_bytes(const struct history *h) {
+        size_t bytes = sizeof(*h) + h->n_checks * sizeof(*h->checks) + h->n_series * sizeof(*h->series);
+        for (size_t i = 0; i < h->n_checks; i++)
+                bytes += strlen(h->checks[i].differences_json);
+        for (size_t i = 0; i < h->n_series; i++)
+                bytes += strlen(h->series[i].record.point_json) + strlen(h->series[i].record.figure) +
+                         h->series[i].record.n * sizeof(*h->series[i].record.values);
+        return bytes;
+}
 
 void history_free(struct history *h) {
         if (!h)

@@ -34,6 +34,7 @@ struct history {
 
 /* The newest `limit` checks, at most HISTORY_LIMIT_MAX. 0; negative errno with *r: 404. From any thread. */
 int service_history(struct service *s, const char *name, uint32_t limit, struct history **ret, struct refusal *r);
-void history_free(struct history *h); /* NULL-safe */
+size_t history_bytes(const struct history *h); /* in memory, within a few kilobytes */
+void history_free(struct history *h);          /* NULL-safe */
 
 #endif

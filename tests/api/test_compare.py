@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """GET /compare: verdicts over stored runs whose figures are known, and everything that it refuses."""
 
+import contextlib
 import itertools
 import json
 import math
+import socket
 import statistics
+import time
 
 import pytest
+from client import PATIENCE_SECONDS
 from conftest import SHORT, Daemon
 from stored import Stored
 
@@ -71,6 +75,7 @@ def known():
         scaled(lambda point: 1.04 if point["transport"] == "pipe" else 1, drift=0.2),
         merged={"order": "blocks", "duration_seconds": 0.4},
     )
+    ids["wide"], ids["wide too"] = (stored.widen(real["id"], 600, 2, scaled(1, salt=salt)) for salt in (5, 6))
     stored.close()
     daemon = Daemon(f"--state-dir={first.base / 'state'}")
     yield daemon, ids
@@ -301,6 +306,28 @@ def test_a_queued_experiment_has_rows_without_figures(own_daemon):
     assert set(row["figures"].values()) == {None} and answer["tests"] == 0
     assert all("no done run" in reason for reason in row["reasons"].values())
     unix.request("POST", f"/experiments/{blocker['id']}/cancel")
+
+
+def test_answers_that_nobody_takes_are_bounded(known):
+    """Each is held until it has been sent; so many are refused, and come again when the others have gone."""
+    daemon, ids = known
+    unix = daemon.unix
+    target = f"/compare?baseline={ids['wide']}&candidate={ids['wide too']}"
+    assert len(unix.get(target)["rows"]) == 600
+    with contextlib.ExitStack() as held:
+        for _ in range(40):
+            sock = held.enter_context(unix.raw_socket())
+            sock.sendall(f"GET {target} HTTP/1.1\r\nHost: {unix.host}\r\n\r\n".encode())
+            if sock.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 503":
+                break
+        else:
+            raise AssertionError("40 answers that nobody takes are held")
+        unix.refused("GET", target, 503, "unavailable")
+        assert unix.get("/health")["status"] == "ok"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while unix.request("GET", target).status == 503:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_the_report_is_json_of_the_size_it_must_be(known, compare):
