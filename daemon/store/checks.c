@@ -8,13 +8,14 @@
 #include <errno.h>
 #include <string.h>
 
+/* From the few baselines to the few of their spec: the planner would rather look through all that have finished. */
 int store_pending_check(struct store *s, struct pending_check *ret) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_select_all(s->db, &q,
                               "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
-                              "JOIN experiments p ON p.id = b.experiment_id "
-                              "JOIN experiments e ON e.measures = p.measures AND e.id > p.id "
-                              "AND e.state IN ('done', 'failed') "
+                              "CROSS JOIN experiments p ON p.id = b.experiment_id "
+                              "CROSS JOIN experiments e ON e.measures = p.measures AND e.id > p.id "
+                              "AND +e.state IN ('done', 'failed') "
                               "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "
                               "WHERE c.finished_at IS NULL OR c.finished_at <> e.finished_at ORDER BY e.id LIMIT 1");
         if (r == 0)
