@@ -193,7 +193,7 @@ static void put_undecided(struct json_writer *w, const struct comparison *c) {
 }
 
 static void put_figure(struct json_writer *w, const struct comparison_figure *f) {
-        const struct comparison *c = &f->c;
+        const struct comparison *c = f->c;
         json_object_begin(w);
         json_member_string(w, "verdict", comparison_verdict(c->verdict));
         json_member_double(w, "ratio", c->ratio);

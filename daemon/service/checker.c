@@ -87,11 +87,11 @@ static int take_ratios(struct outcome *o) {
                                 continue;
                         o->ratios[n++] = (struct new_ratio){.figure = o->figures[k],
                                                             .point_json = a->rows[i].sides[SIDE_CANDIDATE].point_json,
-                                                            .verdict = comparison_verdict(f->c.verdict),
-                                                            .ratio = f->c.ratio,
-                                                            .low = f->c.low,
-                                                            .high = f->c.high,
-                                                            .has_interval = f->c.has_interval};
+                                                            .verdict = comparison_verdict(f->c->verdict),
+                                                            .ratio = f->c->ratio,
+                                                            .low = f->c->low,
+                                                            .high = f->c->high,
+                                                            .has_interval = f->c->has_interval};
                 }
         o->n_ratios = n;
         return 0;

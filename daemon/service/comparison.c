@@ -25,7 +25,8 @@ void comparison_figures(struct comparison_figures *ret) {
 size_t comparison_answer_bytes(const struct comparison_answer *a) {
         struct comparison_figures figures;
         comparison_figures(&figures);
-        size_t bytes = sizeof(*a) + a->n_rows * (sizeof(*a->rows) + figures.n * sizeof(*a->rows->figures));
+        size_t bytes = sizeof(*a) + a->n_tests * sizeof(*a->comparisons) +
+                       a->n_rows * (sizeof(*a->rows) + figures.n * sizeof(*a->rows->figures));
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 for (size_t i = 0; i < a->n_rows; i++)
                         bytes += strlen(a->rows[i].sides[side].point_json);
@@ -51,6 +52,7 @@ void comparison_answer_free(struct comparison_answer *a) {
         for (size_t i = 0; i < a->n_rows; i++)
                 free(a->rows[i].figures);
         free(a->rows);
+        free(a->comparisons);
         free(a->axis);
         difference_list_deinit(&a->environment);
         difference_list_deinit(&a->settings);

@@ -79,6 +79,8 @@ struct service {
         struct service_status status;
         char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
 
+        pthread_mutex_t comparing; /* held by the comparison that is under way */
+
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;
 };

@@ -382,6 +382,7 @@ static int init_locks(struct service *s) {
         /* with default attributes neither can fail on Linux */
         (void) pthread_mutex_init(&s->lock, NULL);
         (void) pthread_mutex_init(&s->subscriptions_lock, NULL);
+        (void) pthread_mutex_init(&s->comparing, NULL);
         (void) pthread_cond_init(&s->checker_wanted, NULL);
         return 0;
 }
@@ -462,6 +463,7 @@ void service_free(struct service *s) {
         (void) pthread_cond_destroy(&s->checker_wanted);
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);
+        (void) pthread_mutex_destroy(&s->comparing);
         free(s->root);
         free(s->runtime_dir);
         free(s->dir);

@@ -16,6 +16,7 @@
 void study_deinit(struct study *st) {
         for (size_t i = 0; i < st->n; i++) {
                 free(st->points[i].point_json);
+                free(st->points[i].point);
                 free(st->points[i].values);
                 free(st->points[i].blocks);
         }
@@ -50,31 +51,43 @@ static int read_order(const char *merged_json, bool *ret_in_blocks) {
         return 0;
 }
 
-static void take_run(const struct figures_run *run, bool in_blocks, struct study_point *p) {
+static void take_run(const struct figures_run *run, const struct comparison_figures *figures, bool in_blocks,
+                     struct study_point *p) {
         p->runs_failed += run->state == STATE_FAILED;
         if (run->state != STATE_DONE)
                 return;
-        memcpy(p->values + (size_t) p->runs * FIGURE_COUNT, run->values, sizeof(run->values));
+        for (size_t i = 0; i < figures->n; i++)
+                p->values[(size_t) p->runs * figures->n + i] = run->values[figures->of[i]];
         p->blocks[p->runs++] = block_of(in_blocks, run);
         p->runs_noisy += run->noisy;
 }
 
 /* What it holds is freed with the study, after an error too. */
-static int take_point(struct figures_point *from, bool in_blocks, struct study_point *p) {
+static int take_point(struct figures_point *from, bool with_point, bool in_blocks, struct study_point *p) {
+        struct comparison_figures figures;
+        comparison_figures(&figures);
         size_t n = from->n_runs ? from->n_runs : 1;
         p->point_json = util_steal(&from->point_json);
-        p->values = reallocarray(NULL, n, FIGURE_COUNT * sizeof(double));
+        p->values = reallocarray(NULL, n, figures.n * sizeof(double));
         p->blocks = calloc(n, sizeof(*p->blocks));
         if (!p->values || !p->blocks)
                 return -ENOMEM;
         p->hash = hash_text(p->point_json);
-        p->is_point = point_from_json(p->point_json, strlen(p->point_json), &p->point) == 0;
+        p->n_figures = figures.n;
         for (size_t i = 0; i < from->n_runs; i++)
-                take_run(&from->runs[i], in_blocks, p);
-        return 0;
+                take_run(&from->runs[i], &figures, in_blocks, p);
+        if (!with_point)
+                return 0;
+        _cleanup_free_ struct point *point = malloc(sizeof(*point));
+        if (!point)
+                return -ENOMEM;
+        int r = point_from_json(p->point_json, strlen(p->point_json), point);
+        if (r == 0)
+                p->point = util_steal(&point);
+        return r == -ENOMEM ? r : 0;
 }
 
-static int take_page(struct study *st, struct figures_point *page, size_t n, bool in_blocks) {
+static int take_page(struct study *st, struct figures_point *page, size_t n, bool with_points, bool in_blocks) {
         struct study_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
         if (!points)
                 return -ENOMEM;
@@ -82,11 +95,11 @@ static int take_page(struct study *st, struct figures_point *page, size_t n, boo
         memset(points + st->n, 0, n * sizeof(*points));
         int r = 0;
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = take_point(&page[i], in_blocks, &points[st->n++]);
+                r = take_point(&page[i], with_points, in_blocks, &points[st->n++]);
         return r;
 }
 
-static int load_points(struct service *s, struct study *st, bool in_blocks, struct refusal *r) {
+static int load_points(struct service *s, struct study *st, bool with_points, bool in_blocks, struct refusal *r) {
         for (;;) {
                 struct figures_point *page = NULL;
                 size_t n = 0;
@@ -98,7 +111,7 @@ static int load_points(struct service *s, struct study *st, bool in_blocks, stru
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", st->e.id);
-                error = n > 0 ? take_page(st, page, n, in_blocks) : 0;
+                error = n > 0 ? take_page(st, page, n, with_points, in_blocks) : 0;
                 store_figures_free(page, n);
                 if (error < 0)
                         return service_fail(s, r, error, "reading the runs", 0);
@@ -125,7 +138,7 @@ int study_last_environment(struct service *s, int64_t experiment_id, char **ret,
         return load_environment(s, experiment_id, true, ret, r);
 }
 
-int study_load(struct service *s, int64_t experiment_id, struct study *ret, struct refusal *r) {
+int study_load(struct service *s, int64_t experiment_id, bool with_points, struct study *ret, struct refusal *r) {
         struct study st = {0};
         bool in_blocks;
         int error = service_experiment(s, experiment_id, &st.e, r);
@@ -135,7 +148,7 @@ int study_load(struct service *s, int64_t experiment_id, struct study *ret, stru
         if (error < 0)
                 (void) service_fail(s, r, error, "reading the spec", 0);
         if (error == 0)
-                error = load_points(s, &st, in_blocks, r);
+                error = load_points(s, &st, with_points, in_blocks, r);
         if (error == 0)
                 error = load_environment(s, experiment_id, false, &st.environment_json, r);
         if (error < 0) {

@@ -66,7 +66,7 @@ def known():
         "restarted": {"repetitions": 12, "adapt": scaled(1, salt=4), "environment": {"boot_id": "another"}},
         "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
         "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
-        "many": {"repetitions": 201, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
+        "many": {"repetitions": 61, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
     }.items():
         ids[name] = stored.copy(real["id"], **options)
     ids["blocks"] = stored.copy(
@@ -178,10 +178,10 @@ def test_a_figure_that_is_missing_has_its_reason(compare):
     assert "candidate" in other["reasons"]["cost_ns"]
 
 
-def test_two_hundred_runs_a_side_take_part(compare):
+def test_sixty_runs_a_side_take_part(compare):
     found = figure(compare("many", "pipe"))
-    assert (found["runs_baseline"], found["runs_candidate"]) == (200, 12)
-    assert compare("many", "pipe")["rows"][0]["baseline"]["runs"] == 201
+    assert (found["runs_baseline"], found["runs_candidate"]) == (60, 12)
+    assert compare("many", "pipe")["rows"][0]["baseline"]["runs"] == 61
 
 
 def test_environments_are_the_headline(known, compare):
