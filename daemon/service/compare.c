@@ -22,8 +22,8 @@ static const char *const side_names[SIDE_COUNT] = {[SIDE_BASELINE] = "baseline",
 
 /* One side: points of a study. */
 struct side {
-        const struct study *study;
-        const struct study_point **points;
+        const struct compared *study;
+        const struct compared_point **points;
         bool *matched;
         size_t n;
 };
@@ -41,7 +41,7 @@ struct work {
         struct service *service;
         const struct comparison_query *query;
         int64_t ids[SIDE_COUNT];          /* of the query's experiments */
-        struct study studies[SIDE_COUNT]; /* the second is empty with an axis */
+        struct compared studies[SIDE_COUNT]; /* the second is empty with an axis */
         const struct axis *axis;
         struct point values[SIDE_COUNT]; /* with the axis set */
         struct side sides[SIDE_COUNT];
@@ -54,7 +54,7 @@ static void work_deinit(struct work *w) {
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 free(w->sides[side].points);
                 free(w->sides[side].matched);
-                study_deinit(&w->studies[side]);
+                compared_deinit(&w->studies[side]);
         }
         free(w->pairs.items);
         comparison_answer_free(w->answer);
@@ -75,7 +75,7 @@ static int print_value(const struct axis *a, const struct point *p, char **ret) 
         return r;
 }
 
-static bool has_value(const struct axis *a, const struct study_point *p, const struct point *value) {
+static bool has_value(const struct axis *a, const struct compared_point *p, const struct point *value) {
         return p->point && axis_applies(a, p->point) &&
                a->value.type->equal(&a->value, axis_of(a, p->point), axis_of(a, value));
 }
@@ -107,7 +107,7 @@ static int read_value(struct work *w, enum comparison_side side, struct refusal 
 
 /* "pipe", "fifo": the values that the experiment has, as far as there is room for them. */
 static int list_values(struct work *w, char *list, size_t size) {
-        const struct study *st = &w->studies[SIDE_BASELINE];
+        const struct compared *st = &w->studies[SIDE_BASELINE];
         size_t used = 0;
         (void) snprintf(list, size, "none");
         for (size_t i = 0; i < st->n && used < size; i++) {
@@ -126,7 +126,7 @@ static int list_values(struct work *w, char *list, size_t size) {
 }
 
 static int require_value(struct work *w, enum comparison_side side, struct refusal *r) {
-        const struct study *st = &w->studies[SIDE_BASELINE];
+        const struct compared *st = &w->studies[SIDE_BASELINE];
         char list[256];
         for (size_t i = 0; i < st->n; i++)
                 if (has_value(w->axis, &st->points[i], &w->values[side]))
@@ -201,9 +201,9 @@ static int load_sides(struct work *w, struct refusal *r) {
                 return refuse(r, 422, "same-experiment", "", "baseline and candidate are both experiment %" PRId64,
                               w->ids[SIDE_BASELINE]);
         if (error == 0)
-                error = study_load(w->service, w->ids[SIDE_BASELINE], q->axis != NULL, &w->studies[SIDE_BASELINE], r);
+                error = compared_load(w->service, w->ids[SIDE_BASELINE], q->axis != NULL, &w->studies[SIDE_BASELINE], r);
         if (error == 0 && !q->axis)
-                error = study_load(w->service, w->ids[SIDE_CANDIDATE], false, &w->studies[SIDE_CANDIDATE], r);
+                error = compared_load(w->service, w->ids[SIDE_CANDIDATE], false, &w->studies[SIDE_CANDIDATE], r);
         if (error == 0 && q->axis)
                 error = take_axis(w, r);
         if (error < 0)
@@ -235,8 +235,8 @@ static int refuse_unlike(const struct work *w, struct refusal *r) {
 /* Within one experiment: of its first and its last run. Both values were measured there, side by side. */
 static int differ_within(struct work *w, struct refusal *r) {
         _cleanup_free_ char *last = NULL;
-        const struct study *st = &w->studies[SIDE_BASELINE];
-        int error = study_last_environment(w->service, st->e.id, &last, r);
+        const struct compared *st = &w->studies[SIDE_BASELINE];
+        int error = compared_last_environment(w->service, st->e.id, &last, r);
         if (error < 0)
                 return error;
         error = difference_environments(st->environment_json, last, &w->answer->environment);
@@ -244,7 +244,7 @@ static int differ_within(struct work *w, struct refusal *r) {
 }
 
 static int differ_between(struct work *w, struct refusal *r) {
-        const struct study *b = &w->studies[SIDE_BASELINE], *c = &w->studies[SIDE_CANDIDATE];
+        const struct compared *b = &w->studies[SIDE_BASELINE], *c = &w->studies[SIDE_CANDIDATE];
         struct comparison_answer *a = w->answer;
         int error = difference_environments(b->environment_json, c->environment_json, &a->environment);
         if (error == 0)
@@ -268,7 +268,7 @@ static int take_differences(struct work *w, struct refusal *r) {
 
 /* ---- rows ---- */
 
-static bool points_match(const struct study_point *a, const struct study_point *b, const struct axis *except) {
+static bool points_match(const struct compared_point *a, const struct compared_point *b, const struct axis *except) {
         if (!except)
                 return a->hash == b->hash && strcmp(a->point_json, b->point_json) == 0;
         for (size_t i = 0; i < AXIS_COUNT; i++) {
@@ -280,7 +280,7 @@ static bool points_match(const struct study_point *a, const struct study_point *
         return true;
 }
 
-static int take_points(const struct study_point *p, struct comparison_points *ret) {
+static int take_points(const struct compared_point *p, struct comparison_points *ret) {
         *ret = (struct comparison_points){.point_json = strdup(p->point_json),
                                           .runs = p->runs,
                                           .runs_failed = p->runs_failed,
@@ -299,18 +299,18 @@ static void values_deinit(struct values *v) {
         free(v->of[SIDE_CANDIDATE]);
 }
 
-static double value_of(const struct study_point *p, size_t run, size_t f) {
+static double value_of(const struct compared_point *p, size_t run, size_t f) {
         return p->values[run * p->n_figures + f];
 }
 
-static void take_all(const struct study_point *p, size_t f, double *ret, size_t *ret_n) {
+static void take_all(const struct compared_point *p, size_t f, double *ret, size_t *ret_n) {
         for (size_t i = 0; i < p->runs && *ret_n < COMPARISON_RUNS_MAX; i++)
                 if (!isnan(value_of(p, i, f)))
                         ret[(*ret_n)++] = value_of(p, i, f);
 }
 
 /* The run of a block; runs are in the order of their blocks, but for those that failed. */
-static bool find_in_block(const struct study_point *p, uint32_t block, size_t f, double *ret) {
+static bool find_in_block(const struct compared_point *p, uint32_t block, size_t f, double *ret) {
         for (size_t i = 0; i < p->runs; i++)
                 if (p->blocks[i] == block && !isnan(value_of(p, i, f))) {
                         *ret = value_of(p, i, f);
@@ -319,7 +319,7 @@ static bool find_in_block(const struct study_point *p, uint32_t block, size_t f,
         return false;
 }
 
-static void take_pairs(const struct study_point *b, const struct study_point *c, size_t f, struct values *v) {
+static void take_pairs(const struct compared_point *b, const struct compared_point *c, size_t f, struct values *v) {
         size_t n = 0;
         for (size_t i = 0; i < b->runs && n < COMPARISON_RUNS_MAX; i++)
                 if (b->blocks[i] > 0 && !isnan(value_of(b, i, f)) &&
@@ -343,9 +343,9 @@ static const char *why_missing(const struct values *v) {
 }
 
 /* Runs are paired where both points are of one experiment and their runs lie in the same blocks. */
-static int take_values(const struct work *w, const struct study_point *b, const struct study_point *c, size_t f,
+static int take_values(const struct work *w, const struct compared_point *b, const struct compared_point *c, size_t f,
                        struct values *v, struct comparison_figure *ret) {
-        const struct study_point *const points[SIDE_COUNT] = {b, c};
+        const struct compared_point *const points[SIDE_COUNT] = {b, c};
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 v->of[side] = reallocarray(NULL, COMPARISON_RUNS_MAX, sizeof(double));
                 if (!v->of[side])
@@ -392,7 +392,7 @@ static int tests_init(struct tests *t, size_t most) {
         return t->values && t->rows && t->results && t->figures ? 0 : -ENOMEM;
 }
 
-static int add_tests(const struct work *w, const struct study_point *b, const struct study_point *c,
+static int add_tests(const struct work *w, const struct compared_point *b, const struct compared_point *c,
                      struct comparison_row *row, struct tests *t) {
         for (size_t i = 0; i < w->figures.n; i++) {
                 enum figure f = w->figures.of[i];
@@ -484,8 +484,8 @@ static int make_rows(struct work *w, struct tests *t) {
                 return -ENOMEM;
         int r = 0;
         for (size_t i = 0; r == 0 && i < pairs->n; i++) {
-                const struct study_point *b = w->sides[SIDE_BASELINE].points[pairs->items[i].baseline];
-                const struct study_point *c = w->sides[SIDE_CANDIDATE].points[pairs->items[i].candidate];
+                const struct compared_point *b = w->sides[SIDE_BASELINE].points[pairs->items[i].baseline];
+                const struct compared_point *c = w->sides[SIDE_CANDIDATE].points[pairs->items[i].candidate];
                 struct comparison_row *row = &a->rows[a->n_rows++];
                 row->figures = calloc(w->figures.n, sizeof(*row->figures));
                 r = row->figures ? take_points(b, &row->sides[SIDE_BASELINE]) : -ENOMEM;

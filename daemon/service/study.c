@@ -13,7 +13,7 @@
 
 #define POINTS_PER_PAGE 16u
 
-void study_deinit(struct study *st) {
+void compared_deinit(struct compared *st) {
         for (size_t i = 0; i < st->n; i++) {
                 free(st->points[i].point_json);
                 free(st->points[i].point);
@@ -23,7 +23,7 @@ void study_deinit(struct study *st) {
         free(st->points);
         free(st->environment_json);
         experiment_record_deinit(&st->e);
-        *st = (struct study){0};
+        *st = (struct compared){0};
 }
 
 /* FNV-1a, which sorts unequal points out quickly: http://www.isthe.com/chongo/tech/comp/fnv/ */
@@ -52,7 +52,7 @@ static int read_order(const char *merged_json, bool *ret_in_blocks) {
 }
 
 static void take_run(const struct figures_run *run, const struct comparison_figures *figures, bool in_blocks,
-                     struct study_point *p) {
+                     struct compared_point *p) {
         p->runs_failed += run->state == STATE_FAILED;
         if (run->state != STATE_DONE)
                 return;
@@ -63,7 +63,7 @@ static void take_run(const struct figures_run *run, const struct comparison_figu
 }
 
 /* What it holds is freed with the study, after an error too. */
-static int take_point(struct figures_point *from, bool with_point, bool in_blocks, struct study_point *p) {
+static int take_point(struct figures_point *from, bool with_point, bool in_blocks, struct compared_point *p) {
         struct comparison_figures figures;
         comparison_figures(&figures);
         size_t n = from->n_runs ? from->n_runs : 1;
@@ -87,8 +87,8 @@ static int take_point(struct figures_point *from, bool with_point, bool in_block
         return r == -ENOMEM ? r : 0;
 }
 
-static int take_page(struct study *st, struct figures_point *page, size_t n, bool with_points, bool in_blocks) {
-        struct study_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
+static int take_page(struct compared *st, struct figures_point *page, size_t n, bool with_points, bool in_blocks) {
+        struct compared_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
         if (!points)
                 return -ENOMEM;
         st->points = points;
@@ -99,7 +99,7 @@ static int take_page(struct study *st, struct figures_point *page, size_t n, boo
         return r;
 }
 
-static int load_points(struct service *s, struct study *st, bool with_points, bool in_blocks, struct refusal *r) {
+static int load_points(struct service *s, struct compared *st, bool with_points, bool in_blocks, struct refusal *r) {
         for (;;) {
                 struct figures_point *page = NULL;
                 size_t n = 0;
@@ -134,12 +134,12 @@ static int load_environment(struct service *s, int64_t id, bool last, char **ret
         return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
 }
 
-int study_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r) {
+int compared_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r) {
         return load_environment(s, experiment_id, true, ret, r);
 }
 
-int study_load(struct service *s, int64_t experiment_id, bool with_points, struct study *ret, struct refusal *r) {
-        struct study st = {0};
+int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r) {
+        struct compared st = {0};
         bool in_blocks;
         int error = service_experiment(s, experiment_id, &st.e, r);
         if (error < 0)
@@ -152,7 +152,7 @@ int study_load(struct service *s, int64_t experiment_id, bool with_points, struc
         if (error == 0)
                 error = load_environment(s, experiment_id, false, &st.environment_json, r);
         if (error < 0) {
-                study_deinit(&st);
+                compared_deinit(&st);
                 return error;
         }
         *ret = st;

@@ -7,7 +7,7 @@
 #include "daemon/service/internal.h"
 #include "schema/figures.h"
 
-struct study_point {
+struct compared_point {
         char *point_json;
         uint64_t hash;       /* of its text */
         struct point *point; /* where points were asked for; NULL: a version with other axes wrote it, and its text is
@@ -18,17 +18,17 @@ struct study_point {
         uint32_t *blocks; /* of each run, from 1; 0: it is in none */
 };
 
-struct study {
+struct compared {
         struct experiment_record e;
         char *environment_json; /* of the first done run; NULL: none is done */
-        struct study_point *points;
+        struct compared_point *points;
         size_t n;
 };
 
 /* with_points: their texts are parsed, which takes a kilobyte each. 0; negative errno with *r: 404. */
-int study_load(struct service *s, int64_t experiment_id, bool with_points, struct study *ret, struct refusal *r);
+int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r);
 /* The environment of the last done run; NULL: none is done. */
-int study_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r);
-void study_deinit(struct study *st);
+int compared_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r);
+void compared_deinit(struct compared *st);
 
 #endif
