@@ -4,9 +4,13 @@
 
 #include "api/handle/handlers.h"
 #include "api/handle/render.h"
+#include "api/http/feed.h"
 #include "schema/util.h"
 
+#include <math.h>
 #include <string.h>
+
+#define HISTORY_LIMIT_DEFAULT 100u
 
 static void put_baseline(struct json_writer *w, const struct baseline_record *b) {
         json_object_begin(w);
@@ -91,4 +95,159 @@ HANDLER(handle_remove_baseline) {
         if (k == 0)
                 p->status = 204;
         return k;
+}
+
+/* ---- history ---- */
+
+static void put_check(struct json_writer *w, const struct check_record *c) {
+        json_object_begin(w);
+        json_member_i64(w, "experiment_id", c->experiment_id);
+        json_member_string(w, "name", c->experiment_name);
+        json_member_string(w, "version", c->version);
+        json_member_time(w, "finished_at", c->finished_at);
+        json_member_bool(w, "alike", c->alike);
+        json_member_raw(w, "differences", c->differences_json);
+        json_put_key(w, "verdicts");
+        json_object_begin(w);
+        json_member_u64(w, "undecided", c->undecided);
+        json_member_u64(w, "faster", c->faster);
+        json_member_u64(w, "slower", c->slower);
+        json_member_u64(w, "equivalent", c->equivalent);
+        json_object_end(w);
+        json_member_string(w, "error", c->error);
+        json_object_end(w);
+}
+
+static void put_value(struct json_writer *w, const struct series_value *v) {
+        json_object_begin(w);
+        json_member_i64(w, "experiment_id", v->experiment_id);
+        json_member_double(w, "ratio", v->ratio);
+        json_put_key(w, "interval");
+        if (v->has_interval) {
+                json_array_begin(w);
+                json_put_double(w, v->low);
+                json_put_double(w, v->high);
+                json_array_end(w);
+        } else {
+                json_put_null(w);
+        }
+        json_member_string(w, "verdict", v->verdict);
+        json_object_end(w);
+}
+
+/* Segments of one level each; where the second and each further one begins is a change point. */
+static void put_changes(struct json_writer *w, const struct history_series *s) {
+        json_put_key(w, "segments");
+        if (s->n_segments == 0) {
+                json_put_null(w);
+                json_member_null(w, "change_points");
+                json_member_string(w, "change_points_reason",
+                                   "not searched: there are fewer than " UTIL_TEXT(HISTORY_VALUES_MIN) " experiments");
+                return;
+        }
+        json_array_begin(w);
+        for (size_t i = 0; i < s->n_segments; i++) {
+                json_object_begin(w);
+                json_member_i64(w, "from", s->record.values[s->segments[i].begin].experiment_id);
+                json_member_i64(w, "to", s->record.values[s->segments[i].end - 1].experiment_id);
+                json_member_double(w, "ratio", exp(s->segments[i].mean));
+                json_object_end(w);
+        }
+        json_array_end(w);
+        json_put_key(w, "change_points");
+        json_array_begin(w);
+        for (size_t i = 1; i < s->n_segments; i++)
+                json_put_i64(w, s->record.values[s->segments[i].begin].experiment_id);
+        json_array_end(w);
+        json_member_null(w, "change_points_reason");
+}
+
+static void put_series(struct json_writer *w, const struct history_series *s) {
+        json_object_begin(w);
+        json_member_raw(w, "point", s->record.point_json);
+        json_member_string(w, "figure", s->record.figure);
+        json_put_key(w, "values");
+        json_array_begin(w);
+        for (size_t i = 0; i < s->record.n; i++)
+                put_value(w, &s->record.values[i]);
+        json_array_end(w);
+        put_changes(w, s);
+        json_object_end(w);
+}
+
+struct body {
+        struct budget *budget; /* of the listener's answers that are held */
+        size_t cost;
+        struct history *history;
+        bool begun, in_series;
+        size_t next;
+};
+
+static void body_free(void *userdata) {
+        struct body *b = userdata;
+        history_free(b->history);
+        if (b->budget)
+                budget_give(b->budget, b->cost);
+        free(b);
+}
+
+static void fill_head(const struct history *h, struct text *out) {
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        put_baseline(&w, &h->baseline);
+        text_puts(out, "{\"baseline\":");
+        text_json(out, &w);
+        text_puts(out, ",\"items\":[");
+}
+
+static int fill_history(void *userdata, struct text *out, struct refusal *r) {
+        struct body *b = userdata;
+        const struct history *h = b->history;
+        (void) r;
+        if (!b->begun)
+                fill_head(h, out);
+        b->begun = true;
+        while (out->error == 0 && out->length < FEED_PORTION) {
+                if (b->next == (b->in_series ? h->n_series : h->n_checks)) {
+                        text_puts(out, b->in_series ? "]}" : "],\"series\":[");
+                        if (b->in_series)
+                                return out->error < 0 ? out->error : FEED_LAST;
+                        b->in_series = true;
+                        b->next = 0;
+                        continue;
+                }
+                _cleanup_(json_writer_deinit) struct json_writer w;
+                json_writer_init(&w);
+                text_puts(out, b->next > 0 ? "," : "");
+                if (b->in_series)
+                        put_series(&w, &h->series[b->next++]);
+                else
+                        put_check(&w, &h->checks[b->next++]);
+                text_json(out, &w);
+        }
+        return out->error < 0 ? out->error : FEED_MORE;
+}
+
+static const struct feed_source history_source = {.fill = fill_history, .free = body_free};
+
+HANDLER(handle_history) {
+        uint32_t limit;
+        int k = request_parameter_u32(q, "limit", 1, HISTORY_LIMIT_MAX, HISTORY_LIMIT_DEFAULT, &limit, r);
+        if (k < 0)
+                return k;
+        struct budget *budget = &a->held[q->local ? LISTENER_LOCAL : LISTENER_TCP];
+        if (!budget_is_open(budget))
+                return feed_refuse(r);
+        struct body *b = calloc(1, sizeof(*b));
+        if (!b)
+                return -ENOMEM;
+        k = service_history(a->service, q->name, limit, &b->history, r);
+        if (k < 0) {
+                body_free(b);
+                return k;
+        }
+        b->budget = budget;
+        b->cost = budget_cost(history_bytes(b->history));
+        budget_take(budget, b->cost);
+        return feed_respond(a, q, p, "application/json", &history_source, b, r);
 }

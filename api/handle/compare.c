@@ -151,6 +151,7 @@ static void put_head(struct json_writer *w, const struct comparison_answer *a) {
         json_object_begin(w);
         put_differences(w, &a->settings, false);
         json_object_end(w);
+        json_member_bool(w, "interleaved", a->axis != NULL); /* their runs took turns: drift is in both sides */
         json_member_string(w, "axis", a->axis);
         for (size_t side = 0; side < SIDE_COUNT; side++)
                 put_experiment(w, a, (enum comparison_side) side);
@@ -192,7 +193,7 @@ static void put_undecided(struct json_writer *w, const struct comparison *c) {
 }
 
 static void put_figure(struct json_writer *w, const struct comparison_figure *f) {
-        const struct comparison *c = &f->c;
+        const struct comparison *c = f->c;
         json_object_begin(w);
         json_member_string(w, "verdict", comparison_verdict(c->verdict));
         json_member_double(w, "ratio", c->ratio);
@@ -249,6 +250,8 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
 /* ---- the body ---- */
 
 struct body {
+        struct budget *budget; /* of the listener's answers that are held */
+        size_t cost;
         struct comparison_answer *answer;
         bool begun;
         enum comparison_side side; /* whose unmatched points are next; SIDE_COUNT: rows */
@@ -258,6 +261,8 @@ struct body {
 static void body_free(void *userdata) {
         struct body *b = userdata;
         comparison_answer_free(b->answer);
+        if (b->budget)
+                budget_give(b->budget, b->cost);
         free(b);
 }
 
@@ -326,6 +331,9 @@ HANDLER(handle_compare) {
         int k = read_query(q, &query, r);
         if (k < 0)
                 return k;
+        struct budget *budget = &a->held[q->local ? LISTENER_LOCAL : LISTENER_TCP];
+        if (!budget_is_open(budget))
+                return feed_refuse(r);
         struct body *b = calloc(1, sizeof(*b));
         if (!b)
                 return -ENOMEM;
@@ -334,5 +342,8 @@ HANDLER(handle_compare) {
                 body_free(b);
                 return k;
         }
+        b->budget = budget;
+        b->cost = budget_cost(comparison_answer_bytes(b->answer));
+        budget_take(budget, b->cost);
         return feed_respond(a, q, p, "application/json", &body_source, b, r);
 }

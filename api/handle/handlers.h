@@ -30,6 +30,7 @@ HANDLER(handle_pin_baseline);
 HANDLER(handle_baselines);
 HANDLER(handle_baseline);
 HANDLER(handle_remove_baseline);
+HANDLER(handle_history);
 /* compare.c */
 HANDLER(handle_compare);
 /* histograms.c */

@@ -44,6 +44,7 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
         json_member_u64(w, "seed", e->seed);
         member_list(w, "skipped", e->skipped_json);
         json_member_raw(w, "until", e->until_json);
+        member_list(w, "flags", e->flags_json);
         json_member_raw(w, "effective_spec", e->merged_json);
         json_member_string(w, "version", e->version);
         json_object_end(w);

@@ -55,6 +55,12 @@ static const struct parameter compare_parameters[] = {
         {0},
 };
 
+static const struct parameter history_parameters[] = {
+        {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 100}",
+         "Experiments, at most: the newest."},
+        {0},
+};
+
 static const struct parameter results_parameters[] = {
         {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
          "1: with each row the latencies of all its done runs together: HdrHistogram V2 compressed, in base64, and as "
@@ -98,6 +104,7 @@ static const struct media samples_media[] = {
 static const struct media events_media[] = {{"text/event-stream", NULL}, {0}};
 static const struct media baseline_media[] = {{"application/json", "Baseline"}, {0}};
 static const struct media baselines_media[] = {{"application/json", "BaselineList"}, {0}};
+static const struct media history_media[] = {{"application/json", "History"}, {0}};
 static const struct media comparison_media[] = {{"application/json", "Comparison"}, {0}};
 static const struct media presets_media[] = {{"application/json", "PresetList"}, {0}};
 static const struct media transports_media[] = {{"application/json", "TransportList"}, {0}};
@@ -177,6 +184,11 @@ const struct route routes[] = {
         {METHOD_DELETE, "/baselines/{name}", handle_remove_baseline, "deleteBaseline",
          "Forget the name; the experiment stays, and can be deleted", .writes = true, .status = 204,
          .problems = "401 404 503"},
+        {METHOD_GET, "/baselines/{name}/history", handle_history, "getHistory",
+         "Later experiments of a baseline's spec, as each was held against it when it had finished: ratios in time, "
+         "and "
+         "their change points",
+         .parameters = history_parameters, .status = 200, .media = history_media, .problems = "400 404 503"},
         {METHOD_GET, "/compare", handle_compare, "compare",
          "Two experiments, or two values of an axis within one, row by row: what differs in their environments, ratios "
          "with intervals, and verdicts",

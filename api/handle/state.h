@@ -30,7 +30,8 @@ struct api {
         struct http *listeners[LISTENER_COUNT];
         atomic_uint subscribers[LISTENER_COUNT];
         struct budget budgets[LISTENER_COUNT];
-        atomic_uint_fast64_t responses[6]; /* by hundreds of the status; [0] is not used */
+        struct budget held[LISTENER_COUNT]; /* answers that are held as data while bodies are made of them */
+        atomic_uint_fast64_t responses[6];  /* by hundreds of the status; [0] is not used */
 };
 
 #endif

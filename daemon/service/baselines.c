@@ -34,7 +34,13 @@ static int run_pin(struct service *s, void *payload, struct refusal *r) {
                                            : store_remove_baseline(s->store, pin->name);
         if (error == -ENOENT && pin->experiment_id == 0)
                 return refuse_unknown(r, pin->name);
-        return error < 0 ? service_fail(s, r, error, "experiment", pin->experiment_id) : 0;
+        if (error < 0)
+                return service_fail(s, r, error, "experiment", pin->experiment_id);
+        if (pin->experiment_id > 0) {
+                s->has_baselines = true;
+                service_check_baselines(s); /* later experiments may be there already */
+        }
+        return 0;
 }
 
 static int call_pin(struct service *s, const char *name, int64_t experiment_id, struct refusal *r) {

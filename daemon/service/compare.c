@@ -5,7 +5,6 @@
  * become tests, and all tests of the answer are corrected together. Called from the api's threads.
  */
 
-#include "daemon/analysis/rank.h"
 #include "daemon/service/difference.h"
 #include "daemon/service/study.h"
 #include "schema/json/json.h"
@@ -41,7 +40,7 @@ struct pairs_of_points {
 struct work {
         struct service *service;
         const struct comparison_query *query;
-        int64_t ids[SIDE_COUNT];          /* of the query's experiments */
+        int64_t ids[SIDE_COUNT];             /* of the query's experiments */
         struct compared studies[SIDE_COUNT]; /* the second is empty with an axis */
         const struct axis *axis;
         struct point values[SIDE_COUNT]; /* with the axis set */
@@ -77,8 +76,8 @@ static int print_value(const struct axis *a, const struct point *p, char **ret) 
 }
 
 static bool has_value(const struct axis *a, const struct compared_point *p, const struct point *value) {
-        return p->is_point && axis_applies(a, &p->point) &&
-               a->value.type->equal(&a->value, axis_of(a, &p->point), axis_of(a, value));
+        return p->point && axis_applies(a, p->point) &&
+               a->value.type->equal(&a->value, axis_of(a, p->point), axis_of(a, value));
 }
 
 /* A word need not be quoted: what is no JSON is one. */
@@ -112,13 +111,13 @@ static int list_values(struct work *w, char *list, size_t size) {
         size_t used = 0;
         (void) snprintf(list, size, "none");
         for (size_t i = 0; i < st->n && used < size; i++) {
-                bool seen = !st->points[i].is_point || !axis_applies(w->axis, &st->points[i].point);
+                bool seen = !st->points[i].point || !axis_applies(w->axis, st->points[i].point);
                 for (size_t k = 0; k < i && !seen; k++)
-                        seen = has_value(w->axis, &st->points[k], &st->points[i].point);
+                        seen = has_value(w->axis, &st->points[k], st->points[i].point);
                 if (seen)
                         continue;
                 _cleanup_free_ char *value = NULL;
-                int r = print_value(w->axis, &st->points[i].point, &value);
+                int r = print_value(w->axis, st->points[i].point, &value);
                 if (r < 0)
                         return r;
                 used += (size_t) snprintf(list + used, size - used, "%s%s", used ? ", " : "", value);
@@ -175,7 +174,7 @@ static int fill_side(struct work *w, enum comparison_side side) {
         struct side *s = &w->sides[side];
         s->study = &w->studies[w->axis ? SIDE_BASELINE : side];
         size_t size = s->study->n ? s->study->n : 1;
-        s->points = reallocarray(NULL, size, sizeof(*s->points));
+        s->points = reallocarray(NULL, size, sizeof(void *));
         s->matched = calloc(size, sizeof(*s->matched));
         if (!s->points || !s->matched)
                 return -ENOMEM;
@@ -202,9 +201,10 @@ static int load_sides(struct work *w, struct refusal *r) {
                 return refuse(r, 422, "same-experiment", "", "baseline and candidate are both experiment %" PRId64,
                               w->ids[SIDE_BASELINE]);
         if (error == 0)
-                error = compared_load(w->service, w->ids[SIDE_BASELINE], &w->studies[SIDE_BASELINE], r);
+                error = compared_load(w->service, w->ids[SIDE_BASELINE], q->axis != NULL, &w->studies[SIDE_BASELINE],
+                                      r);
         if (error == 0 && !q->axis)
-                error = compared_load(w->service, w->ids[SIDE_CANDIDATE], &w->studies[SIDE_CANDIDATE], r);
+                error = compared_load(w->service, w->ids[SIDE_CANDIDATE], false, &w->studies[SIDE_CANDIDATE], r);
         if (error == 0 && q->axis)
                 error = take_axis(w, r);
         if (error < 0)
@@ -274,8 +274,8 @@ static bool points_match(const struct compared_point *a, const struct compared_p
                 return a->hash == b->hash && strcmp(a->point_json, b->point_json) == 0;
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 const struct axis *x = &axes[i];
-                if (x != except && axis_applies(x, &a->point) && axis_applies(x, &b->point) &&
-                    !x->value.type->equal(&x->value, axis_of(x, &a->point), axis_of(x, &b->point)))
+                if (x != except && axis_applies(x, a->point) && axis_applies(x, b->point) &&
+                    !x->value.type->equal(&x->value, axis_of(x, a->point), axis_of(x, b->point)))
                         return false;
         }
         return true;
@@ -289,7 +289,7 @@ static int take_points(const struct compared_point *p, struct comparison_points 
         return ret->point_json ? 0 : -ENOMEM;
 }
 
-/* The values of one test, RANK_MAX a side. */
+/* The values of one test, COMPARISON_RUNS_MAX a side. */
 struct values {
         double *of[SIDE_COUNT];
         size_t n[SIDE_COUNT];
@@ -300,18 +300,18 @@ static void values_deinit(struct values *v) {
         free(v->of[SIDE_CANDIDATE]);
 }
 
-static double value_of(const struct compared_point *p, size_t run, enum figure f) {
-        return p->values[run * FIGURE_COUNT + f];
+static double value_of(const struct compared_point *p, size_t run, size_t f) {
+        return p->values[run * p->n_figures + f];
 }
 
-static void take_all(const struct compared_point *p, enum figure f, double *ret, size_t *ret_n) {
-        for (size_t i = 0; i < p->runs && *ret_n < RANK_MAX; i++)
+static void take_all(const struct compared_point *p, size_t f, double *ret, size_t *ret_n) {
+        for (size_t i = 0; i < p->runs && *ret_n < COMPARISON_RUNS_MAX; i++)
                 if (!isnan(value_of(p, i, f)))
                         ret[(*ret_n)++] = value_of(p, i, f);
 }
 
 /* The run of a block; runs are in the order of their blocks, but for those that failed. */
-static bool find_in_block(const struct compared_point *p, uint32_t block, enum figure f, double *ret) {
+static bool find_in_block(const struct compared_point *p, uint32_t block, size_t f, double *ret) {
         for (size_t i = 0; i < p->runs; i++)
                 if (p->blocks[i] == block && !isnan(value_of(p, i, f))) {
                         *ret = value_of(p, i, f);
@@ -320,9 +320,9 @@ static bool find_in_block(const struct compared_point *p, uint32_t block, enum f
         return false;
 }
 
-static void take_pairs(const struct compared_point *b, const struct compared_point *c, enum figure f, struct values *v) {
+static void take_pairs(const struct compared_point *b, const struct compared_point *c, size_t f, struct values *v) {
         size_t n = 0;
-        for (size_t i = 0; i < b->runs && n < RANK_MAX; i++)
+        for (size_t i = 0; i < b->runs && n < COMPARISON_RUNS_MAX; i++)
                 if (b->blocks[i] > 0 && !isnan(value_of(b, i, f)) &&
                     find_in_block(c, b->blocks[i], f, &v->of[SIDE_CANDIDATE][n]))
                         v->of[SIDE_BASELINE][n++] = value_of(b, i, f);
@@ -344,11 +344,11 @@ static const char *why_missing(const struct values *v) {
 }
 
 /* Runs are paired where both points are of one experiment and their runs lie in the same blocks. */
-static int take_values(const struct work *w, const struct compared_point *b, const struct compared_point *c, enum figure f,
+static int take_values(const struct work *w, const struct compared_point *b, const struct compared_point *c, size_t f,
                        struct values *v, struct comparison_figure *ret) {
         const struct compared_point *const points[SIDE_COUNT] = {b, c};
         for (size_t side = 0; side < SIDE_COUNT; side++) {
-                v->of[side] = reallocarray(NULL, RANK_MAX, sizeof(double));
+                v->of[side] = reallocarray(NULL, COMPARISON_RUNS_MAX, sizeof(double));
                 if (!v->of[side])
                         return -ENOMEM;
         }
@@ -398,7 +398,7 @@ static int add_tests(const struct work *w, const struct compared_point *b, const
         for (size_t i = 0; i < w->figures.n; i++) {
                 enum figure f = w->figures.of[i];
                 struct values v = {0};
-                int r = take_values(w, b, c, f, &v, &row->figures[i]);
+                int r = take_values(w, b, c, i, &v, &row->figures[i]);
                 if (r < 0 || row->figures[i].missing) {
                         values_deinit(&v);
                         if (r < 0)
@@ -503,9 +503,10 @@ static int judge(struct work *w, struct tests *t) {
         const struct compare_rule rule = {.margin = w->query->margin, .correction = MULTIPLE_HOLM};
         int r = compare_rows(t->rows, t->n, &rule, t->results);
         for (size_t i = 0; r == 0 && i < t->n; i++) {
-                t->figures[i]->c = t->results[i];
+                t->figures[i]->c = &t->results[i];
                 a->verdicts[t->results[i].verdict]++;
         }
+        a->comparisons = util_steal(&t->results);
         a->n_tests = t->n;
         a->margin = rule.margin;
         return r;
@@ -546,8 +547,8 @@ static int take_experiments(struct work *w) {
         return r;
 }
 
-int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
-                    struct refusal *r) {
+static int compare_alone(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                         struct refusal *r) {
         _cleanup_(work_deinit) struct work w = {.service = s, .query = q};
         memcpy(w.ids, q->experiments, sizeof(w.ids));
         comparison_figures(&w.figures);
@@ -568,5 +569,19 @@ int service_compare(struct service *s, const struct comparison_query *q, struct 
                 error = compare_points(&w, r);
         if (error == 0)
                 *ret = util_steal(&w.answer);
+        return error;
+}
+
+/* Thousands of runs take megabytes and seconds. */
+int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                    struct refusal *r) {
+        uint64_t deadline = util_now_ns() + s->deadline_ns;
+        struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
+                              .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
+        int error = pthread_mutex_clocklock(&s->comparing, CLOCK_MONOTONIC, &at);
+        if (error != 0)
+                return service_unavailable(r, -error, "another comparison is under way: try again");
+        error = compare_alone(s, q, ret, r);
+        pthread_mutex_unlock(&s->comparing);
         return error;
 }

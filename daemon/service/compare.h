@@ -21,6 +21,10 @@ struct service;
 
 enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
 
+/* Runs a side that take part, the first by position: as many as `until` runs at most. What an exact test of tied values
+ * takes grows with the fourth power of them, to seconds for 200; percentiles are tied, as histograms have buckets. */
+#define COMPARISON_RUNS_MAX 60u
+
 struct comparison_query {
         int64_t experiments[SIDE_COUNT]; /* the same one with an axis */
         const char *baseline;            /* the name of a baseline, for the first of them; NULL: its id is given */
@@ -48,10 +52,10 @@ struct comparison_points {
 };
 
 struct comparison_figure {
-        size_t n[SIDE_COUNT]; /* runs that have the figure and take part, RANK_MAX a side at most */
+        size_t n[SIDE_COUNT]; /* runs that have the figure and take part */
         bool paired;
-        const char *missing; /* why there is no comparison; NULL: there is one. Static */
-        struct comparison c;
+        const char *missing;        /* why there is no comparison; NULL: there is one. Static */
+        const struct comparison *c; /* the answer's; NULL where it is missing */
 };
 
 struct comparison_row {
@@ -80,6 +84,7 @@ struct comparison_answer {
         size_t n_unmatched[SIDE_COUNT];
         struct comparison_row *rows;
         size_t n_rows;
+        struct comparison *comparisons; /* of all figures, n_tests */
 };
 
 /* The figures that are compared, in the order of the table. */
@@ -90,10 +95,13 @@ struct comparison_figures {
 void comparison_figures(struct comparison_figures *ret);
 const char *comparison_verdict(enum compare_verdict v);
 
-/* 0, or a negative errno with *r: 404; 409 across unlike environments; 422: an unknown axis, a value that the
- * experiment does not have, the same value twice, nothing in common. From any thread. */
+/* One at a time: 503 after the service's deadline. 0, or a negative errno with *r: 404; 409 across unlike environments;
+ * 422: an unknown axis, a value that the experiment does not have, the same value twice, nothing in common. From any
+ * thread. */
 int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
                     struct refusal *r);
+/* What the answer holds in memory, within a few kilobytes. */
+size_t comparison_answer_bytes(const struct comparison_answer *a);
 void comparison_answer_free(struct comparison_answer *a); /* NULL-safe */
 
 #endif

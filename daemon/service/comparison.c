@@ -5,6 +5,8 @@
 #include "daemon/service/difference.h"
 #include "schema/util.h"
 
+#include <string.h>
+
 const char *comparison_verdict(enum compare_verdict v) {
         static const char *const names[] = {[COMPARE_UNDECIDED] = "undecided",
                                             [COMPARE_FASTER] = "faster",
@@ -18,6 +20,20 @@ void comparison_figures(struct comparison_figures *ret) {
         for (size_t f = 0; f < FIGURE_COUNT; f++)
                 if (figure_terms[f].faster != FIGURE_NOT_COMPARED)
                         ret->of[ret->n++] = (enum figure) f;
+}
+
+size_t comparison_answer_bytes(const struct comparison_answer *a) {
+        struct comparison_figures figures;
+        comparison_figures(&figures);
+        size_t bytes = sizeof(*a) + a->n_tests * sizeof(*a->comparisons) +
+                       a->n_rows * (sizeof(*a->rows) + figures.n * sizeof(*a->rows->figures));
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                for (size_t i = 0; i < a->n_rows; i++)
+                        bytes += strlen(a->rows[i].sides[side].point_json);
+                for (size_t i = 0; i < a->n_unmatched[side]; i++)
+                        bytes += sizeof(char *) + strlen(a->unmatched[side][i]);
+        }
+        return bytes;
 }
 
 void comparison_answer_free(struct comparison_answer *a) {
@@ -36,6 +52,7 @@ void comparison_answer_free(struct comparison_answer *a) {
         for (size_t i = 0; i < a->n_rows; i++)
                 free(a->rows[i].figures);
         free(a->rows);
+        free(a->comparisons);
         free(a->axis);
         difference_list_deinit(&a->environment);
         difference_list_deinit(&a->settings);

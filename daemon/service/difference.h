@@ -6,7 +6,7 @@
 
 #include "daemon/service/compare.h"
 
-/* All functions append to *list, which stays the caller's in any case. 0; -EBADMSG: one is no JSON object; -ENOMEM. */
+/* Each appends to *list, which stays the caller's in any case. 0; -EBADMSG: one is no JSON object; -ENOMEM. */
 
 /* Of runs, as they are stored ({"before": …}), or NULL. The state of a moment (load, counters) is left out. A fact that
  * one side does not know, or that does not change what is measured (the boot), is listed and is not unlike. */

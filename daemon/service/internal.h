@@ -66,8 +66,11 @@ struct service {
 
         /* main thread only */
         sd_event_source *calls_source, *tidy_source;
-        bool measuring;                              /* housekeeping waits */
         _Atomic uint64_t loop_longest_ns, loop_slow; /* of the main loop's sources; written by the main thread */
+        bool measuring;     /* housekeeping waits */
+        bool has_baselines; /* there may be some: later experiments are held against them */
+        bool has_checker;
+        pthread_t checker;
 
         pthread_mutex_t lock; /* guards all of this */
         bool stopping;
@@ -75,10 +78,13 @@ struct service {
         struct call *first_call, **last_call;
         struct reader readers[SERVICE_READERS];
         pthread_cond_t reader_free;
+        pthread_cond_t checker_wanted;
+        bool checks_due;
         struct service_status status;
         char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
 
         struct cache cache;
+        pthread_mutex_t comparing; /* held by the comparison that is under way */
 
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;
@@ -103,6 +109,10 @@ int service_unavailable(struct refusal *r, int error, const char *detail);
 
 /* Main thread: 409 for an experiment that is not deleted as baselines pin it, which are named. Returns -EEXIST. */
 int service_refuse_pinned(struct service *s, int64_t experiment_id, struct refusal *r);
+
+/* Main thread: an experiment may have finished, or a baseline is new. service_join_checker(): after service_stop(). */
+void service_check_baselines(struct service *s);
+void service_join_checker(struct service *s);
 
 void service_arm_tidy(struct service *s); /* main thread */
 

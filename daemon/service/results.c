@@ -79,8 +79,7 @@ static const char *known_latency_kind(const struct json *result) {
 /* Reasons stand beside a figure as NAME_reason. */
 static const char *reason_for(enum figure f, const struct json *object, const struct json *result) {
         char name[64];
-        if (!object && figure_groups[figure_terms[f].group].end == FIGURE_OF_OTHER &&
-            result_word(result, "counted_by"))
+        if (!object && figure_groups[figure_terms[f].group].end == FIGURE_OF_OTHER && result_word(result, "counted_by"))
                 return "the run has one agent";
         (void) snprintf(name, sizeof(name), "%s_reason", figure_terms[f].name);
         return result_word(object, name);

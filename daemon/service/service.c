@@ -364,8 +364,10 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
         s->status = (struct service_status){experiment_id, run_id, started_at_ms};
         pthread_mutex_unlock(&s->lock);
         s->measuring = run_id != 0;
-        if (!s->measuring)
-                service_arm_tidy(s);
+        if (s->measuring)
+                return;
+        service_arm_tidy(s);
+        service_check_baselines(s);
 }
 
 void service_dispatched(struct service *s, uint64_t ns) {
@@ -440,7 +442,19 @@ static int init_locks(struct service *s) {
         (void) pthread_mutex_init(&s->lock, NULL);
         (void) pthread_mutex_init(&s->subscriptions_lock, NULL);
         cache_init(&s->cache);
+        (void) pthread_mutex_init(&s->comparing, NULL);
+        (void) pthread_cond_init(&s->checker_wanted, NULL);
         return 0;
+}
+
+/* Whether any were pinned before, and what was not held against them since. One that cannot be read is no reason not to
+ * start: the checker then says so. */
+static void find_baselines(struct service *s) {
+        struct baseline_record *list = NULL;
+        size_t n = 0;
+        s->has_baselines = store_baselines(s->store, 0, &list, &n) < 0 || n > 0;
+        store_baselines_free(list, n);
+        service_check_baselines(s);
 }
 
 int service_new(struct service **ret, sd_event *event, struct store *store, const struct service_hooks *hooks) {
@@ -467,6 +481,7 @@ int service_new(struct service **ret, sd_event *event, struct store *store, cons
                 service_free(s);
                 return r;
         }
+        find_baselines(s);
         *ret = s;
         return 0;
 }
@@ -490,6 +505,7 @@ void service_stop(struct service *s) {
                 pthread_cond_signal(&c->done);
         }
         pthread_cond_broadcast(&s->reader_free);
+        pthread_cond_signal(&s->checker_wanted);
         pthread_mutex_unlock(&s->lock);
 }
 
@@ -497,15 +513,18 @@ void service_free(struct service *s) {
         if (!s)
                 return;
         service_stop(s);
+        service_join_checker(s);
         sd_event_source_disable_unref(s->calls_source);
         sd_event_source_disable_unref(s->tidy_source);
         util_close(s->calls_fd);
         for (unsigned i = 0; i < SERVICE_READERS; i++)
                 store_close(s->readers[i].store);
         (void) pthread_cond_destroy(&s->reader_free);
+        (void) pthread_cond_destroy(&s->checker_wanted);
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);
         cache_deinit(&s->cache);
+        (void) pthread_mutex_destroy(&s->comparing);
         free(s->root);
         free(s->runtime_dir);
         free(s->dir);

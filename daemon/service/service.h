@@ -18,6 +18,7 @@
 #include "daemon/analysis/findings.h"
 #include "daemon/analysis/studies.h"
 #include "daemon/service/compare.h"
+#include "daemon/service/history.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
 

@@ -4,21 +4,19 @@
 
 #include "daemon/service/study.h"
 
-#include "daemon/log.h"
 #include "daemon/result/figure.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
-#define POINTS_PER_PAGE 64u
+#define POINTS_PER_PAGE 16u
 
 void compared_deinit(struct compared *st) {
         for (size_t i = 0; i < st->n; i++) {
                 free(st->points[i].point_json);
+                free(st->points[i].point);
                 free(st->points[i].values);
                 free(st->points[i].blocks);
         }
@@ -38,7 +36,7 @@ static uint64_t hash_text(const char *text) {
 
 /* The only place that knows which runs are compared with each other: those of one block, which has every point once.
  * The runs of an experiment that does not say so were shuffled freely, and are in none: 0. */
-static uint32_t block_of(bool in_blocks, const struct point_run *run) {
+static uint32_t block_of(bool in_blocks, const struct figures_run *run) {
         return in_blocks ? run->repetition : 0;
 }
 
@@ -53,70 +51,43 @@ static int read_order(const char *merged_json, bool *ret_in_blocks) {
         return 0;
 }
 
-static int is_noisy(const char *flags_json, bool *ret) {
-        struct json *flags;
-        const char *flag;
-        *ret = false;
-        if (strcmp(flags_json, "[]") == 0)
-                return 0;
-        int r = json_parse(flags_json, strlen(flags_json), &flags, NULL);
-        if (r < 0)
-                return r == -ENOMEM ? r : -EBADMSG;
-        for (const struct json *i = json_first(flags); i; i = json_next(i))
-                *ret |= json_as_string(i, &flag) == 0 && strncmp(flag, "noisy:", 6) == 0;
-        json_free(flags);
-        return 0;
-}
-
-static int take_figures(const char *result_json, double values[FIGURE_COUNT]) {
-        struct json *result;
-        struct json_error error;
-        int r = json_parse(result_json, strlen(result_json), &result, &error);
-        if (r < 0) {
-                if (r != -ENOMEM)
-                        log_error("a stored result is not JSON: %s", error.detail);
-                return r == -ENOMEM ? r : -EBADMSG;
-        }
-        for (size_t f = 0; f < FIGURE_COUNT; f++)
-                if (figure_terms[f].faster == FIGURE_NOT_COMPARED ||
-                    !result_figure((enum figure) f, result, &values[f]))
-                        values[f] = NAN;
-        json_free(result);
-        return 0;
-}
-
-static int take_run(const struct point_run *run, bool in_blocks, struct compared_point *p) {
-        bool noisy;
+static void take_run(const struct figures_run *run, const struct comparison_figures *figures, bool in_blocks,
+                     struct compared_point *p) {
         p->runs_failed += run->state == STATE_FAILED;
-        if (run->state != STATE_DONE || !run->result_json)
-                return 0;
-        int r = take_figures(run->result_json, p->values + (size_t) p->runs * FIGURE_COUNT);
-        if (r == 0)
-                r = is_noisy(run->flags_json, &noisy);
-        if (r < 0)
-                return r;
+        if (run->state != STATE_DONE)
+                return;
+        for (size_t i = 0; i < figures->n; i++)
+                p->values[(size_t) p->runs * figures->n + i] = run->values[figures->of[i]];
         p->blocks[p->runs++] = block_of(in_blocks, run);
-        p->runs_noisy += noisy;
-        return 0;
+        p->runs_noisy += run->noisy;
 }
 
 /* What it holds is freed with the study, after an error too. */
-static int take_point(struct point_record *from, bool in_blocks, struct compared_point *p) {
+static int take_point(struct figures_point *from, bool with_point, bool in_blocks, struct compared_point *p) {
+        struct comparison_figures figures;
+        comparison_figures(&figures);
         size_t n = from->n_runs ? from->n_runs : 1;
         p->point_json = util_steal(&from->point_json);
-        p->values = reallocarray(NULL, n, FIGURE_COUNT * sizeof(double));
+        p->values = reallocarray(NULL, n, figures.n * sizeof(double));
         p->blocks = calloc(n, sizeof(*p->blocks));
         if (!p->values || !p->blocks)
                 return -ENOMEM;
         p->hash = hash_text(p->point_json);
-        p->is_point = point_from_json(p->point_json, strlen(p->point_json), &p->point) == 0;
-        int r = 0;
-        for (size_t i = 0; r == 0 && i < from->n_runs; i++)
-                r = take_run(&from->runs[i], in_blocks, p);
-        return r;
+        p->n_figures = figures.n;
+        for (size_t i = 0; i < from->n_runs; i++)
+                take_run(&from->runs[i], &figures, in_blocks, p);
+        if (!with_point)
+                return 0;
+        _cleanup_free_ struct point *point = malloc(sizeof(*point));
+        if (!point)
+                return -ENOMEM;
+        int r = point_from_json(p->point_json, strlen(p->point_json), point);
+        if (r == 0)
+                p->point = util_steal(&point);
+        return r == -ENOMEM ? r : 0;
 }
 
-static int take_page(struct compared *st, struct point_record *page, size_t n, bool in_blocks) {
+static int take_page(struct compared *st, struct figures_point *page, size_t n, bool with_points, bool in_blocks) {
         struct compared_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
         if (!points)
                 return -ENOMEM;
@@ -124,24 +95,24 @@ static int take_page(struct compared *st, struct point_record *page, size_t n, b
         memset(points + st->n, 0, n * sizeof(*points));
         int r = 0;
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = take_point(&page[i], in_blocks, &points[st->n++]);
+                r = take_point(&page[i], with_points, in_blocks, &points[st->n++]);
         return r;
 }
 
-static int load_points(struct service *s, struct compared *st, bool in_blocks, struct refusal *r) {
+static int load_points(struct service *s, struct compared *st, bool with_points, bool in_blocks, struct refusal *r) {
         for (;;) {
-                struct point_record *page = NULL;
+                struct figures_point *page = NULL;
                 size_t n = 0;
                 struct reader *reader;
                 int error = service_reader_get(s, &reader, r);
                 if (error < 0)
                         return error;
-                error = store_points(reader->store, st->e.id, (uint32_t) st->n, POINTS_PER_PAGE, &page, &n);
+                error = store_figures(reader->store, st->e.id, (uint32_t) st->n, POINTS_PER_PAGE, &page, &n);
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", st->e.id);
-                error = n > 0 ? take_page(st, page, n, in_blocks) : 0;
-                store_points_free(page, n);
+                error = n > 0 ? take_page(st, page, n, with_points, in_blocks) : 0;
+                store_figures_free(page, n);
                 if (error < 0)
                         return service_fail(s, r, error, "reading the runs", 0);
                 if (n == 0)
@@ -167,7 +138,7 @@ int compared_last_environment(struct service *s, int64_t experiment_id, char **r
         return load_environment(s, experiment_id, true, ret, r);
 }
 
-int compared_load(struct service *s, int64_t experiment_id, struct compared *ret, struct refusal *r) {
+int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r) {
         struct compared st = {0};
         bool in_blocks;
         int error = service_experiment(s, experiment_id, &st.e, r);
@@ -177,7 +148,7 @@ int compared_load(struct service *s, int64_t experiment_id, struct compared *ret
         if (error < 0)
                 (void) service_fail(s, r, error, "reading the spec", 0);
         if (error == 0)
-                error = load_points(s, &st, in_blocks, r);
+                error = load_points(s, &st, with_points, in_blocks, r);
         if (error == 0)
                 error = load_environment(s, experiment_id, false, &st.environment_json, r);
         if (error < 0) {

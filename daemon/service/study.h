@@ -9,11 +9,12 @@
 
 struct compared_point {
         char *point_json;
-        uint64_t hash; /* of its text */
-        struct point point;
-        bool is_point; /* false: a version with other axes wrote it, and its text is all that is known */
+        uint64_t hash;       /* of its text */
+        struct point *point; /* where points were asked for; NULL: a version with other axes wrote it, and its text is
+                                all that is known */
         uint32_t runs, runs_failed, runs_noisy;
-        double *values; /* runs × FIGURE_COUNT, by position; NaN: the run has no such figure, or it is not compared */
+        double *values; /* runs × n_figures (comparison_figures()), by position; NaN: the run has no such figure */
+        size_t n_figures;
         uint32_t *blocks; /* of each run, from 1; 0: it is in none */
 };
 
@@ -24,8 +25,8 @@ struct compared {
         size_t n;
 };
 
-/* 0; negative errno with *r: 404. */
-int compared_load(struct service *s, int64_t experiment_id, struct compared *ret, struct refusal *r);
+/* with_points: their texts are parsed, which takes a kilobyte each. 0; negative errno with *r: 404. */
+int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r);
 /* The environment of the last done run; NULL: none is done. */
 int compared_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r);
 void compared_deinit(struct compared *st);

@@ -12,6 +12,11 @@ int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id)
         int r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = store_require_experiment(s->db, experiment_id);
+        if (r == 0) /* what was held against another one */
+                r = db_run(s->db,
+                           "DELETE FROM baseline_checks WHERE name = ?1 AND EXISTS (SELECT 1 FROM baselines b "
+                           "WHERE b.name = ?1 AND b.experiment_id <> ?2)",
+                           DB_TEXT(name), DB_INT(experiment_id));
         if (r == 0)
                 r = db_run(s->db,
                            "INSERT INTO baselines (name, experiment_id, pinned_at) VALUES (?1, ?2, ?3) "

@@ -430,6 +430,8 @@ static int bind_value(sqlite3_stmt *statement, int index, const struct db_value 
         switch (v->type) {
         case DB_TYPE_INTEGER:
                 return sqlite3_bind_int64(statement, index, v->integer);
+        case DB_TYPE_REAL:
+                return sqlite3_bind_double(statement, index, v->real);
         case DB_TYPE_TEXT:
                 return v->data ? sqlite3_bind_text(statement, index, v->data, -1, SQLITE_STATIC)
                                : sqlite3_bind_null(statement, index);
@@ -512,6 +514,13 @@ uint32_t db_column_u32(struct db_query *q, int column) {
         if (q->error == 0)
                 q->error = -EBADMSG;
         return 0;
+}
+
+double db_column_double(struct db_query *q, int column) {
+        int type = sqlite3_column_type(q->statement->handle, column);
+        return has_type(q, column, type == SQLITE_INTEGER ? SQLITE_INTEGER : SQLITE_FLOAT)
+                       ? sqlite3_column_double(q->statement->handle, column)
+                       : 0;
 }
 
 const char *db_column_peek(struct db_query *q, int column) {

@@ -46,14 +46,16 @@ int db_convert(const char *path);
 int db_backup(const char *path, const char *to);
 
 /* Values to bind, in the order of the statement's parameters. Text and blobs must live until the statement ends. */
-enum db_type { DB_TYPE_NULL, DB_TYPE_INTEGER, DB_TYPE_TEXT, DB_TYPE_BLOB };
+enum db_type { DB_TYPE_NULL, DB_TYPE_INTEGER, DB_TYPE_REAL, DB_TYPE_TEXT, DB_TYPE_BLOB };
 struct db_value {
         enum db_type type;
         int64_t integer;
+        double real;
         const void *data; /* NULL binds NULL */
         size_t length;
 };
 #define DB_INT(v) ((struct db_value){.type = DB_TYPE_INTEGER, .integer = (int64_t) (v)})
+#define DB_REAL(v) ((struct db_value){.type = DB_TYPE_REAL, .real = (v)})
 #define DB_TEXT(v) ((struct db_value){.type = DB_TYPE_TEXT, .data = (v)})
 #define DB_BLOB(v, n) ((struct db_value){.type = DB_TYPE_BLOB, .data = (v), .length = (n)})
 #define DB_NULL() ((struct db_value){.type = DB_TYPE_NULL})
@@ -79,6 +81,7 @@ void db_query_end(struct db_query *q); /* a zeroed struct is fine */
 bool db_column_is_null(struct db_query *q, int column);
 int64_t db_column_i64(struct db_query *q, int column); /* NULL is 0 */
 uint32_t db_column_u32(struct db_query *q, int column);
+double db_column_double(struct db_query *q, int column);                        /* of any number; NULL is 0 */
 char *db_column_text(struct db_query *q, int column);                           /* malloc()ed; NULL for NULL */
 const char *db_column_peek(struct db_query *q, int column);                     /* until the next step */
 const void *db_column_blob(struct db_query *q, int column, size_t *ret_length); /* until the next step */

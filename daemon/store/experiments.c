@@ -18,8 +18,9 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
                              int64_t *ret_id) {
         int r = db_run(db,
                        "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, runs_total, "
-                       "idempotency_key, version, name, skipped, merged, spec, until) "
-                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                       "idempotency_key, version, name, skipped, merged, spec, until, measures) "
+                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?, ?, CASE WHEN json_valid(?10) THEN "
+                       "json_remove(?10, '$.name', '$.seed', '$.repetitions') END)",
                        DB_INT(change), DB_INT(e->seed), DB_INT(e->estimate_ns), DB_INT(util_now_ms()), DB_INT(n_runs),
                        DB_TEXT(e->idempotency_key), DB_TEXT(IPCLAB_VERSION), DB_TEXT(e->spec->name),
                        DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
@@ -418,6 +419,7 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
                 .spec_json = db_column_text(q, 16),
                 .measured_ms = db_column_i64(q, 17),
                 .until_json = db_column_text(q, 18),
+                .flags_json = db_column_text(q, 19),
         };
         int r = store_row_state(q, 2, &e.state);
         if (r == 0)

@@ -58,7 +58,9 @@ void backlog_deinit(struct backlog *b);
 /* A record from the row of a select over these columns; nothing to free after an error. */
 #define EXPERIMENT_COLUMNS                                                                                             \
         "id, change, state, seed, created_at, started_at, finished_at, runs_total, runs_done, runs_failed, "           \
-        "runs_cancelled, version, name, error, skipped, merged, spec, measured_ms, until"
+        "runs_cancelled, version, name, error, skipped, merged, spec, measured_ms, until, "                            \
+        "(SELECT json_group_array('slower_than_baseline:' || c.name) FROM baseline_checks c "                          \
+        "WHERE c.experiment_id = experiments.id AND c.slower > 0)"
 int store_row_experiment(struct db_query *q, const struct backlog *b, struct experiment_record *ret);
 
 #define RUN_COLUMNS                                                                                                    \

@@ -36,6 +36,7 @@ void experiment_record_deinit(struct experiment_record *r) {
         free(r->merged_json);
         free(r->skipped_json);
         free(r->until_json);
+        free(r->flags_json);
         free(r->version);
         memset(r, 0, sizeof(*r));
 }

@@ -37,6 +37,7 @@ struct experiment_record {
         uint32_t runs_total, runs_done, runs_failed, runs_cancelled;
         int64_t measured_ms;    /* length of the done runs together */
         char *until_json;       /* object; NULL: it has the repetitions that its spec says */
+        char *flags_json;       /* list: "slower_than_baseline:NAME" */
         int64_t eta_seconds;    /* -1: null (finished) */
         int64_t queue_position; /* 1 = next to start; 0: null (not waiting) */
 };
@@ -109,6 +110,34 @@ struct baseline_record {
         int64_t pinned_at;
 };
 void baseline_record_deinit(struct baseline_record *b);
+
+/* A later experiment of a baseline's spec, as it was held against it. */
+struct check_record {
+        int64_t experiment_id;
+        char *experiment_name; /* NULL: it has none */
+        char *version;
+        int64_t finished_at;
+        bool alike;                                     /* nothing in the two environments is unlike */
+        uint32_t undecided, faster, slower, equivalent; /* figures, of all rows */
+        char *error;                                    /* why it could not be compared; NULL: it was */
+        char *differences_json;                         /* list, of the environments */
+};
+void check_records_free(struct check_record *checks, size_t n);
+
+/* One figure of one point over these experiments, oldest first. */
+struct series_value {
+        int64_t experiment_id;
+        double ratio; /* over the baseline */
+        bool has_interval;
+        double low, high;
+        char verdict[12];
+};
+struct series_record {
+        char *point_json, *figure;
+        struct series_value *values;
+        size_t n;
+};
+void series_records_free(struct series_record *series, size_t n);
 
 void experiment_record_deinit(struct experiment_record *r);
 void run_record_deinit(struct run_record *r);

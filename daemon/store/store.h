@@ -157,6 +157,34 @@ int store_baseline(struct store *s, const char *name, struct baseline_record *re
 int store_baselines(struct store *s, int64_t experiment_id, struct baseline_record **ret, size_t *ret_n);
 void store_baselines_free(struct baseline_record *baselines, size_t n);
 
+/* An experiment that has finished and is to be held against a baseline: a later one of the same spec, which was not
+ * held against it since. -ENOENT: there is none. */
+struct pending_check {
+        char *name; /* of the baseline; malloc()ed */
+        int64_t baseline_id, experiment_id, finished_at;
+};
+int store_pending_check(struct store *s, struct pending_check *ret);
+
+/* What came of it, in portions: each is a transaction on the main thread, and a large experiment has 100 000 ratios. It
+ * counts when it has ended. -ENOENT: the baseline or the experiment is gone meanwhile, or is another one. */
+struct new_ratio {
+        const char *figure, *point_json, *verdict;
+        double ratio, low, high;
+        bool has_interval;
+};
+struct new_check {
+        bool alike;
+        uint32_t undecided, faster, slower, equivalent;
+        const char *error; /* NULL: it was compared */
+        const char *differences_json;
+};
+int store_begin_check(struct store *s, const struct pending_check *p);
+int store_add_ratios(struct store *s, const struct pending_check *p, const struct new_ratio *ratios, size_t n);
+int store_end_check(struct store *s, const struct pending_check *p, const struct new_check *c);
+/* The newest `limit` checks of a baseline, oldest first, and the series of their ratios. */
+int store_history(struct store *s, const char *name, uint32_t limit, struct check_record **ret_checks,
+                  size_t *ret_n_checks, struct series_record **ret_series, size_t *ret_n_series);
+
 /* A batch in one transaction. change is assigned here. -ENOENT when a sample's run is not running: nothing is added. */
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n);
 
@@ -205,8 +233,8 @@ void store_samples_free(struct sample_record *samples, size_t n);
 /* A point with the results of its runs, from which a row of /results is made. */
 struct point_run {
         int64_t id;
-        enum state state;
         uint32_t repetition; /* from 1 */
+        enum state state;
         char *result_json, *flags_json, *error;
 };
 struct point_record {
@@ -231,6 +259,23 @@ void store_points_free(struct point_record *points, size_t n);
 int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
                        int64_t *ret_experiment, struct point_record *ret);
 void point_record_deinit(struct point_record *p);
+/* The same without what else a result has: the figures that are compared (figures.h). Points by ordinal, `limit` of
+ * them at most; an empty page is their end. */
+struct figures_run {
+        enum state state;
+        uint32_t repetition;         /* from 1 */
+        bool noisy;                  /* has a flag noisy:… */
+        double values[FIGURE_COUNT]; /* NaN: it has none, or the figure is not compared */
+};
+struct figures_point {
+        char *point_json;
+        struct figures_run *runs; /* by position */
+        size_t n_runs;
+};
+int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                  struct figures_point **ret, size_t *ret_n);
+void store_figures_free(struct figures_point *points, size_t n);
+
 /* The environment of an experiment's first done run by position, or of its last; malloc()ed. -ENOENT: none is done, or
  * there is no such experiment. */
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);

@@ -9,6 +9,7 @@ class Stored:
     def __init__(self, path):
         self.db = sqlite3.connect(path)
         self.db.row_factory = sqlite3.Row
+        self.db.execute("PRAGMA foreign_keys = ON")
 
     def close(self):
         self.db.commit()
@@ -26,6 +27,37 @@ class Stored:
         names = ", ".join(row)
         marks = ", ".join("?" * len(row))
         return self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values())).lastrowid
+
+    def widen(self, source, points, repetitions, adapt):
+        """Like copy(), of so many points with message sizes from 1 on."""
+        (text,) = self.db.execute("SELECT point FROM points WHERE experiment_id = ? LIMIT 1", (source,)).fetchone()
+        identity = self.copy(source, 1, adapt, lambda point: point == json.loads(text))
+        (point_id,) = self.db.execute("SELECT id FROM points WHERE experiment_id = ?", (identity,)).fetchone()
+        run = self.db.execute("SELECT * FROM runs WHERE experiment_id = ?", (identity,)).fetchone()
+        self.db.execute("DELETE FROM points WHERE id = ?", (point_id,))  # and its run
+        total = points * repetitions
+        change = self.next_change(total)
+        self.db.execute("UPDATE experiments SET runs_total = ?, runs_done = ? WHERE id = ?", (total, total, identity))
+        for position in range(total):
+            ordinal, repetition = divmod(position, repetitions)
+            point = json.loads(text) | {"message_size": ordinal + 1}
+            if repetition == 0:
+                point_id = self.db.execute(
+                    "INSERT INTO points (experiment_id, ordinal, point) VALUES (?, ?, ?)",
+                    (identity, ordinal, json.dumps(point, separators=(",", ":"))),
+                ).lastrowid
+            result = json.loads(run["result"])
+            adapt(point, repetition + 1, result)
+            self.insert(
+                "runs",
+                run,
+                change=change + position,
+                point_id=point_id,
+                repetition=repetition + 1,
+                position=position,
+                result=json.dumps(result),
+            )
+        return identity
 
     def copy(self, source, repetitions, adapt, points=lambda point: True, environment=None, merged=None):
         """A done experiment like another, with so many runs of each of its points that `points` picks.
@@ -51,6 +83,10 @@ class Stored:
             runs_total=total,
             runs_done=total,
             merged=json.dumps(json.loads(row["merged"]) | {"repetitions": repetitions} | (merged or {})),
+        )
+        self.db.execute(
+            "UPDATE experiments SET measures = json_remove(merged, '$.name', '$.seed', '$.repetitions') WHERE id = ?",
+            (identity,),
         )
         rows = [
             (run, self.db.execute(

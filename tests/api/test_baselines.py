@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Pinned experiments: names for what later ones are held against."""
 
+import time
+
 import pytest
+from client import PATIENCE_SECONDS, Events
 from conftest import SHORT, Daemon
+from stored import Stored
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +121,148 @@ def test_it_outlives_the_daemon():
     finally:
         second.remove()
         first.remove()
+
+
+# ---- what came after ----
+
+
+def shifted(factor):
+    def adapt(point, repetition, result):
+        by = factor * (1 + 0.002 * (repetition * 7 % 12))
+        result["throughput_bytes_per_second"] = 1e9 * by
+        for name in ("p50", "p90", "p99", "p99_9"):
+            result["latency_ns"][name] = round(1e6 / by)
+
+    return adapt
+
+
+def wait_history(client, name, n):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len((history := client.get(f"/baselines/{name}/history"))["items"]) < n:
+        assert time.monotonic() < deadline, history
+        time.sleep(0.05)
+    return history
+
+
+@pytest.fixture(scope="module")
+def months():
+    """A baseline's experiment and 14 later ones: from the tenth on with another kernel, and 10 % slower."""
+    first = Daemon()
+    real = first.unix.wait_final(first.unix.post(SHORT | {"workload": "pingpong", "seed": 3})["id"])
+    other = first.unix.wait_final(first.unix.post(SHORT | {"workload": "pingpong", "message_size": 8})["id"])
+    assert real["state"] == other["state"] == "done" and first.stop() == 0
+    stored = Stored(first.base / "state/ipclab.db")
+    base = stored.copy(real["id"], 12, shifted(1))
+    stored.copy(other["id"], 12, shifted(0.5))
+    ids = []
+    for i in range(14):
+        late = i >= 9
+        ids.append(
+            stored.copy(
+                real["id"],
+                12,
+                shifted((0.9 if late else 1) * (1 + 0.003 * (-1) ** i)),
+                environment={"kernel_release": "9.9"} if late else None,
+                merged={"name": f"month {i}", "seed": i},
+            )
+        )
+    stored.close()
+    daemon = Daemon(f"--state-dir={first.base / 'state'}")
+    daemon.state = first.base / "state"
+    yield daemon, base, ids
+    daemon.remove()
+    first.remove()
+
+
+def test_later_experiments_are_held_against_it(months):
+    daemon, base, ids = months
+    pin(daemon.unix, "stock", base)
+    history = wait_history(daemon.unix, "stock", len(ids))
+    assert [item["experiment_id"] for item in history["items"]] == ids
+    assert history["baseline"] == daemon.unix.get("/baselines/stock")
+    for i, item in enumerate(history["items"]):
+        assert item["alike"] == (i < 9) and item["error"] is None
+        assert (item["verdicts"]["slower"] > 0) == (i >= 9), item
+        assert [one["key"] for one in item["differences"] if one["unlike"]] == (["kernel_release"] if i >= 9 else [])
+        flags = daemon.unix.get(f"/experiments/{item['experiment_id']}")["flags"]
+        assert flags == (["slower_than_baseline:stock"] if i >= 9 else [])
+    compared = daemon.unix.get(f"/compare?baseline=stock&candidate={ids[3]}")["rows"][0]["figures"]
+    for series in history["series"]:
+        assert [value["experiment_id"] for value in series["values"]] == ids
+        here = compared[series["figure"]]
+        value = series["values"][3]
+        assert (value["ratio"], value["verdict"]) == (here["ratio"], here["verdict"])
+        assert value["interval"] == [here["interval"]["low"], here["interval"]["high"]]
+    newest = daemon.unix.get("/baselines/stock/history?limit=2")
+    assert [item["experiment_id"] for item in newest["items"]] == ids[-2:]
+    assert {len(series["values"]) for series in newest["series"]} == {2}
+    assert newest["series"][0]["change_points"] is None and "8" in newest["series"][0]["change_points_reason"]
+
+
+def test_the_change_is_found(months):
+    daemon, base, ids = months
+    pin(daemon.unix, "stock", base)
+    history = wait_history(daemon.unix, "stock", len(ids))
+    (series,) = [one for one in history["series"] if one["figure"] == "throughput_bytes_per_second"]
+    assert series["change_points"] == [ids[9]] and series["change_points_reason"] is None
+    before, after = series["segments"]
+    assert (before["from"], before["to"], after["from"], after["to"]) == (ids[0], ids[8], ids[9], ids[-1])
+    assert before["ratio"] == pytest.approx(1, abs=0.01) and after["ratio"] == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_baseline_that_is_moved_begins_anew(months):
+    daemon, base, ids = months
+    pin(daemon.unix, "moving", base)
+    wait_history(daemon.unix, "moving", len(ids))
+    pin(daemon.unix, "moving", ids[9])
+    history = wait_history(daemon.unix, "moving", 4)
+    assert [item["experiment_id"] for item in history["items"]] == ids[10:]
+    assert all(item["alike"] and item["verdicts"]["slower"] == 0 for item in history["items"])
+    daemon.unix.request("DELETE", "/baselines/moving")
+    assert all("slower_than_baseline:moving" not in daemon.unix.get(f"/experiments/{one}")["flags"] for one in ids)
+
+
+def test_an_experiment_that_finishes_is_held_against_it(months):
+    """By itself, and an event says so: the known figures of the baseline are far from a real run's."""
+    daemon, base, ids = months
+    stored = daemon.unix.get(f"/experiments/{base}")
+    pin(daemon.unix, "live", base)
+    wait_history(daemon.unix, "live", len(ids))
+    with Events(daemon.unix, "/events") as events:
+        spec = stored["effective_spec"] | {"repetitions": 8, "name": "tonight"}
+        experiment = daemon.unix.post(spec)["id"]
+        for _, event, data in events:
+            if event == "experiment" and data["id"] == experiment and data["flags"]:
+                break
+        assert "slower_than_baseline:live" in data["flags"] and data["state"] in ("done", "failed"), data
+    history = wait_history(daemon.unix, "live", len(ids) + 1)
+    assert history["items"][-1]["experiment_id"] == experiment and history["items"][-1]["name"] == "tonight"
+    answer = daemon.unix.request("DELETE", f"/experiments/{experiment}")
+    assert answer.status == 204
+    assert len(daemon.unix.get("/baselines/live/history")["items"]) == len(ids)
+
+
+def test_a_killed_daemon_owes_no_check(months):
+    """What is to be checked is told from the database: a kill in the midst of it delays it."""
+    daemon, base, ids = months
+    pin(daemon.unix, "killed", base)
+    daemon.process.kill()
+    daemon.process.wait()
+    copy = Daemon(f"--state-dir={daemon.state}")
+    try:
+        history = wait_history(copy.unix, "killed", len(ids))
+        items = [item["experiment_id"] for item in history["items"]]
+        assert items[: len(ids)] == ids  # once each
+        for series in history["series"]:
+            assert [value["experiment_id"] for value in series["values"]][: len(ids)] == ids
+    finally:
+        assert copy.stop() == 0
+        copy.remove()
+
+
+def test_bad_questions(unix, pinnable):
+    unix.refused("GET", "/baselines/nobody/history", 404, "not-found")
+    pin(unix, "some", pinnable[0])
+    for bad in ("0", "1001", "x"):
+        unix.refused("GET", f"/baselines/some/history?limit={bad}", 400, "bad-parameter")
+    unix.request("DELETE", "/baselines/some")

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """GET /compare: verdicts over stored runs whose figures are known, and everything that it refuses."""
 
+import contextlib
 import itertools
 import json
 import math
+import socket
 import statistics
+import time
 
 import pytest
+from client import PATIENCE_SECONDS
 from conftest import SHORT, Daemon
 from stored import Stored
 
@@ -62,7 +66,7 @@ def known():
         "restarted": {"repetitions": 12, "adapt": scaled(1, salt=4), "environment": {"boot_id": "another"}},
         "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
         "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
-        "many": {"repetitions": 201, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
+        "many": {"repetitions": 61, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
     }.items():
         ids[name] = stored.copy(real["id"], **options)
     ids["blocks"] = stored.copy(
@@ -71,6 +75,7 @@ def known():
         scaled(lambda point: 1.04 if point["transport"] == "pipe" else 1, drift=0.2),
         merged={"order": "blocks", "duration_seconds": 0.4},
     )
+    ids["wide"], ids["wide too"] = (stored.widen(real["id"], 600, 2, scaled(1, salt=salt)) for salt in (5, 6))
     stored.close()
     daemon = Daemon(f"--state-dir={first.base / 'state'}")
     yield daemon, ids
@@ -173,10 +178,10 @@ def test_a_figure_that_is_missing_has_its_reason(compare):
     assert "candidate" in other["reasons"]["cost_ns"]
 
 
-def test_two_hundred_runs_a_side_take_part(compare):
+def test_sixty_runs_a_side_take_part(compare):
     found = figure(compare("many", "pipe"))
-    assert (found["runs_baseline"], found["runs_candidate"]) == (200, 12)
-    assert compare("many", "pipe")["rows"][0]["baseline"]["runs"] == 201
+    assert (found["runs_baseline"], found["runs_candidate"]) == (60, 12)
+    assert compare("many", "pipe")["rows"][0]["baseline"]["runs"] == 61
 
 
 def test_environments_are_the_headline(known, compare):
@@ -184,6 +189,7 @@ def test_environments_are_the_headline(known, compare):
     answer = daemon.unix.request("GET", f"/compare?baseline={ids['base']}&candidate={ids['same']}")
     assert answer.body.startswith(b'{"environment":')
     assert answer.json["environment"] == {"alike": True, "forced": False, "differences": []}
+    assert not answer.json["interleaved"]
     restarted = compare("base", "restarted")["environment"]
     assert restarted["alike"]
     (boot,) = restarted["differences"]
@@ -217,7 +223,7 @@ def test_two_values_of_an_axis(known):
     """The drift of 20 % a repetition hides 4 % from runs that are not paired by block."""
     daemon, ids = known
     shuffled = daemon.unix.get(AXIS.format(ids["drifting"]))
-    assert shuffled["axis"] == "transport"
+    assert shuffled["axis"] == "transport" and shuffled["interleaved"]
     assert (shuffled["baseline"]["value"], shuffled["candidate"]["value"]) == ("pipe", "unix-stream")
     assert not figure(shuffled)["paired"] and figure(shuffled)["verdict"] == "undecided"
     paired = figure(daemon.unix.get(AXIS.format(ids["blocks"])))
@@ -300,6 +306,28 @@ def test_a_queued_experiment_has_rows_without_figures(own_daemon):
     assert set(row["figures"].values()) == {None} and answer["tests"] == 0
     assert all("no done run" in reason for reason in row["reasons"].values())
     unix.request("POST", f"/experiments/{blocker['id']}/cancel")
+
+
+def test_answers_that_nobody_takes_are_bounded(known):
+    """Each is held until it has been sent; so many are refused, and come again when the others have gone."""
+    daemon, ids = known
+    unix = daemon.unix
+    target = f"/compare?baseline={ids['wide']}&candidate={ids['wide too']}"
+    assert len(unix.get(target)["rows"]) == 600
+    with contextlib.ExitStack() as held:
+        for _ in range(40):
+            sock = held.enter_context(unix.raw_socket())
+            sock.sendall(f"GET {target} HTTP/1.1\r\nHost: {unix.host}\r\n\r\n".encode())
+            if sock.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 503":
+                break
+        else:
+            raise AssertionError("40 answers that nobody takes are held")
+        unix.refused("GET", target, 503, "unavailable")
+        assert unix.get("/health")["status"] == "ok"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while unix.request("GET", target).status == 503:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_the_report_is_json_of_the_size_it_must_be(known, compare):

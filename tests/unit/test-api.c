@@ -249,6 +249,19 @@ int service_remove_baseline(struct service *s, const char *name, struct refusal 
         return missing(r);
 }
 
+int service_history(struct service *s, const char *name, uint32_t limit, struct history **ret, struct refusal *r) {
+        (void) s, (void) name, (void) limit, (void) ret;
+        return missing(r);
+}
+
+size_t history_bytes(const struct history *h) {
+        return sizeof(*h);
+}
+
+void history_free(struct history *h) {
+        (void) h;
+}
+
 int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
                     int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
                                  const struct sample_record *sample, const struct deletion_record *deletion),

@@ -54,6 +54,25 @@ static void test_values_come_back(void) {
         CHECK_INT(db_step(&q), 0);
 }
 
+/* Bit for bit, whether they are stored as whole numbers or not. */
+static void test_reals_come_back(void) {
+        static const double reals[] = {0.1, -1e300, 5e-324, 3};
+        DATABASE;
+        CHECK_INT(db_run_script(t.db, "CREATE TABLE r (x REAL) STRICT"), 0);
+        for (size_t i = 0; i < ELEMENTS(reals); i++)
+                CHECK_INT(db_run(t.db, "INSERT INTO r VALUES (?)", DB_REAL(reals[i])), 0);
+        _cleanup_query_ struct db_query q = {0};
+        CHECK_INT(db_select_all(t.db, &q, "SELECT x, 7, NULL, 'text' FROM r ORDER BY rowid"), 0);
+        for (size_t i = 0; i < ELEMENTS(reals); i++) {
+                CHECK_INT(db_step(&q), 1);
+                CHECK(db_column_double(&q, 0) == reals[i]);
+                CHECK(db_column_double(&q, 1) == 7 && db_column_double(&q, 2) == 0);
+                CHECK_INT(q.error, 0);
+        }
+        CHECK(db_column_double(&q, 3) == 0);
+        CHECK_INT(q.error, -EBADMSG);
+}
+
 static void test_null_is_null(void) {
         DATABASE;
         CHECK_INT(db_run(t.db, "INSERT INTO a VALUES (?, ?, ?)", DB_NULL(), DB_TEXT(NULL), DB_BLOB(NULL, 0)), 0);
@@ -195,6 +214,7 @@ static void test_locked_by_another(void) {
 int main(void) {
         log_open(LOG_EMERG);
         RUN(test_values_come_back);
+        RUN(test_reals_come_back);
         RUN(test_null_is_null);
         RUN(test_wrong_types);
         RUN(test_errors_have_names);

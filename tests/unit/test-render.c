@@ -33,11 +33,13 @@ static void a_bare_experiment_has_every_key(void) {
         json_writer_init(&w);
         render_experiment(&w, &e);
         _cleanup_free_ char *text = steal(&w);
-        CHECK_STRING(text, "{\"id\":1,\"name\":null,\"state\":\"queued\",\"spec\":null,\"error\":null,\"progress\":{"
-                           "\"runs_total\":0,\"runs_done\":0,\"runs_failed\":0,\"runs_cancelled\":0},"
-                           "\"eta_seconds\":null,\"queue_position\":null,\"created_at\":null,\"started_at\":null,"
-                           "\"finished_at\":null,\"seed\":0,\"skipped\":[],\"until\":null,\"effective_spec\":null,"
-                           "\"version\":null}");
+        CHECK_STRING(
+                text,
+                "{\"id\":1,\"name\":null,\"state\":\"queued\",\"spec\":null,\"error\":null,\"progress\":{"
+                "\"runs_total\":0,\"runs_done\":0,\"runs_failed\":0,\"runs_cancelled\":0},"
+                "\"eta_seconds\":null,\"queue_position\":null,\"created_at\":null,\"started_at\":null,"
+                "\"finished_at\":null,\"seed\":0,\"skipped\":[],\"until\":null,\"flags\":[],\"effective_spec\":null,"
+                "\"version\":null}");
 }
 
 static void a_full_experiment(void) {

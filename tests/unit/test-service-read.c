@@ -3,10 +3,13 @@
 /* What the service reads: lists by pages, changes, and the results table. */
 
 #include "daemon/log.h"
+#include "daemon/result/figure.h"
+#include "schema/json/json.h"
 #include "tests/unit/check.h"
 #include "tests/unit/service-house.h"
 
 #include <errno.h>
+#include <math.h>
 
 /* Reading */
 
@@ -219,6 +222,58 @@ static void test_results(void) {
         CHECK_INT(r.status, 404);
 }
 
+static const char *const figure_results[] = {
+        "{\"throughput_bytes_per_second\": 300.5, \"cost_ns\": 7, \"hop_ns\": null, \"counted_by\": \"sender\", "
+        "\"latency_ns\": {\"p50\": 20, \"p90\": 30, \"p99\": 40, \"p99_9\": 50.25, \"max\": 60}, "
+        "\"sender\": {\"cpu_ns_per_message\": 12.25}, \"receiver\": {\"cpu_ns_per_message\": 1}}",
+        "{\"latency_ns\": null, \"counted_by\": \"receiver\", \"receiver\": {\"cpu_ns_per_message\": 3}, \"hop_ns\": "
+        "1e-3}",
+        "{\"sender\": {\"cpu_ns_per_message\": 12.25}}",
+};
+
+/* As daemon/result finds them in the parsed result. Returns how many runs there were. */
+static int job_figures(void *house, void *argument) {
+        struct house *h = house;
+        struct figures_point *points = NULL;
+        size_t n = 0;
+        int r = store_figures(h->f.store, *(int64_t *) argument, 0, 8, &points, &n);
+        if (r < 0)
+                return r;
+        int n_runs = n == 1 ? (int) points[0].n_runs : -EILSEQ;
+        for (size_t i = 0; n_runs == 4 && i < ELEMENTS(figure_results); i++) {
+                struct json *result = NULL;
+                if (json_parse(figure_results[i], strlen(figure_results[i]), &result, NULL) < 0)
+                        n_runs = -EBADMSG;
+                for (size_t f = 0; n_runs == 4 && f < FIGURE_COUNT; f++) {
+                        double expected = NAN, found = points[0].runs[i].values[f];
+                        if (figure_terms[f].faster != FIGURE_NOT_COMPARED)
+                                (void) result_figure((enum figure) f, result, &expected);
+                        if (isnan(expected) ? !isnan(found) : found != expected)
+                                n_runs = -EDOM;
+                }
+                json_free(result);
+        }
+        if (n_runs == 4 && (!points[0].runs[0].noisy || points[0].runs[1].noisy || points[0].runs[3].noisy ||
+                            points[0].runs[2].repetition != 3 || points[0].runs[3].state != STATE_FAILED))
+                n_runs = -EINVAL;
+        store_figures_free(points, n);
+        return n_runs;
+}
+
+static void test_figures_without_their_results(void) {
+        HOUSE h;
+        house_start(&h);
+        struct refusal r = {0};
+        bool created;
+        int64_t id, missing = 99;
+        CHECK_INT(SUBMIT(&h, "{\"repetitions\": 4}", NULL, &id, &created, &r), 0);
+        for (size_t i = 0; i < ELEMENTS(figure_results); i++)
+                CHECK_INT(run_next(&h, STATE_DONE, figure_results[i], i ? "[\"odd\"]" : "[\"noisy:steal\"]", NULL), 0);
+        CHECK_INT(run_next(&h, STATE_FAILED, NULL, "[]", "no"), 0);
+        CHECK_INT(on_main(&h, job_figures, &id), 4);
+        CHECK_INT(on_main(&h, job_figures, &missing), -ENOENT);
+}
+
 /* Figures of both ends together, and of each; and one that no run has says why. */
 static void test_results_of_counters(void) {
         static const struct {
@@ -375,6 +430,7 @@ int main(void) {
         RUN(test_a_page_ends_by_its_bytes);
         RUN(test_runs_samples_changes);
         RUN(test_results);
+        RUN(test_figures_without_their_results);
         RUN(test_results_of_counters);
         RUN(test_results_of_one_way);
         RUN(test_results_of_steadiness);

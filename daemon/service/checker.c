@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Holds finished experiments against the baselines of their spec. A thread of its own, of the lowest priority, as the
+ * comparison of thousands of runs would hold up the main loop; it reads like any client, and what it found hops to the
+ * main thread to be stored. What is to be done stands in the database: a check that a stop or a crash prevented is made
+ * after the next start. There is no thread as long as nothing is pinned.
+ */
+
+#include "daemon/log.h"
+#include "daemon/service/internal.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define CHECKER_NICE 19
+#define RATIOS_AT_A_TIME 500u /* some milliseconds of the main thread */
+
+/* What the main thread is to store; owns all text but the ratios', which are the answer's. */
+struct outcome {
+        struct pending_check pending;
+        struct new_check check;
+        size_t n_ratios, stored;
+        bool begun, ended;
+        struct comparison_answer *answer;
+        struct new_ratio *ratios;
+        char (*figures)[64];
+        char *error, *differences_json;
+};
+
+static void outcome_free(void *payload) {
+        struct outcome *o = payload;
+        if (!o)
+                return;
+        free(o->pending.name);
+        comparison_answer_free(o->answer);
+        free(o->ratios);
+        free(o->figures);
+        free(o->error);
+        free(o->differences_json);
+        free(o);
+}
+
+static void outcome_freep(struct outcome **o) {
+        outcome_free(*o);
+}
+
+static int print_differences(const struct difference_list *list, char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        for (size_t i = 0; i < list->n; i++) {
+                const struct difference *d = &list->items[i];
+                json_object_begin(&w);
+                json_member_string(&w, "key", d->key);
+                json_member_raw(&w, "baseline", d->values[SIDE_BASELINE]);
+                json_member_raw(&w, "candidate", d->values[SIDE_CANDIDATE]);
+                json_member_bool(&w, "unlike", d->unlike);
+                json_object_end(&w);
+        }
+        json_array_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+static int take_ratios(struct outcome *o) {
+        struct comparison_figures figures;
+        const struct comparison_answer *a = o->answer;
+        comparison_figures(&figures);
+        o->ratios = calloc(a->n_tests ? a->n_tests : 1, sizeof(*o->ratios));
+        o->figures = calloc(figures.n, sizeof(*o->figures));
+        if (!o->ratios || !o->figures)
+                return -ENOMEM;
+        for (size_t i = 0; i < figures.n; i++)
+                figure_name(figures.of[i], o->figures[i], sizeof(o->figures[i]));
+        size_t n = 0;
+        for (size_t i = 0; i < a->n_rows; i++)
+                for (size_t k = 0; k < figures.n; k++) {
+                        const struct comparison_figure *f = &a->rows[i].figures[k];
+                        if (f->missing)
+                                continue;
+                        o->ratios[n++] = (struct new_ratio){.figure = o->figures[k],
+                                                            .point_json = a->rows[i].sides[SIDE_CANDIDATE].point_json,
+                                                            .verdict = comparison_verdict(f->c->verdict),
+                                                            .ratio = f->c->ratio,
+                                                            .low = f->c->low,
+                                                            .high = f->c->high,
+                                                            .has_interval = f->c->has_interval};
+                }
+        o->n_ratios = n;
+        return 0;
+}
+
+static int take_answer(struct outcome *o) {
+        const struct comparison_answer *a = o->answer;
+        o->check.alike = a->alike;
+        o->check.undecided = a->verdicts[COMPARE_UNDECIDED];
+        o->check.faster = a->verdicts[COMPARE_FASTER];
+        o->check.slower = a->verdicts[COMPARE_SLOWER];
+        o->check.equivalent = a->verdicts[COMPARE_EQUIVALENT];
+        int r = print_differences(&a->environment, &o->differences_json);
+        return r < 0 ? r : take_ratios(o);
+}
+
+/* What cannot be compared is a result, too: it would be tried for ever else. */
+static int take_refusal(struct outcome *o, const struct refusal *r) {
+        o->error = strdup(r->detail);
+        o->differences_json = strdup("[]");
+        return o->error && o->differences_json ? 0 : -ENOMEM;
+}
+
+static int store_portion(struct service *s, struct outcome *o) {
+        int r;
+        if (!o->begun) {
+                r = store_begin_check(s->store, &o->pending);
+                o->begun = r == 0;
+                return r;
+        }
+        size_t n = o->n_ratios - o->stored;
+        if (n > 0) {
+                n = n < RATIOS_AT_A_TIME ? n : RATIOS_AT_A_TIME;
+                r = store_add_ratios(s->store, &o->pending, o->ratios + o->stored, n);
+                o->stored += r == 0 ? n : 0;
+                return r;
+        }
+        o->check.error = o->error;
+        o->check.differences_json = o->differences_json;
+        r = store_end_check(s->store, &o->pending, &o->check);
+        o->ended = r == 0;
+        return r;
+}
+
+/* Main thread. */
+static int run_store(struct service *s, void *payload, struct refusal *r) {
+        struct outcome *o = payload;
+        int error = store_portion(s, o);
+        if (error == -ENOENT) { /* it was deleted, or is measured again: the next look finds what is to be done now */
+                o->ended = true;
+                return 0;
+        }
+        if (error < 0)
+                return service_fail(s, r, error, "storing the comparison with a baseline", 0);
+        if (!o->ended)
+                return 0;
+        if (o->check.slower > 0)
+                log_notice("experiment %" PRId64 " is slower than baseline %s in %" PRIu32 " figures",
+                           o->pending.experiment_id, o->pending.name, o->check.slower);
+        service_changed(s, o->pending.experiment_id);
+        return 0;
+}
+
+static int find_pending(struct service *s, struct pending_check *ret, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_pending_check(reader->store, ret);
+        service_reader_put(s, reader);
+        return error == -ENOENT ? -ENODATA : error < 0 ? service_fail(s, r, error, "looking for checks", 0) : 0;
+}
+
+/* 0: there may be more; -ENODATA: there is nothing to do; another negative errno with *r. */
+static int check_one(struct service *s, struct refusal *r) {
+        static const struct call_type type = {run_store, outcome_free};
+        _cleanup_(outcome_freep) struct outcome *o = calloc(1, sizeof(*o));
+        if (!o)
+                return service_fail(s, r, -ENOMEM, "a check", 0);
+        int error = find_pending(s, &o->pending, r);
+        if (error < 0)
+                return error;
+        const struct comparison_query query = {.experiments = {o->pending.baseline_id, o->pending.experiment_id},
+                                               .margin = COMPARE_MARGIN,
+                                               .force = true};
+        error = service_compare(s, &query, &o->answer, r);
+        if (error < 0 && r->status >= 500)
+                return error;
+        if (error < 0 && r->status == 404) /* deleted meanwhile */
+                return 0;
+        error = error < 0 ? take_refusal(o, r) : take_answer(o);
+        if (error < 0)
+                return service_fail(s, r, error, "a check", 0);
+        while (error == 0 && !o->ended)
+                error = service_call(s, &type, (void **) &o, r);
+        return error;
+}
+
+static void check_all(struct service *s) {
+        struct refusal r = {0};
+        int error;
+        while ((error = check_one(s, &r)) == 0)
+                r = (struct refusal){0};
+        if (error != -ENODATA && error != -ESHUTDOWN)
+                log_warning("a baseline is not compared with later experiments: %s; tried again after the next run",
+                            r.detail);
+}
+
+static void *checker_main(void *userdata) {
+        struct service *s = userdata;
+        (void) setpriority(PRIO_PROCESS, 0, CHECKER_NICE); /* of this thread: Linux has a nice value for each */
+        pthread_mutex_lock(&s->lock);
+        while (!s->stopping) {
+                if (!s->checks_due) {
+                        (void) pthread_cond_wait(&s->checker_wanted, &s->lock);
+                        continue;
+                }
+                s->checks_due = false;
+                pthread_mutex_unlock(&s->lock);
+                check_all(s);
+                pthread_mutex_lock(&s->lock);
+        }
+        pthread_mutex_unlock(&s->lock);
+        return NULL;
+}
+
+static int start(struct service *s) {
+        sigset_t all, before;
+        (void) sigfillset(&all);
+        int r = -pthread_sigmask(SIG_SETMASK, &all, &before);
+        if (r < 0)
+                return r;
+        r = -pthread_create(&s->checker, NULL, checker_main, s);
+        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        s->has_checker = r == 0;
+        return r;
+}
+
+void service_check_baselines(struct service *s) {
+        if (!s->has_baselines)
+                return;
+        int r = s->has_checker ? 0 : start(s);
+        if (r < 0) {
+                log_warning("no thread for comparing baselines: %s; tried again after the next run",
+                            strerrordesc_np(-r));
+                return;
+        }
+        pthread_mutex_lock(&s->lock);
+        s->checks_due = true;
+        pthread_cond_signal(&s->checker_wanted);
+        pthread_mutex_unlock(&s->lock);
+}
+
+void service_join_checker(struct service *s) {
+        if (s->has_checker)
+                (void) pthread_join(s->checker, NULL);
+        s->has_checker = false;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Baselines over time in the store: which experiments are still to be held against them, and what came of it. */
+
+#include "daemon/store/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* From the few baselines to the few of their spec: the planner would rather look through all that have finished. */
+int store_pending_check(struct store *s, struct pending_check *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(
+                s->db, &q,
+                "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
+                "CROSS JOIN experiments p ON p.id = b.experiment_id "
+                "CROSS JOIN experiments e ON e.measures = p.measures AND e.id > p.id "
+                "AND +e.state IN ('done', 'failed') AND " SHOWN(
+                        "e.id") " "
+                                "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "
+                                "WHERE c.finished_at IS NULL OR c.finished_at <> e.finished_at ORDER BY e.id LIMIT 1");
+        if (r == 0)
+                r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        struct pending_check p = {.name = db_column_text(&q, 0),
+                                  .baseline_id = db_column_i64(&q, 1),
+                                  .experiment_id = db_column_i64(&q, 2),
+                                  .finished_at = db_column_i64(&q, 3)};
+        if (q.error < 0) {
+                free(p.name);
+                return q.error;
+        }
+        *ret = p;
+        return 0;
+}
+
+/* Whether both experiments and the pin are still as they were when the check began. */
+static int require_pending(struct db *db, const struct pending_check *p) {
+        int64_t one;
+        return db_get(db, &one,
+                      "SELECT 1 FROM baselines b JOIN experiments e ON e.id = ?3 AND e.finished_at = ?4 "
+                      "WHERE b.name = ?1 AND b.experiment_id = ?2",
+                      DB_TEXT(p->name), DB_INT(p->baseline_id), DB_INT(p->experiment_id), DB_INT(p->finished_at));
+}
+
+int store_begin_check(struct store *s, const struct pending_check *p) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = require_pending(s->db, p);
+        if (r == 0)
+                r = db_run(s->db, "DELETE FROM baseline_checks WHERE name = ? AND experiment_id = ?", DB_TEXT(p->name),
+                           DB_INT(p->experiment_id));
+        if (r == 0)
+                r = db_run(s->db, "INSERT INTO baseline_checks (name, experiment_id) VALUES (?, ?)", DB_TEXT(p->name),
+                           DB_INT(p->experiment_id));
+        return r < 0 ? r : db_commit(&t);
+}
+
+static int insert_ratio(struct db *db, const struct pending_check *p, const struct new_ratio *ratio) {
+        return db_run(db,
+                      "INSERT INTO baseline_ratios (name, experiment_id, figure, point, ratio, low, high, verdict) "
+                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                      DB_TEXT(p->name), DB_INT(p->experiment_id), DB_TEXT(ratio->figure), DB_TEXT(ratio->point_json),
+                      DB_REAL(ratio->ratio), ratio->has_interval ? DB_REAL(ratio->low) : DB_NULL(),
+                      ratio->has_interval ? DB_REAL(ratio->high) : DB_NULL(), DB_TEXT(ratio->verdict));
+}
+
+int store_add_ratios(struct store *s, const struct pending_check *p, const struct new_ratio *ratios, size_t n) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = require_pending(s->db, p);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = insert_ratio(s->db, p, &ratios[i]);
+        return r < 0 ? r : db_commit(&t);
+}
+
+int store_end_check(struct store *s, const struct pending_check *p, const struct new_check *c) {
+        int64_t change;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = require_pending(s->db, p);
+        if (r == 0)
+                r = db_run(
+                        s->db,
+                        "UPDATE baseline_checks SET finished_at = ?, alike = ?, undecided = ?, faster = ?, "
+                        "slower = ?, equivalent = ?, error = ?, differences = ? WHERE name = ? AND experiment_id = ?",
+                        DB_INT(p->finished_at), DB_INT(c->alike), DB_INT(c->undecided), DB_INT(c->faster),
+                        DB_INT(c->slower), DB_INT(c->equivalent), DB_TEXT(c->error), DB_TEXT(c->differences_json),
+                        DB_TEXT(p->name), DB_INT(p->experiment_id));
+        if (r == 0)
+                r = store_reserve_changes(s->db, 1, &change);
+        if (r == 0) /* it has a flag, or has lost one */
+                r = db_run(s->db, "UPDATE experiments SET change = ? WHERE id = ?", DB_INT(change),
+                           DB_INT(p->experiment_id));
+        return r < 0 ? r : db_commit(&t);
+}
+
+/* ---- history ---- */
+
+void check_records_free(struct check_record *checks, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                free(checks[i].experiment_name);
+                free(checks[i].version);
+                free(checks[i].error);
+                free(checks[i].differences_json);
+        }
+        free(checks);
+}
+
+static int read_checks(struct db *db, const char *name, uint32_t limit, struct check_record **items, size_t *n) {
+        size_t size = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(db, &q,
+                          "SELECT * FROM (SELECT c.experiment_id, e.name, e.version, c.finished_at, alike, undecided, "
+                          "faster, slower, equivalent, c.error, differences FROM baseline_checks c "
+                          "JOIN experiments e ON e.id = c.experiment_id "
+                          "WHERE c.name = ? AND c.finished_at IS NOT NULL "
+                          "ORDER BY c.experiment_id DESC LIMIT ?) ORDER BY experiment_id",
+                          DB_TEXT(name), DB_INT(limit));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) items, &size, *n, sizeof(**items));
+                if (r < 0)
+                        return r;
+                (*items)[(*n)++] = (struct check_record){.experiment_id = db_column_i64(&q, 0),
+                                                         .experiment_name = db_column_text(&q, 1),
+                                                         .version = db_column_text(&q, 2),
+                                                         .finished_at = db_column_i64(&q, 3),
+                                                         .alike = db_column_i64(&q, 4) != 0,
+                                                         .undecided = db_column_u32(&q, 5),
+                                                         .faster = db_column_u32(&q, 6),
+                                                         .slower = db_column_u32(&q, 7),
+                                                         .equivalent = db_column_u32(&q, 8),
+                                                         .error = db_column_text(&q, 9),
+                                                         .differences_json = db_column_text(&q, 10)};
+        }
+        return r < 0 ? r : q.error;
+}
+
+void series_records_free(struct series_record *series, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                free(series[i].point_json);
+                free(series[i].figure);
+                free(series[i].values);
+        }
+        free(series);
+}
+
+struct series_list {
+        struct series_record *items;
+        size_t n, size, values_size; /* the last: of the last one's values */
+};
+
+/* The series that a row of the select belongs to: the last one, or a new one. */
+static int series_of_row(struct db_query *q, struct series_list *list, struct series_record **ret) {
+        const char *point = db_column_peek(q, 0), *figure = db_column_peek(q, 1);
+        if (q->error < 0 || !point || !figure)
+                return q->error < 0 ? q->error : -EBADMSG;
+        if (list->n > 0) {
+                struct series_record *last = &list->items[list->n - 1];
+                if (strcmp(last->point_json, point) == 0 && strcmp(last->figure, figure) == 0) {
+                        *ret = last;
+                        return 0;
+                }
+        }
+        int r = store_grow((void **) &list->items, &list->size, list->n, sizeof(*list->items));
+        if (r < 0)
+                return r;
+        struct series_record *fresh = &list->items[list->n++];
+        *fresh = (struct series_record){.point_json = strdup(point), .figure = strdup(figure)};
+        list->values_size = 0;
+        *ret = fresh;
+        return fresh->point_json && fresh->figure ? 0 : -ENOMEM;
+}
+
+static int take_value(struct db_query *q, struct series_list *list) {
+        struct series_record *s;
+        int r = series_of_row(q, list, &s);
+        if (r == 0)
+                r = store_grow((void **) &s->values, &list->values_size, s->n, sizeof(*s->values));
+        if (r < 0)
+                return r;
+        const char *verdict = db_column_peek(q, 6);
+        struct series_value *v = &s->values[s->n++];
+        *v = (struct series_value){.experiment_id = db_column_i64(q, 2),
+                                   .ratio = db_column_double(q, 3),
+                                   .has_interval = !db_column_is_null(q, 4),
+                                   .low = db_column_double(q, 4),
+                                   .high = db_column_double(q, 5)};
+        (void) snprintf(v->verdict, sizeof(v->verdict), "%s", verdict ? verdict : "");
+        return q->error;
+}
+
+static int read_series(struct db *db, const char *name, int64_t from_id, struct series_list *list) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(db, &q,
+                          "SELECT point, figure, r.experiment_id, ratio, low, high, verdict FROM baseline_ratios r "
+                          "JOIN baseline_checks c ON c.name = r.name AND c.experiment_id = r.experiment_id "
+                          "AND c.finished_at IS NOT NULL "
+                          "WHERE r.name = ? AND r.experiment_id >= ? ORDER BY point, figure, r.experiment_id",
+                          DB_TEXT(name), DB_INT(from_id));
+        while (r == 0 && (r = db_step(&q)) > 0)
+                r = take_value(&q, list);
+        return r < 0 ? r : q.error;
+}
+
+int store_history(struct store *s, const char *name, uint32_t limit, struct check_record **ret_checks,
+                  size_t *ret_n_checks, struct series_record **ret_series, size_t *ret_n_series) {
+        struct check_record *checks = NULL;
+        struct series_list series = {0};
+        size_t n_checks = 0;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = read_checks(s->db, name, limit, &checks, &n_checks);
+        if (r == 0 && n_checks > 0)
+                r = read_series(s->db, name, checks[0].experiment_id, &series);
+        if (r < 0) {
+                check_records_free(checks, n_checks);
+                series_records_free(series.items, series.n);
+                return r;
+        }
+        *ret_checks = checks;
+        *ret_n_checks = n_checks;
+        *ret_series = series.items;
+        *ret_n_series = series.n;
+        return 0;
+}
