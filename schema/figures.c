@@ -4,7 +4,10 @@
 
 #include "schema/figures.h"
 
+#include "schema/json/json.h"
+
 #include <stdio.h>
+#include <string.h>
 
 static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch", NULL};
 static const char *const one_way_kinds[] = {"one_way", NULL};
@@ -88,6 +91,23 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
                                         "of a pingpong's round trip count there and back."),
         [FIGURE_CYCLES_PER_BYTE] = PER_UNIT("cycles_per_byte", "cycles", .title = "Cycles per byte"),
 };
+
+static const struct json *object_member(const struct json *object, const char *key) {
+        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+const struct json *figure_object(enum figure f, const struct json *result) {
+        const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
+        const struct json *loop = object_member(result, "loop"), *counted_by = object_member(result, "counted_by");
+        const char *word, *role;
+        if (figure_terms[f].group == FIGURES_ONE_WAY && loop && json_as_string(loop, &word) == 0 &&
+            strcmp(word, "open") == 0)
+                return NULL;
+        const struct json *object = group->in_run ? object_member(result, group->in_run) : result;
+        if (!group->by_role)
+                return object;
+        return counted_by && json_as_string(counted_by, &role) == 0 ? object_member(object, role) : NULL;
+}
 
 void figure_name(enum figure f, char *ret, size_t size) {
         const struct figure_term *term = &figure_terms[f];

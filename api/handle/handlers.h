@@ -8,23 +8,24 @@
 
 #define HANDLER(name) int name(struct api *a, const struct request *q, struct response *p, struct refusal *r)
 
-/* handle-experiments.c */
+/* experiments.c */
 HANDLER(handle_submit);
 HANDLER(handle_experiments);
 HANDLER(handle_experiment);
 HANDLER(handle_cancel);
 HANDLER(handle_delete);
-/* handle-runs.c */
+/* runs.c */
 HANDLER(handle_runs);
 HANDLER(handle_run);
+/* results.c */
 HANDLER(handle_results);
-/* handle-samples.c */
+/* samples.c */
 HANDLER(handle_experiment_samples);
 HANDLER(handle_run_samples);
-/* handle-events.c */
+/* events.c */
 HANDLER(handle_events);
 HANDLER(handle_experiment_events);
-/* handle-host.c */
+/* host.c */
 HANDLER(handle_presets);
 HANDLER(handle_transports);
 HANDLER(handle_topology);

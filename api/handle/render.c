@@ -10,17 +10,19 @@
 
 #include <string.h>
 
-static void member_time(struct json_writer *w, const char *key, int64_t ms) {
-        char text[40];
+bool render_time(int64_t ms, char ret[static RENDER_TIME_MAX]) {
         struct tm tm;
         time_t seconds = (time_t) (ms / 1000);
-        if (ms <= 0 || !gmtime_r(&seconds, &tm)) {
-                json_member_null(w, key);
-                return;
-        }
-        size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-        snprintf(text + n, sizeof(text) - n, ".%03dZ", (int) (ms % 1000));
-        json_member_string(w, key, text);
+        if (ms <= 0 || !gmtime_r(&seconds, &tm))
+                return false;
+        size_t n = strftime(ret, RENDER_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+        snprintf(ret + n, RENDER_TIME_MAX - n, ".%03dZ", (int) (ms % 1000));
+        return true;
+}
+
+static void member_time(struct json_writer *w, const char *key, int64_t ms) {
+        char text[RENDER_TIME_MAX];
+        json_member_string(w, key, render_time(ms, text) ? text : NULL);
 }
 
 /* A list that the daemon left out is an empty one. */

@@ -18,9 +18,16 @@ static const struct parameter list_parameters[] = {
         {0},
 };
 
+static const struct parameter results_parameters[] = {
+        {"columns", "{\"enum\": [\"usual\", \"all\"], \"default\": \"usual\"}",
+         "Of the CSV. usual: the point, the medians of the usual figures (x-usual in ResultFigures), flags and "
+         "provenance; all: every statistic of every figure, and what was in force."},
+        {0},
+};
+
 static const struct parameter runs_parameters[] = {
-        {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 1000}",
-         "Items in one answer, at most."},
+        {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}",
+         "Items in one answer, at most. Default: 1000 as JSON; as CSV, all there are."},
         {"cursor", "{\"type\": \"string\"}", "The \"next\" of the answer before."},
         {0},
 };
@@ -36,7 +43,7 @@ static const struct parameter samples_parameters[] = {
 
 static const struct media experiment_media[] = {{"application/json", "Experiment"}, {0}};
 static const struct media experiments_media[] = {{"application/json", "ExperimentList"}, {0}};
-static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
+static const struct media runs_media[] = {{"application/json", "RunList"}, {"text/csv", NULL}, {0}};
 static const struct media run_media[] = {{"application/json", "Run"}, {0}};
 static const struct media results_media[] = {{"application/json", "ResultTable"}, {"text/csv", NULL}, {0}};
 static const struct media samples_media[] = {
@@ -71,9 +78,9 @@ const struct route routes[] = {
          .problems = "401 404 409 503"},
         {METHOD_GET, "/experiments/{id}/runs", handle_runs, "listRuns",
          "An experiment's runs, in the order they run in", .parameters = runs_parameters, .status = 200,
-         .media = runs_media, .problems = "400 404 503"},
+         .media = runs_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/results", handle_results, "getResults", "A row per point, over its repetitions",
-         .status = 200, .media = results_media, .problems = "404 406 503"},
+         .parameters = results_parameters, .status = 200, .media = results_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/samples", handle_experiment_samples, "listExperimentSamples",
          "What each agent did in each second, of all runs, as it was recorded", .parameters = samples_parameters,
          .status = 200, .media = samples_media, .problems = "400 404 406 503"},

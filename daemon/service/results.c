@@ -89,18 +89,6 @@ static bool is_open(const char *loop) {
         return loop && strcmp(loop, "open") == 0;
 }
 
-/* The object that has a figure, or would have it. Runs of earlier versions halve round trips of open loops, too. */
-static const struct json *object_of(enum figure f, const struct json *result) {
-        const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
-        if (figure_terms[f].group == FIGURES_ONE_WAY && is_open(string_member(result, "loop")))
-                return NULL;
-        const struct json *object = group->in_run ? object_member(result, group->in_run) : result;
-        const char *role = group->by_role ? string_member(result, "counted_by") : NULL;
-        if (!group->by_role)
-                return object;
-        return role ? object_member(object, role) : NULL;
-}
-
 /* Reasons stand beside a figure as NAME_reason, or among the counters' "reasons" by name or for all the hardware's. */
 static const char *reason_for(enum figure f, const struct json *object) {
         char name[64];
@@ -122,7 +110,7 @@ static int keep(char **kept, const char *text) {
 }
 
 static int collect_figure(const struct json *result, enum figure i, struct columns *c) {
-        const struct json *object = object_of(i, result), *value = object_member(object, figure_terms[i].name);
+        const struct json *object = figure_object(i, result), *value = object_member(object, figure_terms[i].name);
         double v;
         if (value && json_as_double(value, &v) == 0) {
                 c->values[i][c->n[i]++] = v;
@@ -330,6 +318,10 @@ static int visit_point(struct service *s, struct point_record *p,
         _cleanup_(result_record_deinit) struct result_record row = {0};
         int error = make_row(p, &row);
         return error < 0 ? service_fail(s, r, error, "summing the runs up", 0) : visit(userdata, &row);
+}
+
+const char *service_effective_name(size_t i) {
+        return effective_name(i);
 }
 
 int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,

@@ -200,6 +200,9 @@ struct point_list {
 int spec_points(const struct spec *spec, struct point_list *ret, struct refusal *r);
 void point_list_deinit(struct point_list *list);
 
+/* The axes that have a meaning for any of the spec's points, as bits (1u << axis). Spans only what decides on that. */
+unsigned spec_axes_met(const struct spec *spec);
+
 /* Order of the runs: `repetitions` blocks, each a permutation of 0 … n_points - 1 of its own, from the seed
  * (xoshiro256**, stable for ever: a recorded seed gives the recorded order). order has n_points * repetitions
  * entries. */
