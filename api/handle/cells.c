@@ -62,11 +62,34 @@ void cells_words(struct text *t, const char *list) {
                 fail(t, k < 0 ? k : joined.error);
 }
 
+/* Of the spec, the axes that decide which fields a point has. They are few words, however long the spec is: no tree is
+ * made of a megabyte of placements for each reader. */
+static void put_deciding(struct text *t, const char *merged_json) {
+        const char *comma = "";
+        text_puts(t, "{");
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const char *value;
+                size_t length;
+                if (!axes[i].decides || !json_find_member(merged_json, axes[i].value.name, &value, &length))
+                        continue;
+                text_printf(t, "%s\"%s\":", comma, axes[i].value.name);
+                text_append(t, value, length);
+                comma = ",";
+        }
+        text_puts(t, "}");
+}
+
 int point_columns_of(const char *merged_json, struct point_columns *ret) {
+        _cleanup_(text_deinit) struct text deciding = {0};
         struct spec *spec = NULL;
         struct refusal r = {0};
         struct point_columns c = {0};
-        int k = merged_json ? spec_parse_stored(merged_json, strlen(merged_json), &spec, &r) : -EINVAL;
+        if (!merged_json)
+                return -EBADMSG;
+        put_deciding(&deciding, merged_json);
+        int k = deciding.error;
+        if (k >= 0)
+                k = spec_parse_stored(deciding.data, deciding.length, &spec, &r);
         if (k < 0)
                 return k == -EINVAL ? -EBADMSG : k;
         unsigned met = spec_axes_met(spec);

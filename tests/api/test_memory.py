@@ -128,6 +128,14 @@ def test_large_tables_are_not_held_for_each_reader(blocked):
     assert rows[-1]["point"]["message_size"] == 1024
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/csv"])
+def test_where_a_table_is_from_is_not_held_with_a_large_spec(blocked, accept):
+    """What stands beside the rows comes from the spec, which is read once for a reader and not kept."""
+    experiment = submit(blocked, long_spec())
+    for name in ("results", "runs", "samples"):
+        assert attack(blocked, f"/experiments/{experiment['id']}/{name}", accept) < RSS_MAX
+
+
 def test_what_is_too_much_together_is_refused_for_a_while(blocked):
     """As whole bodies, which a single experiment is."""
     experiment = submit(blocked, long_spec())
