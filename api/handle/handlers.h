@@ -8,24 +8,24 @@
 
 #define HANDLER(name) int name(struct api *a, const struct request *q, struct response *p, struct refusal *r)
 
-/* experiments.c */
+/* handle-experiments.c */
 HANDLER(handle_submit);
 HANDLER(handle_experiments);
 HANDLER(handle_experiment);
 HANDLER(handle_cancel);
 HANDLER(handle_delete);
-/* runs.c */
+/* handle-runs.c */
 HANDLER(handle_runs);
 HANDLER(handle_run);
 /* results.c */
 HANDLER(handle_results);
-/* samples.c */
+/* handle-samples.c */
 HANDLER(handle_experiment_samples);
 HANDLER(handle_run_samples);
-/* events.c */
+/* handle-events.c */
 HANDLER(handle_events);
 HANDLER(handle_experiment_events);
-/* host.c */
+/* handle-host.c */
 HANDLER(handle_presets);
 HANDLER(handle_transports);
 HANDLER(handle_topology);
