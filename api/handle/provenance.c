@@ -82,7 +82,7 @@ void provenance_cells(const struct provenance *p, struct text *t) {
         text_csv(t, p->kernel);
         text_puts(t, ",");
         text_csv(t, p->version);
-        text_printf(t, ",%s,%" PRIu64 "\r\n", render_time(p->started_at, date) ? date : "", p->seed);
+        text_printf(t, ",%s,%" PRIu64 "\r\n", render_time_text(p->started_at, date) ? date : "", p->seed);
 }
 
 static void put_units(struct json_writer *w) {
@@ -112,7 +112,7 @@ void provenance_list_end(const struct provenance *p, struct text *t, bool begun,
         json_member_string(&w, "host", p->host);
         json_member_string(&w, "kernel", p->kernel);
         json_member_string(&w, "version", p->version);
-        json_member_string(&w, "date", render_time(p->started_at, date) ? date : NULL);
+        json_member_string(&w, "date", render_time_text(p->started_at, date) ? date : NULL);
         json_member_u64(&w, "seed", p->seed);
         put_units(&w);
         json_object_end(&w);

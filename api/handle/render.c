@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-bool render_time(int64_t ms, char ret[static RENDER_TIME_MAX]) {
+bool render_time_text(int64_t ms, char ret[static RENDER_TIME_MAX]) {
         struct tm tm;
         time_t seconds = (time_t) (ms / 1000);
         if (ms <= 0 || !gmtime_r(&seconds, &tm))
@@ -22,7 +22,7 @@ bool render_time(int64_t ms, char ret[static RENDER_TIME_MAX]) {
 
 static void member_time(struct json_writer *w, const char *key, int64_t ms) {
         char text[RENDER_TIME_MAX];
-        json_member_string(w, key, render_time(ms, text) ? text : NULL);
+        json_member_string(w, key, render_time_text(ms, text) ? text : NULL);
 }
 
 /* A list that the daemon left out is an empty one. */

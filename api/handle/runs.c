@@ -83,8 +83,8 @@ static int run_csv(struct list *list, const struct run_record *run) {
         struct text *t = list->out;
         char started[RENDER_TIME_MAX], finished[RENDER_TIME_MAX];
         text_printf(t, "%" PRId64 ",%u,%u,%u,%s,%s,%s", run->id, run->position, run->repetition, run->attempt,
-                    state_name(run->state), render_time(run->started_at, started) ? started : "",
-                    render_time(run->finished_at, finished) ? finished : "");
+                    state_name(run->state), render_time_text(run->started_at, started) ? started : "",
+                    render_time_text(run->finished_at, finished) ? finished : "");
         int k = point_columns_cells(&list->provenance.points, t, run->point_json, false);
         if (k >= 0)
                 k = csv_figures(t, run->result_json);

@@ -63,9 +63,6 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
 int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                     int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r);
 
-/* The settings that result_record.effective_json may have, in its order, from 0 on; NULL beyond the last. */
-const char *service_effective_name(size_t i);
-
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the three is non-NULL per call. experiment_id 0: every experiment and the runs that have been started (and no
  * samples). 404 when there is no such experiment (any more). */
@@ -104,5 +101,8 @@ struct service_health {
         uint64_t cpu_ns, rss_bytes;       /* of the daemon */
 };
 int service_health(struct service *s, struct service_health *ret, struct refusal *r);
+
+/* The settings that result_record.effective_json may have, in its order, from 0 on; NULL beyond the last. */
+const char *service_effective_name(size_t i);
 
 #endif

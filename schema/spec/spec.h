@@ -174,6 +174,8 @@ int spec_parse(const char *text, size_t length, struct spec **ret, struct refusa
  * meaning there gives way, as an experiment that was accepted is not refused later. */
 int spec_parse_stored(const char *text, size_t length, struct spec **ret, struct refusal *r);
 void spec_free(struct spec *spec);
+/* The axes that have a meaning for any of the spec's points, as bits (1u << axis). Spans only what decides on that. */
+unsigned spec_axes_met(const struct spec *spec);
 
 /* Replaces the placements "all-node-pairs" and "all-cpu-pairs" by an explicit one for each ordered pair, a thing with
  * itself included: nodes and cpus are what one end of such a pair gets on this host. A workload of one agent takes the
@@ -199,9 +201,6 @@ struct point_list {
  * folded away. Returns 0; -EINVAL with *r (too many points, impossible point, all points left out); -ENOMEM. */
 int spec_points(const struct spec *spec, struct point_list *ret, struct refusal *r);
 void point_list_deinit(struct point_list *list);
-
-/* The axes that have a meaning for any of the spec's points, as bits (1u << axis). Spans only what decides on that. */
-unsigned spec_axes_met(const struct spec *spec);
 
 /* Order of the runs: `repetitions` blocks, each a permutation of 0 … n_points - 1 of its own, from the seed
  * (xoshiro256**, stable for ever: a recorded seed gives the recorded order). order has n_points * repetitions
