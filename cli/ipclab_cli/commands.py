@@ -106,12 +106,22 @@ def watch_until_end(client, identity, arguments):
     return verdict
 
 
+def show_plan(plan):
+    print(f"{plan['runs']} runs of {len(plan['points'])} points, about {seconds_text(plan['estimated_seconds'])}")
+    if plan["runs_at_most"] > plan["runs"]:
+        most = seconds_text(plan["estimated_seconds_at_most"])
+        print(f"until enough is known: {plan['runs_at_most']} runs at most, about {most}")
+    show_skipped(plan["skipped"])
+
+
 def run(client, arguments):
     spec = spec_of(arguments.spec, sys.stdin) | dict(map(field_of, arguments.set or []))
     headers = {"Idempotency-Key": arguments.key} if arguments.key else {}
     target = "/experiments"
     if arguments.dry_run:
-        show_json(client.json("POST", "/experiments?dry_run=true", json.dumps(spec), headers))
+        client.require("POST", "/experiments", "dry_run")
+        plan = client.json("POST", "/experiments?dry_run=true", json.dumps(spec), headers)
+        show_json(plan) if arguments.json else show_plan(plan)
         return DONE
     experiment = client.json("POST", target, json.dumps(spec), headers)
     if arguments.detach:
@@ -245,6 +255,10 @@ def findings(client, arguments):
     return DONE
 
 
+# What people read for the units of figures, and by how much to divide.
+READ = {"bytes/s": ("MB/s", 1e6), "ns": ("µs", 1e3)}
+
+
 def interval_text(interval, scale=1):
     return "–" if interval is None else f"{interval['low'] / scale:.4g} … {interval['high'] / scale:.4g}"
 
@@ -298,6 +312,7 @@ def show_advice(document):
     fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
     rows = []
     for item in document["items"]:
+        unit, scale = READ.get(item["unit"], (item["unit"], 1))
         words = [
             item["reason"] or "",
             "noisy" if item["noisy"] else "",
@@ -309,8 +324,8 @@ def show_advice(document):
                 item["standing"],
                 ", ".join(field_text(item["point"], field) for field in fields if field in item["point"])
                 or "the point",
-                f"{item['value']:.6g} {item['unit']}",
-                interval_text(item["interval"]),
+                f"{item['value'] / scale:,.1f} {unit}",
+                interval_text(item["interval"], scale),
                 str(item["runs"]),
                 seconds_text(item["age_seconds"]),
                 ", ".join(dict.fromkeys(word for word in words if word)),

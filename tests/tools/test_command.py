@@ -205,6 +205,7 @@ class MadeUp(http.server.BaseHTTPRequestHandler):
         self.requests.append(f"{self.command} {self.path}")
         path = self.path.split("?")[0]
         paths = {route: {method.lower(): {}} for _, method, route in ROUTES} | {"/advice": {"get": {}, "post": {}}}
+        paths["/experiments"] = {"post": {"parameters": [{"name": "dry_run"}]}}
         described = {"info": {"version": "0.2.0"}, "paths": paths}
         self.send_response(200)
         self.end_headers()
@@ -292,6 +293,30 @@ def test_two_values_of_an_axis_are_compared_in_the_words_of_the_api(made_up):
     assert requests == ["GET /compare?baseline=v6.1&candidate=15"]
 
 
+def test_a_dry_run_is_a_line_and_posts_the_spec(made_up):
+    plan = {"runs": 16, "estimated_seconds": 100, "points": [{}, {}], "runs_at_most": 60,
+            "estimated_seconds_at_most": 375, "skipped": [{"point": {}, "reason": "no second node"}]}  # fmt: skip
+    arguments = ("run", '{"transport": "pipe"}', "--dry-run")
+    shown, requests, posted = made_up({"/experiments": plan}, *arguments)
+    assert requests == ["POST /experiments?dry_run=true"] and posted == [{"transport": "pipe"}]
+    assert shown.splitlines() == [
+        "16 runs of 2 points, about 1 min 40 s",
+        "until enough is known: 60 runs at most, about 6 min 15 s",
+        "",
+        "Left out, 1 of the points: no second node",
+    ]
+    shown, _, _ = made_up({"/experiments": plan}, *arguments, "--json")
+    assert json.loads(shown) == plan
+
+
+def test_a_daemon_without_dry_runs_is_named(ipclab, daemon):
+    parameters = daemon.client().get("/openapi.json")["paths"]["/experiments"]["post"]["parameters"]
+    if "dry_run" in [one["name"] for one in parameters]:
+        pytest.skip("this daemon has dry runs")
+    failed = ipclab("run", json.dumps(SHORT), "--dry-run")
+    assert failed.returncode == 4 and "which has no POST /experiments?dry_run" in failed.stderr
+
+
 def test_findings_are_sentences(made_up):
     answer = {"question": "How fast is a pipe?", "sentence": None, "reason": None,
               "figures": [{"name": "ratio", "of": "pipe", "value": 1.25, "unit": ""}],
@@ -326,7 +351,7 @@ def test_advice_is_a_ranking(made_up):
     assert requests == ["GET /advice?message_size=4096&want=throughput"]
     lines = shown.splitlines()
     assert lines[0] == "pipe has most."
-    assert lines[3].split() == "best pipe 2.5e+09 bytes/s 2.4e+09 … 2.6e+09 8 2 h 01 min noisy".split()
+    assert lines[3].split() == "best pipe 2,500.0 MB/s 2400 … 2600 8 2 h 01 min noisy".split()
     assert lines[4].split()[-1] == "overlap"
     assert lines[-1].endswith("""ipclab run '{"transport": ["pipe", "tcp"]}'""")
     shown, requests, posted = made_up({"/advice": {"id": 9}}, "advice", "--measure", "message_size=4096")
