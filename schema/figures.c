@@ -4,7 +4,10 @@
 
 #include "schema/figures.h"
 
+#include "schema/json/json.h"
+
 #include <stdio.h>
+#include <string.h>
 
 static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch", NULL};
 static const char *const one_way_kinds[] = {"one_way", NULL};
@@ -107,6 +110,38 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
         OF_ENDS(FIGURE_SENDER_, FIGURES_SENDER, ", sender", .usual = false),
         OF_ENDS(FIGURE_RECEIVER_, FIGURES_RECEIVER, ", receiver", .usual = false),
 };
+
+static const struct json *object_member(const struct json *object, const char *key) {
+        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+/* The other role of a run, whose counters it has, too; NULL: it has one agent. */
+static const char *other_role(const struct json *result, const char *role) {
+        const struct json *counters = object_member(result, "counters");
+        if (!counters || json_type(counters) != JSON_OBJECT)
+                return NULL;
+        for (const struct json *i = json_first(counters); i; i = json_next(i))
+                if (strcmp(json_key(i), role) != 0)
+                        return json_key(i);
+        return NULL;
+}
+
+const struct json *figure_object(enum figure f, const struct json *result) {
+        const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
+        const struct json *loop = object_member(result, "loop"), *counted_by = object_member(result, "counted_by");
+        const char *word, *role;
+        if (figure_terms[f].group == FIGURES_ONE_WAY && loop && json_as_string(loop, &word) == 0 &&
+            strcmp(word, "open") == 0)
+                return NULL;
+        const struct json *object = group->in_run ? object_member(result, group->in_run) : result;
+        if (group->end == FIGURE_OF_RUN)
+                return object;
+        if (!counted_by || json_as_string(counted_by, &role) < 0)
+                return NULL;
+        if (group->end == FIGURE_OF_OTHER)
+                role = other_role(result, role);
+        return role ? object_member(object, role) : NULL;
+}
 
 void figure_name(enum figure f, char *ret, size_t size) {
         const struct figure_term *term = &figure_terms[f];

@@ -85,6 +85,12 @@ extern const struct figure_term {
         enum figure_faster faster;
 } figure_terms[FIGURE_COUNT];
 
+struct json;
+
+/* The object of a run's result (as GET /runs/{id} has it) that has the figure, or would have it; NULL where there is
+ * none. Results of early versions halve round trips of open loops, too: these halves are none. */
+const struct json *figure_object(enum figure f, const struct json *result);
+
 /* "latency_ns_p50", "cpu_ns_per_message_sender": the figure's name in a row where there is no object around it. */
 void figure_name(enum figure f, char *ret, size_t size);
 

@@ -16,7 +16,8 @@ packages_run=(gcc libc6-dev meson=meson ninja=ninja-build pkg-config=pkgconf pyt
               libcjson-dev libmicrohttpd-dev libnuma-dev liburing-dev libsqlite3-dev libsystemd-dev zlib1g-dev node=nodejs
               npm=npm)
 # shellcheck disable=SC2034
-packages_test=(python3-venv clang=clang libclang-rt-14-dev llvm-symbolizer=llvm chromium=chromium chromedriver=chromium-driver)
+packages_test=(python3-venv python3-rich zsh=zsh clang=clang libclang-rt-14-dev llvm-symbolizer=llvm chromium=chromium
+               chromedriver=chromium-driver)
 # shellcheck disable=SC2034 # for the comparison of TCP
 packages_bench_tcp=(iperf3=iperf3 sockperf=sockperf)
 # shellcheck disable=SC2034

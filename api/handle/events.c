@@ -172,6 +172,7 @@ static void events_free(void *userdata) {
         service_unsubscribe(e->subscription);
         if (e->subscribers)
                 atomic_fetch_sub(e->subscribers, 1);
+        kinds_deinit(&e->kinds);
         free(e);
 }
 

@@ -19,6 +19,7 @@ HANDLER(handle_delete);
 /* handle-runs.c */
 HANDLER(handle_runs);
 HANDLER(handle_run);
+/* results.c */
 HANDLER(handle_results);
 /* findings.c */
 HANDLER(handle_findings);

@@ -24,6 +24,16 @@ static const struct parameter submit_parameters[] = {
         {0},
 };
 
+static const struct parameter results_parameters[] = {
+        {"columns", "{\"enum\": [\"usual\", \"all\"], \"default\": \"usual\"}",
+         "Of the CSV. usual: the point, the medians of the usual figures (x-usual in ResultFigures), flags and "
+         "provenance; all: every statistic of every figure, and what was in force."},
+        {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
+         "1: with each row the latencies of all its done runs together: HdrHistogram V2 compressed, in base64, and as "
+         "JSON their percentiles at log-nines."},
+        {0},
+};
+
 static const struct parameter runs_parameters[] = {
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 1000}",
          "Items in one answer, at most."},
@@ -61,13 +71,6 @@ static const struct parameter history_parameters[] = {
         {0},
 };
 
-static const struct parameter results_parameters[] = {
-        {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
-         "1: with each row the latencies of all its done runs together: HdrHistogram V2 compressed, in base64, and as "
-         "JSON their percentiles at log-nines."},
-        {0},
-};
-
 static const struct parameter advice_parameters[] = {
         {"message_size", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1073741824, \"default\": 4096}",
          "Bytes of a message."},
@@ -93,7 +96,7 @@ static const struct parameter advice_parameters[] = {
 static const struct media experiment_media[] = {{"application/json", "Experiment"}, {0}};
 static const struct media plan_media[] = {{"application/json", "Plan"}, {0}};
 static const struct media experiments_media[] = {{"application/json", "ExperimentList"}, {0}};
-static const struct media runs_media[] = {{"application/json", "RunList"}, {0}};
+static const struct media runs_media[] = {{"application/json", "RunList"}, {"text/csv", NULL}, {0}};
 static const struct media run_media[] = {{"application/json", "Run"}, {0}};
 static const struct media histogram_media[] = {{"application/json", "RunHistogram"}, {0}};
 static const struct media results_media[] = {{"application/json", "ResultTable"}, {"text/csv", NULL}, {0}};
@@ -144,7 +147,7 @@ const struct route routes[] = {
          .status = 200, .media = experiment_media, .problems = "400 401 404 409 422 503"},
         {METHOD_GET, "/experiments/{id}/runs", handle_runs, "listRuns",
          "An experiment's runs, in the order they run in", .parameters = runs_parameters, .status = 200,
-         .media = runs_media, .problems = "400 404 503"},
+         .media = runs_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/results", handle_results, "getResults", "A row per point, over its repetitions",
          .parameters = results_parameters, .status = 200, .media = results_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/findings", handle_findings, "getFindings",
@@ -171,8 +174,8 @@ const struct route routes[] = {
          .parameters = advice_parameters, .status = 200, .media = advice_media, .problems = "400 503"},
         {METHOD_POST, "/advice", handle_settle, "settleAdvice",
          "Queue the runs that would settle what the advice leaves open; 409 when it leaves nothing open",
-         .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "AdviceQuestion", .status = 201, .media = experiment_media,
-         .problems = "400 401 409 411 413 415 422 503"},
+         .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "AdviceQuestion", .status = 201,
+         .media = experiment_media, .problems = "400 401 409 411 413 415 422 503"},
         {METHOD_PUT, "/baselines/{name}", handle_pin_baseline, "pinBaseline",
          "Pin an experiment that has finished under a name, or move the name to it", .writes = true, .body = BODY_JSON,
          .body_schema = "BaselinePin", .status = 200, .media = baseline_media,

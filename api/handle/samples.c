@@ -7,6 +7,7 @@
 
 #include "api/handle/handlers.h"
 #include "api/handle/kinds.h"
+#include "api/handle/provenance.h"
 #include "api/handle/render.h"
 #include "api/http/feed.h"
 #include "api/http/negotiate.h"
@@ -22,12 +23,14 @@ enum format { FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
 struct export {
         struct service *service;
-        int64_t experiment_id, run_id; /* as service_samples() takes them */
-        int64_t after, until;          /* changes */
+        struct provenance provenance;
+        int64_t run_id;       /* as service_samples() takes it */
+        int64_t after, until; /* changes */
         enum format format;
         bool histogram;
         char next[CURSOR_MAX]; /* "": this is the last page */
         struct kinds kinds;
+        struct text point; /* CSV: the cells of the run whose kind is known */
 
         struct text *out;
         bool begun, ended;
@@ -63,7 +66,8 @@ static void csv_sample(struct export *f, const struct sample_record *s, const ch
         text_puts(f->out, ",");
         if (s->begin_ns)
                 text_printf(f->out, "%" PRIu64, s->begin_ns);
-        text_puts(f->out, "\r\n");
+        text_append(f->out, f->point.data ? f->point.data : "", f->point.length);
+        provenance_cells(&f->provenance, f->out);
 }
 
 static void json_sample(struct export *f, const struct sample_record *s, const char *kind) {
@@ -84,7 +88,7 @@ static int visit_sample(void *userdata, const struct sample_record *s) {
                 return 1;
         }
         const char *kind = kinds_get(&f->kinds, s->run_id);
-        if (s->latency && !kind) {
+        if (!kind && (s->latency || f->format == FORMAT_CSV)) {
                 f->unknown_run = s->run_id;
                 return 1;
         }
@@ -102,11 +106,22 @@ static void csv_header(struct export *f) {
         text_printf(f->out,
                     "run_id,agent,thread,second,interval_ns,messages,bytes,latency_ns_min,latency_ns_p50,"
                     "latency_ns_p90,latency_ns_p99,latency_ns_p99_9,latency_ns_max,latency_ns_mean,latency_kind,"
-                    "latency_count%s,counters,begin_ns\r\n",
+                    "latency_count%s,counters,begin_ns",
                     f->histogram ? ",latency_histogram" : "");
+        point_columns_header(&f->provenance.points, f->out, false);
+        provenance_header(f->out);
 }
 
-/* The samples of a run that is met for the first time wait until its kind is known. */
+static int learn(struct export *f, struct refusal *r) {
+        int k = kinds_learn(&f->kinds, f->service, f->unknown_run, r);
+        if (k < 0 || f->format != FORMAT_CSV)
+                return k;
+        text_clear(&f->point);
+        k = point_columns_cells(&f->provenance.points, &f->point, f->kinds.point_json, false);
+        return k < 0 ? k : f->point.error;
+}
+
+/* The samples of a run that is met for the first time wait until its kind is known, and its point. */
 static int fill(void *userdata, struct text *out, struct refusal *r) {
         struct export *f = userdata;
         f->out = out;
@@ -116,18 +131,27 @@ static int fill(void *userdata, struct text *out, struct refusal *r) {
         int k = 0;
         do {
                 f->unknown_run = 0;
-                k = service_samples(f->service, f->experiment_id, f->run_id, f->after, UINT32_MAX, visit_sample, f, r);
+                k = service_samples(f->service, f->provenance.experiment_id, f->run_id, f->after, UINT32_MAX,
+                                    visit_sample, f, r);
                 if (k >= 0 && f->unknown_run != 0)
-                        k = kinds_learn(&f->kinds, f->service, f->unknown_run, r);
+                        k = learn(f, r);
         } while (k >= 0 && f->unknown_run != 0);
         if (k != 0 && !f->ended)
                 return k < 0 ? k : FEED_MORE;
         if (f->format == FORMAT_JSON)
-                text_list_end(out, f->begun, f->next);
+                provenance_list_end(&f->provenance, out, f->begun, f->next);
         return FEED_LAST;
 }
 
-static const struct feed_source source = {.fill = fill, .free = free};
+static void export_free(void *userdata) {
+        struct export *f = userdata;
+        provenance_deinit(&f->provenance);
+        kinds_deinit(&f->kinds);
+        text_deinit(&f->point);
+        free(f);
+}
+
+static const struct feed_source source = {.fill = fill, .free = export_free};
 
 /* ---- the page ---- */
 
@@ -151,7 +175,8 @@ static int visit_page(void *userdata, const struct sample_record *s) {
 /* Where the page ends must be known before its headers are sent. */
 static int measure_page(struct export *f, uint32_t limit, struct refusal *r) {
         struct page page = {.left = limit, .last = f->after};
-        int k = service_samples(f->service, f->experiment_id, f->run_id, f->after, limit + 1, visit_page, &page, r);
+        int k = service_samples(f->service, f->provenance.experiment_id, f->run_id, f->after, limit + 1, visit_page,
+                                &page, r);
         if (k < 0)
                 return k;
         f->until = page.last;
@@ -160,7 +185,8 @@ static int measure_page(struct export *f, uint32_t limit, struct refusal *r) {
         return 0;
 }
 
-static int prepare(struct export *f, const struct request *q, uint32_t *ret_limit, struct refusal *r) {
+static int prepare(struct api *a, const struct request *q, int64_t experiment_id, struct export *f, uint32_t *ret_limit,
+                   struct refusal *r) {
         static const char *const types[] = {"application/json", "application/x-ndjson", "text/csv", NULL};
         const char *histogram = request_parameter(q, "histogram");
         if (histogram && strcmp(histogram, "0") != 0 && strcmp(histogram, "1") != 0)
@@ -175,21 +201,24 @@ static int prepare(struct export *f, const struct request *q, uint32_t *ret_limi
         if (k < 0)
                 return k;
         f->until = INT64_MAX;
+        k = provenance_load(a, experiment_id, f->format == FORMAT_CSV, &f->provenance, r);
+        if (k < 0)
+                return k;
         return *ret_limit > 0 ? measure_page(f, *ret_limit, r) : 0;
 }
 
 static int respond_samples(struct api *a, const struct request *q, int64_t experiment_id, int64_t run_id,
                            struct response *p, struct refusal *r) {
-        static const char *const types[] = {"application/json", "application/x-ndjson",
-                                            "text/csv; charset=utf-8; header=present"};
+        static const char *const types[] = {"application/json", "application/x-ndjson", CSV_TYPE};
         struct export *f = calloc(1, sizeof(*f));
         uint32_t limit;
         if (!f)
                 return -ENOMEM;
-        *f = (struct export){.service = a->service, .experiment_id = experiment_id, .run_id = run_id};
-        int k = prepare(f, q, &limit, r);
+        f->service = a->service;
+        f->run_id = run_id;
+        int k = prepare(a, q, experiment_id, f, &limit, r);
         if (k < 0) {
-                free(f);
+                export_free(f);
                 return k;
         }
         response_header(p, "Vary", "Accept");
@@ -200,9 +229,7 @@ static int respond_samples(struct api *a, const struct request *q, int64_t exper
 }
 
 HANDLER(handle_experiment_samples) {
-        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
-        int k = service_experiment(a->service, q->id, &e, r);
-        return k < 0 ? k : respond_samples(a, q, q->id, 0, p, r);
+        return respond_samples(a, q, q->id, 0, p, r);
 }
 
 HANDLER(handle_run_samples) {

@@ -12,8 +12,8 @@ from pathlib import Path
 from ipclab_cli.figures import figures_of
 from ipclab_cli.http import with_query
 from ipclab_cli.progress import FINAL, display_for, follow
-from ipclab_cli.table import show_list, show_results, show_skipped
-from ipclab_cli.words import seconds_text
+from ipclab_cli.table import show_list, show_results, show_skipped, varies
+from ipclab_cli.words import field_text, seconds_text
 from ipclab_cli.words import size_text as bytes_of
 
 DONE, ENDED_OTHERWISE = 0, 1
@@ -106,12 +106,22 @@ def watch_until_end(client, identity, arguments):
     return verdict
 
 
+def show_plan(plan):
+    print(f"{plan['runs']} runs of {len(plan['points'])} points, about {seconds_text(plan['estimated_seconds'])}")
+    if plan["runs_at_most"] > plan["runs"]:
+        most = seconds_text(plan["estimated_seconds_at_most"])
+        print(f"until enough is known: {plan['runs_at_most']} runs at most, about {most}")
+    show_skipped(plan["skipped"])
+
+
 def run(client, arguments):
     spec = spec_of(arguments.spec, sys.stdin) | dict(map(field_of, arguments.set or []))
     headers = {"Idempotency-Key": arguments.key} if arguments.key else {}
     target = "/experiments"
     if arguments.dry_run:
-        show_json(client.json("POST", "/experiments?dry_run=true", json.dumps(spec), headers))
+        client.require("POST", "/experiments", "dry_run")
+        plan = client.json("POST", "/experiments?dry_run=true", json.dumps(spec), headers)
+        show_json(plan) if arguments.json else show_plan(plan)
         return DONE
     experiment = client.json("POST", target, json.dumps(spec), headers)
     if arguments.detach:
@@ -215,9 +225,22 @@ def results(client, arguments):
     return DONE
 
 
-def show_sentences(items):
-    for item in items:
-        print(f"- {item['sentence']}")
+def show_findings(document):
+    for item in document["items"]:
+        reduced = " (runs were disturbed or not steady)" if item["confidence"] == "reduced" else ""
+        print(f"- {item['sentence']}{reduced}")
+    study = document.get("study")
+    for answer in study["answers"] if study else []:
+        here = answer["sentence"] or ", ".join(map(figure_text, answer["figures"])) or f"no answer: {answer['reason']}"
+        published = answer["published"]
+        there = published["words"] or f"{published['value']} {published['unit']}"
+        print(f"\n{answer['question']}\n  here       {here}\n  published  {there}")
+
+
+def figure_text(figure):
+    """Of a finding: "ratio 1.25 (pipe)"."""
+    of = f"({figure['of']})" if figure["of"] else ""
+    return " ".join(word for word in (figure["name"], f"{figure['value']:.6g}", figure["unit"], of) if word)
 
 
 def findings(client, arguments):
@@ -225,59 +248,95 @@ def findings(client, arguments):
     document = client.optional("GET", f"/experiments/{identity}/findings", "/experiments/{id}/findings")
     if arguments.json:
         show_json(document)
-    elif document["items"]:
-        show_sentences(document["items"])
+    elif document["items"] or document.get("study"):
+        show_findings(document)
     else:
         print(f"Experiment {identity} carries no finding.")
     return DONE
 
 
-def leaves(value, path=()):
-    """(path, text) of everything in a document that is not a container."""
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield from leaves(member, (*path, name))
-    elif isinstance(value, list) and any(isinstance(member, dict | list) for member in value):
-        for number, member in enumerate(value):
-            yield from leaves(member, (*path, str(number)))
-    else:
-        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+# What people read for the units of figures, and by how much to divide.
+READ = {"bytes/s": ("MB/s", 1e6), "ns": ("µs", 1e3)}
 
 
-def verdicts(value, path=()):
-    """(path, object) of the objects in a row that have a verdict."""
-    if isinstance(value, dict):
-        if "verdict" in value:
-            yield path, value
-        else:
-            for name, member in value.items():
-                yield from verdicts(member, (*path, name))
+def interval_text(interval, scale=1):
+    return "–" if interval is None else f"{interval['low'] / scale:.4g} … {interval['high'] / scale:.4g}"
+
+
+def show_differences(what, differences):
+    print(f"What differs in {what}:" if differences else f"Nothing differs in {what}.")
+    for one in differences:
+        unlike = "  (not comparable across it)" if one.get("unlike") else ""
+        print(f"  {one['key']}: {json.dumps(one['baseline'])} → {json.dumps(one['candidate'])}{unlike}")
+
+
+def remark_of(figure):
+    """Of an undecided one, what would decide."""
+    if figure["verdict"] != "undecided":
+        return ""
+    seen, needed = figure["visible_difference"], figure["runs_needed"]
+    words = [f"would have seen {seen:.1%}" if seen is not None else "", f"{needed} runs would decide" if needed else ""]
+    return ", ".join(word for word in words if word)
+
+
+def comparison_rows(document):
+    """A line for each figure that was compared, below what tells its point from the others."""
+    points = [row["candidate"]["point"] for row in document["rows"]]
+    fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
+    for row, point in zip(document["rows"], points, strict=True):
+        label = ", ".join(field_text(point, field) for field in fields if field in point) or "the point"
+        for name, figure in row["figures"].items():
+            if figure:
+                interval = interval_text(figure["interval"])
+                yield [label, name, f"{figure['ratio']:.3f}", interval, figure["verdict"], remark_of(figure)]
 
 
 def show_comparison(document):
-    environment = document.get("environment")
-    print("What differs between the environments:" if environment else "The environments do not differ.")
-    for path, text in leaves(environment or {}):
-        print(f"  {' '.join(path)}: {text}")
-    rows = []
-    for row in document["items"]:
-        for path, one in verdicts(row):
-            low, high = one.get("interval") or one.get("ci95") or (None, None)
-            ratio = one.get("ratio")
-            rows.append(
-                [
-                    ", ".join(
-                        f"{name} {value if isinstance(value, str) else json.dumps(value)}"
-                        for name, value in row["point"].items()
-                    ),
-                    " ".join(path),
-                    "–" if ratio is None else f"{ratio:.3f}",
-                    "–" if low is None else f"{low:.3f} … {high:.3f}",
-                    one["verdict"],
-                ]
-            )
+    show_differences("the environments", document["environment"]["differences"])
+    if document["environment"]["forced"]:
+        print("The comparison was forced: a verdict may be the environment's.")
+    show_differences("the settings", document["settings"]["differences"])
     print()
-    show_list(["point", "figure", "ratio", "interval", "verdict"], rows, right=("ratio", "interval"))
+    headings = ["point", "figure", "ratio", "interval", "verdict", "remark"]
+    show_list(headings, list(comparison_rows(document)), right=("ratio", "interval"))
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in document["verdicts"].items() if count)
+    print(f"\n{counts or 'nothing was compared'}; equivalent is within {document['delta']:.1%}")
+    for side in ("baseline", "candidate"):
+        if document[f"only_in_{side}"]:
+            print(f"Only the {side} has {len(document[f'only_in_{side}'])} of the points.")
+
+
+def show_advice(document):
+    print(document["sentence"])
+    points = [item["point"] for item in document["items"]]
+    fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
+    rows = []
+    for item in document["items"]:
+        unit, scale = READ.get(item["unit"], (item["unit"], 1))
+        words = [
+            item["reason"] or "",
+            "noisy" if item["noisy"] else "",
+            "not steady" if item["unsteady"] else "",
+            "interpolated" if item["fit"] else "",
+        ]
+        rows.append(
+            [
+                item["standing"],
+                ", ".join(field_text(item["point"], field) for field in fields if field in item["point"])
+                or "the point",
+                f"{item['value'] / scale:,.1f} {unit}",
+                interval_text(item["interval"], scale),
+                str(item["runs"]),
+                seconds_text(item["age_seconds"]),
+                ", ".join(dict.fromkeys(word for word in words if word)),
+            ]
+        )
+    if rows:
+        print()
+        headings = ["standing", "mechanism", "value", "interval", "runs", "age", "remark"]
+        show_list(headings, rows, right=("value", "interval", "runs", "age"))
+    if document["settle"]:
+        print(f"\nWhat is open would be settled by: ipclab run '{json.dumps(document['settle'])}'")
 
 
 def compare(client, arguments):
@@ -319,9 +378,7 @@ def advice(client, arguments):
     elif arguments.measure:
         print(f"Experiment {document['id']} will settle it: ipclab watch {document['id']}")
     else:
-        if document.get("sentence"):
-            print(document["sentence"])
-        show_sentences(item for item in document["items"] if item.get("sentence"))
+        show_advice(document)
     return DONE
 
 

@@ -124,12 +124,15 @@ class Client:
         self.require(method, pattern)
         return self.json(method, with_query(target, parameters))
 
-    def require(self, method, pattern):
-        """NotServed unless the daemon's description has this route."""
+    def require(self, method, pattern, parameter=None):
+        """NotServed unless the daemon's description has this route, with this query parameter of it."""
         description = self.get("/openapi.json")
-        if method.lower() not in description["paths"].get(pattern, {}):
-            version = description["info"]["version"]
-            raise NotServed(f"the ipclabd at {self.address} is version {version}, which has no {method} {pattern}")
+        route = description["paths"].get(pattern, {}).get(method.lower())
+        if route is not None and (parameter is None or parameter in [one["name"] for one in route["parameters"]]):
+            return
+        what = f"{method} {pattern}{f'?{parameter}' if parameter else ''}"
+        version = description["info"]["version"]
+        raise NotServed(f"the ipclabd at {self.address} is version {version}, which has no {what}")
 
     def items(self, target, **parameters):
         """All items of a list, page by page."""

@@ -62,6 +62,10 @@ static const struct {
 };
 _Static_assert(ELEMENTS(settings) == EFFECTIVE_COUNT, "one list of values per setting");
 
+const char *effective_name(size_t i) {
+        return i < ELEMENTS(settings) ? settings[i].name : NULL;
+}
+
 static int put_value(struct json_writer *w, const char *name, const struct json *value) {
         _cleanup_free_ char *text = json_print(value);
         if (!text)

@@ -15,6 +15,9 @@ struct json_writer;
 /* Settings that the table of results knows, in the order in which it shows them. */
 #define EFFECTIVE_COUNT 34
 
+/* The name of setting i; NULL from EFFECTIVE_COUNT on. */
+const char *effective_name(size_t i);
+
 /* What the daemon knows by itself; all of it may be absent. */
 struct effective_known {
         const int32_t *cpu;       /* of a context switch, which has one whatever the placement */

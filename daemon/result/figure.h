@@ -14,8 +14,6 @@ const char *result_word(const struct json *object, const char *key);
 /* Of the result's "loop", which may be NULL. */
 bool result_loop_is_open(const char *loop);
 
-/* The object that has a figure, or would have it; NULL: this run has none. */
-const struct json *result_figure_object(enum figure f, const struct json *result);
 /* False: the run has no such figure, and *ret is left alone. */
 bool result_figure(enum figure f, const struct json *result, double *ret);
 /* From the text of a run's result. 0; -ENODATA: the run has none; -EBADMSG: the text is not JSON; -ENOMEM. */

@@ -100,7 +100,7 @@ static int collect_figure(const struct json *result, enum figure i, struct colum
                 c->values[i][c->n[i]++] = v;
                 return 0;
         }
-        const char *reason = reason_for(i, result_figure_object(i, result), result);
+        const char *reason = reason_for(i, figure_object(i, result), result);
         return reason ? keep(&c->reasons[i], reason) : 0;
 }
 
@@ -320,6 +320,10 @@ static int visit_point(struct service *s, struct point_record *p,
         _cleanup_(result_record_deinit) struct result_record row = {0};
         int error = make_row(p, &row);
         return error < 0 ? service_fail(s, r, error, "summing the runs up", 0) : visit(userdata, &row);
+}
+
+const char *service_effective_name(size_t i) {
+        return effective_name(i);
 }
 
 int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,

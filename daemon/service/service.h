@@ -162,4 +162,7 @@ struct service_health {
 };
 int service_health(struct service *s, struct service_health *ret, struct refusal *r);
 
+/* The settings that result_record.effective_json may have, in its order, from 0 on; NULL beyond the last. */
+const char *service_effective_name(size_t i);
+
 #endif

@@ -203,3 +203,48 @@ char *json_print(const struct json *v) {
         json_writer_deinit(&w);
         return text;
 }
+
+/* Past the string that begins at s. */
+static const char *skip_string(const char *s) {
+        for (s++; *s && *s != '"'; s++)
+                if (*s == '\\' && s[1])
+                        s++;
+        return *s ? s + 1 : s;
+}
+
+/* Past the value that begins at s, up to the comma or bracket behind it. */
+static const char *skip_value(const char *s) {
+        for (size_t depth = 0; *s;) {
+                if (depth == 0 && (*s == ',' || *s == '}' || *s == ']'))
+                        break;
+                depth += *s == '{' || *s == '[';
+                depth -= *s == '}' || *s == ']';
+                s = *s == '"' ? skip_string(s) : s + 1;
+        }
+        return s;
+}
+
+static const char *skip_space(const char *s) {
+        return s + strspn(s, " \t\r\n");
+}
+
+bool json_find_member(const char *text, const char *key, const char **ret, size_t *ret_length) {
+        size_t length = strlen(key);
+        const char *s = skip_space(text);
+        if (*s != '{')
+                return false;
+        for (s = skip_space(s + 1); *s == '"'; s = skip_space(s + 1)) {
+                const char *name = s + 1, *end = skip_string(s);
+                const char *value = skip_space(end);
+                value = skip_space(*value == ':' ? value + 1 : value);
+                s = skip_value(value);
+                if ((size_t) (end - name) == length + 1 && strncmp(name, key, length) == 0) {
+                        *ret = value;
+                        *ret_length = (size_t) (s - value);
+                        return true;
+                }
+                if (*s != ',')
+                        return false;
+        }
+        return false;
+}

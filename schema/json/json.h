@@ -45,6 +45,10 @@ const struct json *json_next(const struct json *child);
 const char *json_key(const struct json *child); /* member name inside its object, else NULL */
 size_t json_length(const struct json *container);
 
+/* The text of a member of the object that `text` is, without making a tree of it: for one small member of a large
+ * document. The text must have passed json_parse() once. False when there is no such member. */
+bool json_find_member(const char *text, const char *key, const char **ret, size_t *ret_length);
+
 /* Values. Return 0, or -EINVAL (wrong type), -ERANGE (does not fit); *ret is written only on success. */
 int json_as_string(const struct json *value, const char **ret);
 int json_as_bool(const struct json *value, bool *ret);

@@ -86,6 +86,30 @@ static uint64_t count(const struct spec *s, struct point *p, size_t axis) {
         return n;
 }
 
+/* The axes from `axis` on that a point applies them to, of which p has those before. */
+static unsigned met(const struct spec *s, struct point *p, size_t axis) {
+        const struct axis *a = &axes[axis];
+        unsigned bits = 0;
+
+        if (axis == AXIS_COUNT)
+                return 0;
+        if (!axis_applies(a, p)) {
+                axis_clear(a, p);
+                return met(s, p, axis + 1);
+        }
+        for (size_t i = 0; i < (a->decides ? s->axes[axis].n : 1); i++) {
+                axis_set(a, s, i, p);
+                if (!a->possible || a->possible(p))
+                        bits |= 1u << axis | met(s, p, axis + 1);
+        }
+        return bits;
+}
+
+unsigned spec_axes_met(const struct spec *spec) {
+        struct point p = {0};
+        return met(spec, &p, 0);
+}
+
 static int add(const struct spec *s, const struct point *p, struct point_list *list, struct refusal *r) {
         if (point_check(s, p, r) == 0) {
                 list->points[list->n_points++] = *p;

@@ -188,6 +188,8 @@ int spec_parse(const char *text, size_t length, struct spec **ret, struct refusa
  * meaning there gives way, as an experiment that was accepted is not refused later. */
 int spec_parse_stored(const char *text, size_t length, struct spec **ret, struct refusal *r);
 void spec_free(struct spec *spec);
+/* The axes that have a meaning for any of the spec's points, as bits (1u << axis). Spans only what decides on that. */
+unsigned spec_axes_met(const struct spec *spec);
 
 /* Replaces the placements "all-node-pairs" and "all-cpu-pairs" by an explicit one for each ordered pair, a thing with
  * itself included: nodes and cpus are what one end of such a pair gets on this host. A workload of one agent takes the

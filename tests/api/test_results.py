@@ -42,7 +42,8 @@ def test_runs_are_paged(unix, done):
     assert answer.headers["Link"] == f'<{path}?limit=3&cursor={answer.json["next"]}>; rel="next"'
     assert unix.items(f"{path}?limit=3") == unix.items(path) == unix.items(f"{path}?limit=1")
     unix.refused("GET", f"{path}?cursor=r-99999999999", 400, "bad-parameter")
-    assert unix.get(f"{path}?cursor=r-4") == {"items": [], "next": None}
+    beyond = unix.get(f"{path}?cursor=r-4")
+    assert beyond["items"] == [] and beyond["next"] is None
 
 
 def test_results_have_a_row_per_point(client, done):
@@ -60,7 +61,7 @@ def test_results_have_a_row_per_point(client, done):
 
 
 def test_results_as_csv_are_the_same(client, done):
-    answer = client.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": "text/csv"})
+    answer = client.request("GET", f"/experiments/{done['id']}/results?columns=all", headers={"Accept": "text/csv"})
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8; header=present"
     assert answer.headers["Vary"] == "Accept"
@@ -80,6 +81,119 @@ def test_results_as_csv_are_the_same(client, done):
             assert line[word] == row[word]
         assert line["steady"] == {True: "true", False: "false", None: ""}[row["steady"]]
         assert line["flags"].split() == row["flags"] == list(row["flag_runs"])
+
+
+PROVENANCE = ["experiment", "host", "kernel", "version", "date", "seed"]
+
+
+def told_of(client, experiment):
+    """What provenance must say, from the experiment and its first run."""
+    experiment = client.get(f"/experiments/{experiment}")
+    before = client.items(f"/experiments/{experiment['id']}/runs")[0]["environment"]["before"]
+    return {
+        "experiment": experiment["id"],
+        "host": before["hostname"],
+        "kernel": before["kernel_release"],
+        "version": experiment["version"],
+        "date": experiment["started_at"],
+        "seed": experiment["seed"],
+    }
+
+
+def test_every_table_says_where_it_is_from(client, done):
+    expected = told_of(client, done["id"])
+    for name in ("results", "results?columns=all", "runs", "samples"):
+        path = f"/experiments/{done['id']}/{name}"
+        rows = table(client.request("GET", path, headers={"Accept": "text/csv"}).body)
+        assert rows
+        for row in rows:
+            assert list(row)[-6:] == PROVENANCE
+            assert {key: row[key] for key in PROVENANCE} == {key: str(value) for key, value in expected.items()}
+        told = client.get(path.split("?")[0])["provenance"]
+        assert {key: told[key] for key in PROVENANCE} == expected and told["name"] == done["name"]
+        assert told["units"]["throughput_bytes_per_second"] == "bytes/s" and told["units"]["latency_ns"] == "ns"
+    run = client.items(f"/experiments/{done['id']}/runs")[0]
+    assert client.get(f"/runs/{run['id']}/samples")["provenance"]["experiment"] == done["id"]
+
+
+def test_before_the_first_run_nothing_is_known_of_the_host(unix, long_run):
+    waiting = unix.post({"transport": "pipe", "duration_seconds": 0.1})
+    told = unix.get(f"/experiments/{waiting['id']}/results")["provenance"]
+    assert told["host"] is None and told["kernel"] is None and told["date"] is None
+    (row,) = table(unix.request("GET", f"/experiments/{waiting['id']}/runs", headers={"Accept": "text/csv"}).body)
+    assert row["state"] == "queued" and row["host"] == row["date"] == row["throughput_bytes_per_second"] == ""
+    unix.request("POST", f"/experiments/{waiting['id']}/cancel")
+
+
+def test_usual_columns_are_few_and_of_the_table(client, done, unix):
+    """Those whose figures are usual, by their medians; an unknown choice of columns is refused."""
+    path = f"/experiments/{done['id']}/results"
+    usual = client.request("GET", path, headers={"Accept": "text/csv"}).body
+    assert usual == client.request("GET", f"{path}?columns=usual", headers={"Accept": "text/csv"}).body
+    every = client.request("GET", f"{path}?columns=all", headers={"Accept": "text/csv"}).body
+    few, all_ = table(usual), table(every)
+    figures = unix.openapi["components"]["schemas"]["ResultFigures"]["properties"]
+    expected = []
+    for name, figure in figures.items():
+        members = {name: figure} if "x-unit" in figure else figure["properties"]
+        prefix = "" if "x-unit" in figure else f"{name}_"
+        expected += [f"{prefix}{one}_median" for one, schema in members.items() if schema.get("x-usual")]
+    assert [column for column in few[0] if column.endswith("_median")] == expected
+    assert list(few[0])[:2] == ["workload", "transport"] and "reasons" not in few[0]
+    assert len(few[0]) < 40 < 180 < len(all_[0])
+    for row, wide in zip(few, all_, strict=True):
+        assert row == {name: wide[name] for name in row}
+    client.refused("GET", f"{path}?columns=some", 400, "bad-parameter")
+
+
+def test_columns_of_a_point_are_those_that_its_workloads_have(unix):
+    """Known from the spec, before a row is read: every field that any point has, and no other."""
+    for spec in (
+        {"workload": ["syscall", "stream"], "transport": ["pipe", "shm-posix"]},
+        {"workload": "context-switch", "processes": [2, 3]},
+        {"transport": "tcp", "direction": ["up", "down"], "copy_mode": ["two-copy", "one-copy"]},
+    ):
+        experiment = unix.post(spec | {"messages": 100, "warmup_seconds": 0})
+        unix.wait_final(experiment["id"])
+        runs = unix.items(f"/experiments/{experiment['id']}/runs")
+        fields = {field for run in runs for field in run["point"]}
+        for name in ("results", "runs", "samples"):
+            answer = unix.request("GET", f"/experiments/{experiment['id']}/{name}", headers={"Accept": "text/csv"})
+            properties = unix.openapi["components"]["schemas"]["Point"]["properties"]
+            assert {column for column in table(answer.body)[0] if column in properties} == fields, (name, spec)
+
+
+def test_runs_as_csv_are_the_same(client, done):
+    path = f"/experiments/{done['id']}/runs"
+    answer = client.request("GET", path, headers={"Accept": "text/csv"})
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8; header=present"
+    runs = client.items(path)
+    for line, run in zip(table(answer.body), runs, strict=True):
+        assert None not in line and None not in line.values()
+        for name in ("id", "position", "repetition", "attempt"):
+            assert int(line[name]) == run[name]
+        for name in ("state", "started_at", "finished_at"):
+            assert line[name] == run[name]
+        result = run["result"]
+        assert float(line["throughput_bytes_per_second"]) == result["throughput_bytes_per_second"]
+        assert int(line["window_ns"]) == result["window_ns"]
+        latency = result["latency_ns"]
+        assert line["latency_ns_p99"] == ("" if latency is None else str(latency["p99"]))
+        counters = result["counters"][result["counted_by"]]
+        assert int(line["context_switches"]) == counters["context_switches"]
+        assert line["flags"].split() == run["flags"] and line["error"] == ""
+        assert line["workload"] == run["point"]["workload"]
+    paged = client.request("GET", f"{path}?limit=3", headers={"Accept": "text/csv"})
+    assert len(table(paged.body)) == 3 and 'rel="next"' in paged.headers["Link"]
+
+
+def test_samples_as_csv_have_the_point(client, done):
+    runs = {run["id"]: run for run in client.items(f"/experiments/{done['id']}/runs")}
+    rows = table(client.request("GET", f"/experiments/{done['id']}/samples", headers={"Accept": "text/csv"}).body)
+    assert {int(row["run_id"]) for row in rows} == runs.keys()
+    for row in rows:
+        point = runs[int(row["run_id"])]["point"]
+        assert row["workload"] == point["workload"] and int(row["message_size"]) == point["message_size"]
 
 
 HARDWARE = ("cycles", "instructions", "l1d_read_misses", "llc_misses", "dtlb_misses", "branch_misses")
@@ -238,7 +352,7 @@ def test_no_null_is_without_a_reason(client, done):
 
 
 def test_csv_has_the_columns_that_studies_plot(client, done):
-    answer = client.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": "text/csv"})
+    answer = client.request("GET", f"/experiments/{done['id']}/results?columns=all", headers={"Accept": "text/csv"})
     rows = client.get(f"/experiments/{done['id']}/results")["items"]
     for line, row in zip(table(answer.body), rows, strict=True):
         gbit = float(line["throughput_gbit_per_second_median"])
@@ -258,7 +372,7 @@ def test_a_pingpong_goes_both_ways(client, done):
     """As the study counts: 2 x size / round trip, and half a round trip."""
     runs = client.items(f"/experiments/{done['id']}/runs")
     rows = client.get(f"/experiments/{done['id']}/results")["items"]
-    answer = client.request("GET", f"/experiments/{done['id']}/results", headers={"Accept": "text/csv"})
+    answer = client.request("GET", f"/experiments/{done['id']}/results?columns=all", headers={"Accept": "text/csv"})
     for line, row in zip(table(answer.body), rows, strict=True):
         own = [run["result"] for run in runs if run["point"] == row["point"]]
         if row["point"]["workload"] != "pingpong":
@@ -289,7 +403,7 @@ def test_round_trips_say_what_they_are_timed_from(unix, asked, kind):
     for item in [run | run["result"] for run in unix.items(f"{path}/runs")] + unix.get(f"{path}/results")["items"]:
         workload = item["point"]["workload"]
         assert item["effective"].get("round_trip") == kinds[workload], workload
-    lines = table(unix.request("GET", f"{path}/results", headers={"Accept": "text/csv"}).body)
+    lines = table(unix.request("GET", f"{path}/results?columns=all", headers={"Accept": "text/csv"}).body)
     assert [line["effective_round_trip"] for line in lines] == ["", kind, ""]
 
 
@@ -303,7 +417,7 @@ def test_results_say_what_was_in_force(client, done):
         assert all(effective == row["effective"] for effective in own)
         assert row["effective"]["pipe_size"] == runs[0]["agents"][0]["effective"]["pipe_size"]
         assert row["effective"]["send_method"] == "write"
-    answer = client.request("GET", path, headers={"Accept": "text/csv"})
+    answer = client.request("GET", f"{path}?columns=all", headers={"Accept": "text/csv"})
     for line, row in zip(table(answer.body), rows, strict=True):
         assert int(line["effective_pipe_size"]) == row["effective"]["pipe_size"]
 
@@ -428,5 +542,5 @@ def test_an_experiment_without_results_has_empty_figures(unix, long_run):
     rows = unix.get(f"/experiments/{long_run['id']}/results")["items"]
     assert [row["runs"] for row in rows] == [0]
     assert rows[0]["throughput_bytes_per_second"] is None and rows[0]["latency_ns"] is None
-    answer = unix.request("GET", f"/experiments/{long_run['id']}/results", headers={"Accept": "text/csv"})
+    answer = unix.request("GET", f"/experiments/{long_run['id']}/results?columns=all", headers={"Accept": "text/csv"})
     assert table(answer.body)[0]["throughput_bytes_per_second_median"] == ""

@@ -97,9 +97,11 @@ PRESET = {
 )
 def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
     script = """const { toSpec, toValues } = await import('/assets/spec.js');
+        const { defaultsOf } = await import('/assets/schema.js');
+        const defaults = defaultsOf(await (await fetch('/openapi.json')).json());
         const base = { preset: 'p' };
-        const before = toValues(base, [args[0]]);
-        return toSpec(base, before, { ...before, ...args[1] }, [args[0]])"""
+        const before = toValues(base, [args[0]], defaults);
+        return toSpec(base, before, { ...before, ...args[1] }, [args[0]], defaults)"""
     assert modules.call(script, PRESET, change) == expected
 
 
@@ -301,8 +303,9 @@ def test_a_kind_of_latency_is_called_the_same_everywhere(modules, kind):
     script = """const { Results } = await import('/assets/results.js');
         const { Live } = await import('/assets/live.js');
         const { resultFacts } = await import('/assets/run.js');
+        const { columnsOf } = await import('/assets/schema.js');
         const [row, sample] = args;
-        const results = new Results(1);
+        const results = new Results(1, columnsOf(await (await fetch('/openapi.json')).json()));
         results.update([row], 'done');
         const caption = results.element.querySelector('#results-caption').textContent;
         results.destroy();
@@ -364,7 +367,8 @@ def test_lines_of_latency_say_what_they_are(modules, told, title, labels):
 def table(modules, rows):
     """Of a results table: its caption, and a row's texts by their columns' titles."""
     script = """const { Results } = await import('/assets/results.js');
-        const results = new Results(1);
+        const { columnsOf } = await import('/assets/schema.js');
+        const results = new Results(1, columnsOf(await (await fetch('/openapi.json')).json()));
         results.update(args[0], 'done');
         const { element } = results;
         const texts = (parent, what) => [...parent.querySelectorAll(what)].map((one) => one.textContent);
@@ -374,6 +378,41 @@ def table(modules, rows):
         return [caption, table]"""
     caption, (titles, *lines) = modules.call(script, rows)
     return caption, [list(zip(titles, line, strict=True)) for line in lines]
+
+
+def test_columns_are_the_usual_figures_of_the_daemon(modules, daemon):
+    """Names, order and units come from its description: the page has no list of its own."""
+    script = """const { columnsOf } = await import('/assets/schema.js');
+        const openapi = await (await fetch('/openapi.json')).json();
+        return columnsOf(openapi).map(({ field, title, unit }) => [field, title, unit])"""
+    columns = modules.call(script)
+    figures = daemon.get("/openapi.json")["components"]["schemas"]["ResultFigures"]["properties"]
+    usual = [name for name, figure in figures.items() if figure.get("x-usual")]
+    assert [field for field, _, _ in columns if "latency" not in field] == usual
+    for field, title, unit in columns:
+        if "latency" in field:
+            assert unit == "µs" and title.split()[0].replace(".", "_") in figures[field]["properties"]
+        else:
+            assert title == figures[field]["title"] and unit in ("MB/s", "/s", figures[field]["x-unit"])
+    invented = {"components": {"schemas": {"ResultFigures": {"properties": {
+        "watts": {"title": "Power", "x-unit": "W", "x-usual": True},
+        "volts": {"title": "Voltage", "x-unit": "V", "x-usual": False},
+    }}}}}  # fmt: skip
+    script = """const { columnsOf } = await import('/assets/schema.js');
+        return columnsOf(args[0]).map(({ title, unit }) => [title, unit])"""
+    assert modules.call(script, invented) == [["Power", "W"]]
+
+
+def test_defaults_and_words_are_those_of_the_schema(modules, daemon):
+    spec = daemon.get("/openapi.json")["components"]["schemas"]["ExperimentSpec"]
+    script = """const { defaultsOf, wordsOf } = await import('/assets/schema.js');
+        const openapi = await (await fetch('/openapi.json')).json();
+        return [defaultsOf(openapi), args[0].map((name) => wordsOf(openapi, name))]"""
+    names = ["workload", "call", "verify", "placement_word"]
+    defaults, words = modules.call(script, names)
+    assert defaults == {name: field["default"] for name, field in spec["properties"].items() if "default" in field}
+    assert words == [spec["$defs"][name]["enum"] if name != "verify" else spec["properties"]["verify"]["enum"]
+                     for name in names]  # fmt: skip
 
 
 def test_costs_have_a_column_where_there_are_any(modules):
@@ -410,7 +449,8 @@ def test_round_trips_have_both_ways_and_one_way(modules):
         for size in (64, 4096)
     ]
     caption, (first, _) = table(modules, trips)
-    shown = {"ThroughputMB/s": "4.000", "Both waysMB/s": "8.000", "p50µs": "1.000", "p50 one wayµs": "0.5000"}
+    both = {"ThroughputMB/s": "4.000", "Throughput both waysMB/s": "8.000"}
+    shown = both | {"p50µs": "1.000", "p50 one wayµs": "0.5000"}
     assert shown.items() <= dict(first).items()
     assert "both ways" in caption
     script = """const { plotsFor, plotData } = await import('/assets/plots.js');
@@ -421,13 +461,13 @@ def test_round_trips_have_both_ways_and_one_way(modules):
     ]
     stream = timed("one_way") | {"throughput_bytes_per_second": figure(4e6)}
     caption, (only,) = table(modules, [stream])
-    assert not {"Both waysMB/s", "p50 one wayµs"} & dict(only).keys() and "both ways" not in caption
+    assert not {"Throughput both waysMB/s", "p50 one wayµs"} & dict(only).keys() and "both ways" not in caption
 
 
 def test_round_trips_of_an_open_loop_have_no_half(modules):
     trip = timed("rtt") | {"both_ways_bytes_per_second": figure(8e6), "latency_one_way_ns": None}
     caption, (only,) = table(modules, [trip])
-    assert dict(only)["Both waysMB/s"] == "8.000" and "p50 one wayµs" not in dict(only)
+    assert dict(only)["Throughput both waysMB/s"] == "8.000" and "p50 one wayµs" not in dict(only)
     assert "Of a round trip, both ways is what went there and back." in caption and "one way" not in caption
 
 

@@ -2,6 +2,7 @@
 """ipclab before a real daemon, as a person and a script use it: output, files, completion, status."""
 
 import csv
+import http.server
 import io
 import json
 import os
@@ -9,9 +10,12 @@ import pty
 import re
 import shutil
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
 import time
+from typing import ClassVar
 
 import pytest
 from ipclab_cli import commands, main
@@ -184,6 +188,175 @@ def test_a_daemon_without_the_route_is_named(ipclab, done, daemon, arguments, me
     failed = ipclab(*arguments)
     assert failed.returncode == 4, failed
     assert failed.stderr.endswith(f", which has no {method} {route}\n") and "version 0." in failed.stderr
+
+
+class MadeUp(http.server.BaseHTTPRequestHandler):
+    """A daemon with the routes that this one may not have yet, and documents of the shape that they promise."""
+
+    documents: ClassVar = {}
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.requests.append(f"{self.command} {self.path}")
+        path = self.path.split("?")[0]
+        paths = {route: {method.lower(): {}} for _, method, route in ROUTES} | {"/advice": {"get": {}, "post": {}}}
+        paths["/experiments"] = {"post": {"parameters": [{"name": "dry_run"}]}}
+        described = {"info": {"version": "0.2.0"}, "paths": paths}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(described if path == "/openapi.json" else self.documents[path]).encode())
+
+    def do_POST(self):
+        self.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.do_GET()
+
+
+@pytest.fixture
+def made_up(tmp_path, ipclab):
+    """made_up(documents, arguments …): (what the program prints, what it requests, what it posts)"""
+
+    def made_up(documents, *arguments):
+        handler = type("Handler", (MadeUp,), {"documents": documents, "requests": [], "posted": []})
+        path = str(tmp_path / "socket")
+        with socketserver.ThreadingUnixStreamServer(path, handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                shown = printed(ipclab("--socket", path, *arguments))
+            finally:
+                server.shutdown()
+                os.unlink(path)
+        return shown, [one for one in handler.requests if "/openapi" not in one], handler.posted
+
+    return made_up
+
+
+def compared(verdict, ratio, **more):
+    """A ComparisonFigure."""
+    interval = {"low": ratio - 0.01, "high": ratio + 0.01, "level": 0.95}
+    return {"verdict": verdict, "ratio": ratio, "interval": interval, "visible_difference": None,
+            "runs_needed": None, **more}  # fmt: skip
+
+
+COMPARISON = {
+    "environment": {
+        "forced": True,
+        "differences": [{"key": "kernel_release", "baseline": "6.1", "candidate": "6.12", "unlike": True}],
+    },
+    "settings": {"differences": []},
+    "delta": 0.03,
+    "verdicts": {"undecided": 1, "faster": 0, "slower": 1, "equivalent": 0},
+    "only_in_baseline": [{"transport": "tcp"}],
+    "only_in_candidate": [],
+    "rows": [
+        {
+            "baseline": {"point": {"transport": "pipe", "message_size": size}},
+            "candidate": {"point": {"transport": "pipe", "message_size": size}},
+            "figures": {"throughput_bytes_per_second": figure, "latency_ns_p50": None},
+        }
+        for size, figure in (
+            (64, compared("slower", 0.949)),
+            (4096, compared("undecided", 1.012, visible_difference=0.04, runs_needed=23, interval=None)),
+        )
+    ],
+}
+
+
+def test_a_comparison_is_shown_row_by_row(made_up):
+    shown, requests, _ = made_up({"/compare": COMPARISON}, "compare", "12", "15", "--delta", "0.01", "--force")
+    assert requests == ["GET /compare?delta=0.01&force=true&baseline=12&candidate=15"]
+    assert shown.splitlines() == [
+        "What differs in the environments:",
+        '  kernel_release: "6.1" → "6.12"  (not comparable across it)',
+        "The comparison was forced: a verdict may be the environment's.",
+        "Nothing differs in the settings.",
+        "",
+        "point  figure                       ratio       interval  verdict    remark",
+        "64 B   throughput_bytes_per_second  0.949  0.939 … 0.959  slower",
+        "4 KiB  throughput_bytes_per_second  1.012              –  undecided  "
+        "would have seen 4.0%, 23 runs would decide",
+        "",
+        "1 undecided, 1 slower; equivalent is within 3.0%",
+        "Only the baseline has 1 of the points.",
+    ]
+
+
+def test_two_values_of_an_axis_are_compared_in_the_words_of_the_api(made_up):
+    arguments = ("compare", "--experiment", "12", "--axis", "transport", "pipe", "unix-stream")
+    _, requests, _ = made_up({"/compare": COMPARISON}, *arguments)
+    assert requests == ["GET /compare?experiment=12&axis=transport&baseline=pipe&candidate=unix-stream"]
+    _, requests, _ = made_up({"/compare": COMPARISON}, "compare", "v6.1", "15")
+    assert requests == ["GET /compare?baseline=v6.1&candidate=15"]
+
+
+def test_a_dry_run_is_a_line_and_posts_the_spec(made_up):
+    plan = {"runs": 16, "estimated_seconds": 100, "points": [{}, {}], "runs_at_most": 60,
+            "estimated_seconds_at_most": 375, "skipped": [{"point": {}, "reason": "no second node"}]}  # fmt: skip
+    arguments = ("run", '{"transport": "pipe"}', "--dry-run")
+    shown, requests, posted = made_up({"/experiments": plan}, *arguments)
+    assert requests == ["POST /experiments?dry_run=true"] and posted == [{"transport": "pipe"}]
+    assert shown.splitlines() == [
+        "16 runs of 2 points, about 1 min 40 s",
+        "until enough is known: 60 runs at most, about 6 min 15 s",
+        "",
+        "Left out, 1 of the points: no second node",
+    ]
+    shown, _, _ = made_up({"/experiments": plan}, *arguments, "--json")
+    assert json.loads(shown) == plan
+
+
+def test_a_daemon_without_dry_runs_is_named(ipclab, daemon):
+    parameters = daemon.client().get("/openapi.json")["paths"]["/experiments"]["post"]["parameters"]
+    if "dry_run" in [one["name"] for one in parameters]:
+        pytest.skip("this daemon has dry runs")
+    failed = ipclab("run", json.dumps(SHORT), "--dry-run")
+    assert failed.returncode == 4 and "which has no POST /experiments?dry_run" in failed.stderr
+
+
+def test_findings_are_sentences(made_up):
+    answer = {"question": "How fast is a pipe?", "sentence": None, "reason": None,
+              "figures": [{"name": "ratio", "of": "pipe", "value": 1.25, "unit": ""}],
+              "published": {"value": 2.5, "unit": "GB/s", "words": None}}  # fmt: skip
+    document = {
+        "items": [
+            {"sentence": "pipe is fastest.", "confidence": "high"},
+            {"sentence": "Nothing can be said of tcp.", "confidence": "reduced"},
+        ],
+        "next": None,
+        "study": {"answers": [answer]},
+    }
+    shown, requests, _ = made_up({"/experiments/6/findings": document}, "findings", "6")
+    assert requests == ["GET /experiments/6/findings"]
+    assert shown.splitlines() == [
+        "- pipe is fastest.",
+        "- Nothing can be said of tcp. (runs were disturbed or not steady)",
+        "",
+        "How fast is a pipe?",
+        "  here       ratio 1.25 (pipe)",
+        "  published  2.5 GB/s",
+    ]
+
+
+def test_advice_is_a_ranking(made_up):
+    item = {"standing": "best", "reason": None, "value": 2.5e9, "unit": "bytes/s", "runs": 8, "age_seconds": 7300,
+            "noisy": True, "unsteady": False, "fit": None, "interval": {"low": 2.4e9, "high": 2.6e9}}  # fmt: skip
+    other = {"point": {"transport": "tcp"}, "standing": "open", "reason": "overlap", "noisy": False}
+    items = [item | {"point": {"transport": "pipe"}}, item | other]
+    document = {"sentence": "pipe has most.", "items": items, "next": None, "settle": {"transport": ["pipe", "tcp"]}}
+    shown, requests, _ = made_up({"/advice": document}, "advice", "message_size=4096", "want=throughput")
+    assert requests == ["GET /advice?message_size=4096&want=throughput"]
+    lines = shown.splitlines()
+    assert lines[0] == "pipe has most."
+    assert lines[3].split() == "best pipe 2,500.0 MB/s 2400 … 2600 8 2 h 01 min noisy".split()
+    assert lines[4].split()[-1] == "overlap"
+    assert lines[-1].endswith("""ipclab run '{"transport": ["pipe", "tcp"]}'""")
+    shown, requests, posted = made_up({"/advice": {"id": 9}}, "advice", "--measure", "message_size=4096")
+    assert requests == ["POST /advice"] and posted == [{"message_size": 4096}]
+    assert shown == "Experiment 9 will settle it: ipclab watch 9\n"
 
 
 def test_over_tcp_writing_needs_the_token(ipclab, daemon, tmp_path):

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* Allocation number `failing` from now on fails; 0: none. */
 static unsigned failing;
@@ -348,6 +349,29 @@ static void unbalanced_writing_is_an_error(void) {
         CHECK(!text);
 }
 
+static void member_is(const char *text, const char *key, const char *expected) {
+        const char *value = NULL;
+        size_t length = 0;
+        bool found = json_find_member(text, key, &value, &length);
+        CHECK(found == (expected != NULL));
+        if (found && expected)
+                CHECK(strlen(expected) == length && strncmp(value, expected, length) == 0);
+}
+
+static void one_member_is_found_without_a_tree(void) {
+        static const char text[] = "{\"a\":[1,{\"b\":\"]}\"}],\"b\" : \"x\\\"},{\" , \"ab\":{},\"c\":-1.5e3}";
+        member_is(text, "a", "[1,{\"b\":\"]}\"}]");
+        member_is(text, "b", "\"x\\\"},{\" ");
+        member_is(text, "ab", "{}");
+        member_is(text, "c", "-1.5e3");
+        member_is(text, "d", NULL); /* nor a member of a member */
+        member_is("{}", "a", NULL);
+        member_is(" { \"a\" : null } ", "a", "null ");
+        member_is("[\"a\"]", "a", NULL);
+        member_is("", "a", NULL);
+        member_is("{\"a", "a", NULL); /* what is cut off is not read beyond its end */
+}
+
 int main(void) {
         RUN(bad_texts);
         RUN(good_texts);
@@ -361,5 +385,6 @@ int main(void) {
         RUN(writing);
         RUN(doubles_read_back);
         RUN(unbalanced_writing_is_an_error);
+        RUN(one_member_is_found_without_a_tree);
         return check_end();
 }

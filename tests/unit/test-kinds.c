@@ -26,12 +26,13 @@ int service_run(struct service *s, int64_t id, struct run_record *ret, struct re
 
 static void knows_the_run_that_it_has_learned(void) {
         struct service s = {0};
-        struct kinds k = {0};
+        _cleanup_(kinds_deinit) struct kinds k = {0};
         struct refusal r = {0};
         CHECK(kinds_get(&k, 1) == NULL);
         CHECK_INT(kinds_learn(&k, &s, 1, &r), 0);
         CHECK_STRING(kinds_get(&k, 1), "rtt");
         CHECK_STRING(kinds_get(&k, 1), "rtt");
+        CHECK_STRING(k.point_json, "{\"workload\":\"pingpong\"}");
         CHECK(kinds_get(&k, 2) == NULL); /* another run is not taken for it */
         CHECK_INT(kinds_learn(&k, &s, 2, &r), 0);
         CHECK_STRING(kinds_get(&k, 2), "one_way");
@@ -41,7 +42,7 @@ static void knows_the_run_that_it_has_learned(void) {
 
 static void a_run_that_cannot_be_had_changes_nothing(void) {
         struct service s = {0};
-        struct kinds k = {0};
+        _cleanup_(kinds_deinit) struct kinds k = {0};
         struct refusal r = {0};
         CHECK_INT(kinds_learn(&k, &s, 1, &r), 0);
         CHECK_INT(kinds_learn(&k, &s, 3, &r), -ENOENT);

@@ -6,10 +6,12 @@ import { confirm } from './dialogs.js';
 import { $, fill, h, patch, setText } from './dom.js';
 import { duration, splitFields, time } from './format.js';
 import { etaNow, nameOf, progressWords } from './list.js';
+import { once } from './host.js';
 import { Live } from './live.js';
 import { Results } from './results.js';
 import { block } from './run.js';
 import { Runs, lasted, skippedPanel } from './runs.js';
+import { columnsOf } from './schema.js';
 import { memberText } from './spec.js';
 import { status } from './status.js';
 import { showError, showFailure, showMissing } from './views.js';
@@ -43,9 +45,9 @@ export class Detail {
 
     async #open() {
         try {
-            const experiment = await get(`/experiments/${this.id}`);
+            const [experiment, openapi] = await Promise.all([get(`/experiments/${this.id}`), once('/openapi.json')]);
             if (this.closed) return;
-            this.#build();
+            this.#build(columnsOf(openapi));
             this.#take(experiment);
             if (ENDED.has(experiment.state)) await this.#load(true);
             else this.#follow();
@@ -114,7 +116,7 @@ export class Detail {
         this.results.update(items, this.experiment.state);
     }
 
-    #build() {
+    #build(columns) {
         const button = (label, properties) => h('button', { type: 'button', ...properties }, label);
         this.heading = h('h1', {});
         this.state = h('span', { class: 'state' });
@@ -127,7 +129,7 @@ export class Detail {
         this.timing = h('span', { class: 'soft' });
         this.notices = h('div', { class: 'stack' });
         this.live = new Live(this.id);
-        this.results = new Results(this.id);
+        this.results = new Results(this.id, columns);
         this.runs = new Runs(this.id);
         this.skipped = h('div', {});
         this.spec = h('section', { class: 'panel' });

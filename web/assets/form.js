@@ -8,6 +8,7 @@ import { $, fill, h, setText } from './dom.js';
 import { duration, fieldTitle, fieldValue, plural } from './format.js';
 import { once } from './host.js';
 import { makeFields, pairsOf } from './offer.js';
+import { defaultsOf } from './schema.js';
 import { amount, fieldOf, meaningless, toSpec, toValues, without, withoutField } from './spec.js';
 import { showError } from './views.js';
 
@@ -28,22 +29,24 @@ export class Form {
     /** Builds the page in `main`, unless that is `left` meanwhile; `text`: another experiment's spec to start from. */
     async show(main, left, text = JSON.stringify(FIRST, null, 2)) {
         fill(main, h('h1', { text: 'New experiment' }), h('p', { class: 'soft', text: 'Loading…' }));
-        const [presets, transports, topology] = await Promise.all([
+        const [presets, transports, topology, openapi] = await Promise.all([
             once('/presets'),
             once('/transports'),
             once('/topology'),
+            once('/openapi.json'),
         ]);
         if (left()) return;
         this.presets = presets.items;
         this.transports = transports.items;
         this.pairs = pairsOf(topology);
+        this.defaults = defaultsOf(openapi);
         this.tab = 'form';
-        this.#build(main, transports.items, topology);
+        this.#build(main, makeFields(this.presets, transports.items, topology, openapi));
         this.#open(text);
     }
 
-    #build(main, transports, topology) {
-        this.fields = makeFields(this.presets, transports, topology);
+    #build(main, fields) {
+        this.fields = fields;
         this.rest = new Chips('Not in the form', ({ key }) => this.#leaveOut(key));
         this.restField = h(
             'div',
@@ -196,7 +199,7 @@ export class Form {
             throw new Error('A spec is a JSON object, such as {"transport": "pipe"}.');
         if ('preset' in spec && !this.presets.some((one) => one.name === spec.preset))
             throw new Error(`There is no preset ${JSON.stringify(spec.preset)}.`);
-        const values = toValues(spec, this.presets);
+        const values = toValues(spec, this.presets, this.defaults);
         for (const [name, field] of this.fields)
             if (!field.takes(values[name]))
                 throw new Error(`${fieldTitle(name)}: the form cannot show ${JSON.stringify(values[name])}.`);
@@ -204,7 +207,7 @@ export class Form {
 
     #load(text) {
         this.source = { text, spec: JSON.parse(text) };
-        const values = toValues(this.source.spec, this.presets);
+        const values = toValues(this.source.spec, this.presets, this.defaults);
         this.fields.forEach((field, name) => field.set(values[name]));
         this.#fold();
         this.before = Object.fromEntries([...this.fields].map(([name, field]) => [name, reading(field).value]));
@@ -267,7 +270,8 @@ export class Form {
 
     #amount() {
         if (this.#unreadable().length) return '';
-        const { points, runs, seconds } = amount(toValues(this.#spec(), this.presets), this.transports, this.pairs);
+        const values = toValues(this.#spec(), this.presets, this.defaults);
+        const { points, runs, seconds } = amount(values, this.transports, this.pairs);
         const time = seconds === null ? '' : `, about ${duration(seconds)}`;
         return `Up to ${plural(points, 'point')}, ${plural(runs, 'run')}${time}`;
     }
@@ -275,11 +279,11 @@ export class Form {
     /* The spec as it is now; a field that cannot be read has changed nothing. */
     #spec() {
         const after = { ...this.before };
-        const inherited = toValues({ preset: this.source.spec.preset }, this.presets);
+        const inherited = toValues({ preset: this.source.spec.preset }, this.presets, this.defaults);
         for (const [name, field] of this.fields)
             if (!field.element.hidden) after[name] = reading(field).value ?? this.before[name];
             else if (!this.folded.includes(name)) after[name] = inherited[name];
-        return toSpec(this.source.spec, this.before, after, this.presets);
+        return toSpec(this.source.spec, this.before, after, this.presets, this.defaults);
     }
 
     #text(indent) {

@@ -3,46 +3,54 @@
 
 import { CheckField, ChoicesField, EndField, ListField, NumberField, SelectField, TextField } from './fields.js';
 import { isAvailable, whyNot } from './host.js';
+import { wordsOf } from './schema.js';
 
-const WORKLOADS = [
-    { value: 'stream', hint: 'one way, as fast as it goes' },
-    { value: 'pingpong', hint: 'there and back, one message at a time' },
-    { value: 'syscall', hint: 'what a system call costs; nothing is moved' },
-    { value: 'context-switch', hint: 'what handing the CPU to another process costs' },
-];
-const CALLS = [
-    { value: 'getpid', hint: 'as a system call' },
-    { value: 'getpid-libc', hint: 'as the C library has it' },
-    { value: 'clock-gettime-vdso', hint: 'without entering the kernel, where that works' },
-    { value: 'clock-gettime-syscall', hint: 'as a system call' },
-    { value: 'read-zero', hint: 'one byte of /dev/zero' },
-];
-const VERIFY = [
-    { value: 'none', label: 'none: leave the bytes alone' },
-    { value: 'touch', label: 'touch: read a byte per cache line' },
-    { value: 'checksum', label: 'checksum: check sequence and content' },
-];
+/* What a word of the schema means, where its field does not say so. */
+const HINTS = {
+    workload: {
+        stream: 'one way, as fast as it goes',
+        pingpong: 'there and back, one message at a time',
+        syscall: 'what a system call costs; nothing is moved',
+        'context-switch': 'what handing the CPU to another process costs',
+    },
+    call: {
+        getpid: 'as a system call',
+        'getpid-libc': 'as the C library has it',
+        'clock-gettime-vdso': 'without entering the kernel, where that works',
+        'clock-gettime-syscall': 'as a system call',
+        'read-zero': 'one byte of /dev/zero',
+    },
+    verify: {
+        none: 'leave the bytes alone',
+        touch: 'read a byte per cache line',
+        checksum: 'check sequence and content',
+    },
+    placement_word: {
+        default: 'where the scheduler puts them',
+        'same-cpu': 'both ends share a CPU',
+        'same-core': 'two threads of a core',
+        'same-node': 'two CPUs of a NUMA node',
+        'cross-node': 'each end on its own node',
+        'all-node-pairs': 'each NUMA node with each',
+        'all-cpu-pairs': 'each CPU with each',
+    },
+};
 
-function placements(topology) {
+/* The schema's words for a field, each with its hint. */
+const choicesOf = (openapi, name) =>
+    wordsOf(openapi, name).map((value) => ({ value, hint: HINTS[name][value] ?? null }));
+
+/* In a list that has no room for hints. */
+const optionsOf = (openapi, name) =>
+    choicesOf(openapi, name).map(({ value, hint }) => ({ value, label: hint ? `${value}: ${hint}` : value }));
+
+function placements(openapi, topology) {
     const smt = topology.smt ?? topology.cpus.some((cpu) => (cpu.siblings ?? []).length > 1);
-    const nodes = topology.nodes.length;
-    return [
-        { value: 'default', hint: 'where the scheduler puts them' },
-        { value: 'same-cpu', hint: 'both ends share a CPU' },
-        {
-            value: 'same-core',
-            hint: 'two threads of a core',
-            unavailable: smt ? null : 'no core of this machine has two threads',
-        },
-        { value: 'same-node', hint: 'two CPUs of a NUMA node' },
-        {
-            value: 'cross-node',
-            hint: 'each end on its own node',
-            unavailable: nodes > 1 ? null : 'this machine has one NUMA node',
-        },
-        { value: 'all-node-pairs', hint: 'each NUMA node with each' },
-        { value: 'all-cpu-pairs', hint: 'each CPU with each' },
-    ];
+    const lacking = {
+        'same-core': smt ? null : 'no core of this machine has two threads',
+        'cross-node': topology.nodes.length > 1 ? null : 'this machine has one NUMA node',
+    };
+    return choicesOf(openapi, 'placement_word').map((choice) => ({ ...choice, unavailable: lacking[choice.value] }));
 }
 
 /** How many placements the words for pairs stand for, at most. */
@@ -67,7 +75,7 @@ function modes(name, label, transports, key) {
 }
 
 /** The form's fields by name, in the order they stand in. */
-export function makeFields(presets, transports, topology) {
+export function makeFields(presets, transports, topology, openapi) {
     const described = presets.map((preset) => ({ value: preset.name, label: `${preset.name}: ${preset.title ?? ''}` }));
     const offered = transports.map((item) => ({
         value: item.name,
@@ -85,8 +93,8 @@ export function makeFields(presets, transports, topology) {
             }),
         ],
         ['name', new TextField('name', { label: 'Name', maxlength: 200, hint: 'Optional.' })],
-        ['workload', new ChoicesField('workload', { label: 'Workload', choices: WORKLOADS, span: true })],
-        ['call', new ChoicesField('call', { label: 'System calls', choices: CALLS, span: true })],
+        ['workload', new ChoicesField('workload', { label: 'Workload', choices: choicesOf(openapi, 'workload'), span: true })],
+        ['call', new ChoicesField('call', { label: 'System calls', choices: choicesOf(openapi, 'call'), span: true })],
         ['processes', new ListField('processes', { label: 'Processes', hint: 'That hand the CPU round.' })],
         [
             'working_set',
@@ -106,7 +114,7 @@ export function makeFields(presets, transports, topology) {
             }),
         ],
         ['threads', new ListField('threads', { label: 'Threads', hint: 'Pairs or connections; separated by commas.' })],
-        ['placement', new ChoicesField('placement', { label: 'Placement', choices: placements(topology), span: true })],
+        ['placement', new ChoicesField('placement', { label: 'Placement', choices: placements(openapi, topology), span: true })],
         ...modes('copy_mode', 'Copy mode', transports, 'copy_modes'),
         ...modes('engine', 'Engine', transports, 'engines'),
         ...modes('wait', 'Wait', transports, 'waits'),
@@ -120,7 +128,7 @@ export function makeFields(presets, transports, topology) {
                 hint: 'From 6 on, medians come with a 95 % interval.',
             }),
         ],
-        ['verify', new SelectField('verify', { label: 'Receiver’s check', choices: VERIFY })],
+        ['verify', new SelectField('verify', { label: 'Receiver’s check', choices: optionsOf(openapi, 'verify') })],
         [
             'skip_impossible',
             new CheckField('skip_impossible', { label: 'Leave out combinations that this machine cannot do' }),

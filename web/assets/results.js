@@ -9,51 +9,10 @@ import { Study, isStudy } from './study.js';
 const ROWS_AT_ONCE = 100;
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
 
-/*
- * A column of figures: title, unit, what of the row, by how much to divide; `field`, whose reason stands where there is
- * none; `spread`: the range and the interval beside it; `always`: also where no row has one.
- */
-const FIGURES = [
-    {
-        title: 'Throughput',
-        unit: 'MB/s',
-        field: 'throughput_bytes_per_second',
-        of: (row) => row.throughput_bytes_per_second,
-        by: 1e6,
-        spread: true,
-        always: true,
-    },
-    {
-        title: 'Both ways',
-        unit: 'MB/s',
-        field: 'both_ways_bytes_per_second',
-        of: (row) => row.both_ways_bytes_per_second,
-        by: 1e6,
-    },
-    {
-        title: 'Messages',
-        unit: '/s',
-        field: 'messages_per_second',
-        of: (row) => row.messages_per_second,
-        by: 1,
-        always: true,
-    },
-    { title: 'Cost', unit: 'ns', field: 'cost_ns', of: (row) => row.cost_ns, by: 1, spread: true },
-    { title: 'Hop', unit: 'ns', field: 'hop_ns', of: (row) => row.hop_ns, by: 1 },
-    { title: 'p50', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p50, by: 1e3 },
-    { title: 'p99', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99, by: 1e3 },
-    { title: 'p99.9', unit: 'µs', field: 'latency_ns', of: (row) => row.latency_ns?.p99_9, by: 1e3 },
-    {
-        title: 'p50 one way',
-        unit: 'µs',
-        field: 'latency_one_way_ns',
-        of: (row) => row.latency_one_way_ns?.p50,
-        by: 1e3,
-    },
-];
-
 export class Results {
-    constructor(experiment) {
+    /** `columns` of figures, as schema.js makes them. */
+    constructor(experiment, columns) {
+        this.columns = columns;
         this.shown = ROWS_AT_ONCE;
         this.plots = new Plots();
         this.study = new Study();
@@ -71,7 +30,9 @@ export class Results {
                     { class: 'panel-tools' },
                     'Download',
                     download('results, CSV', file('results', 'text/csv'), `ipclab-${experiment}-results.csv`),
+                    download('all columns', file('results?columns=all', 'text/csv'), `ipclab-${experiment}-all.csv`),
                     download('results, JSON', file('results', 'application/json'), `ipclab-${experiment}-results.json`),
+                    download('runs, CSV', file('runs', 'text/csv'), `ipclab-${experiment}-runs.csv`),
                     download('samples, CSV', file('samples', 'text/csv'), `ipclab-${experiment}-samples.csv`),
                 ),
             ),
@@ -110,7 +71,7 @@ export class Results {
             return;
         }
         const { varying, common } = splitFields(rows.map((row) => row.point));
-        const figures = columnsFor(rows);
+        const figures = columnsFor(this.columns, rows);
         const shared = sharedFlags(rows);
         patch(
             this.body,
@@ -152,8 +113,8 @@ export class Results {
 }
 
 /* The columns that the rows call for, with `range` and `interval` where any row has these. */
-function columnsFor(rows) {
-    return FIGURES.filter((column) => column.always || rows.some(column.of)).map((column) => ({
+function columnsFor(columns, rows) {
+    return columns.filter((column) => column.always || rows.some(column.of)).map((column) => ({
         ...column,
         range: column.spread && rows.some((row) => row.runs > 1 && column.of(row)),
         interval: column.spread && rows.some((row) => column.of(row)?.ci95),

@@ -4,33 +4,26 @@
 const moves = (workload) => ['stream', 'pingpong'].includes(workload);
 
 /*
- * The axes that the form has fields for: the value of one that is not given, the workloads that it means something for,
- * and, where that is up to the transport too, the member of GET /transports that has its words.
+ * The axes that the form has fields for: the workloads that each means something for, and, where that is up to the
+ * transport too, the member of GET /transports that has its words.
  */
 const AXES = {
-    workload: { standard: ['stream'], of: () => true },
-    call: { standard: ['getpid'], of: (workload) => workload === 'syscall' },
-    processes: { standard: [2], of: (workload) => workload === 'context-switch' },
-    working_set: { standard: [0], of: (workload) => workload === 'context-switch' },
-    transport: { standard: ['pipe'], of: moves },
-    message_size: { standard: [4096], of: moves },
-    threads: { standard: [1], of: moves },
-    placement: { standard: ['default'], of: () => true },
-    copy_mode: { standard: ['two-copy'], of: moves, words: 'copy_modes' },
-    engine: { standard: ['syscall'], of: moves, words: 'engines' },
-    wait: { standard: ['block'], of: moves, words: 'waits' },
+    workload: { of: () => true },
+    call: { of: (workload) => workload === 'syscall' },
+    processes: { of: (workload) => workload === 'context-switch' },
+    working_set: { of: (workload) => workload === 'context-switch' },
+    transport: { of: moves },
+    message_size: { of: moves },
+    threads: { of: moves },
+    placement: { of: () => true },
+    copy_mode: { of: moves, words: 'copy_modes' },
+    engine: { of: moves, words: 'engines' },
+    wait: { of: moves, words: 'waits' },
 };
 const LISTS = Object.keys(AXES);
 
-/* What a field that is not given means, as the schema has it. */
-const DEFAULTS = {
-    ...Object.fromEntries(LISTS.map((key) => [key, AXES[key].standard])),
-    name: '',
-    verify: 'touch',
-    warmup_seconds: 1,
-    repetitions: 1,
-    skip_impossible: false,
-};
+/* The fields that are no axes. What a field means that is not given, the schema says (schema.js), but for a name. */
+const SCALARS = ['name', 'verify', 'warmup_seconds', 'repetitions', 'skip_impossible'];
 const DEFAULT_DURATION = 5;
 const ENDS = ['duration_seconds', 'messages', 'bytes'];
 
@@ -90,11 +83,12 @@ export function effective(spec, presets) {
     return { ...Object.fromEntries(inherited), ...spec };
 }
 
-/** The values of the form's fields for a spec. */
-export function toValues(spec, presets) {
+/** The values of the form's fields for a spec; `defaults` are those of the schema. */
+export function toValues(spec, presets, defaults) {
     const whole = effective(spec, presets);
     const end = ENDS.find((key) => key in whole) ?? 'duration_seconds';
-    const values = { ...DEFAULTS, ...whole, preset: spec.preset ?? '' };
+    const given = [...LISTS, ...SCALARS].map((key) => [key, defaults[key] ?? '']);
+    const values = { ...Object.fromEntries(given), ...whole, preset: spec.preset ?? '' };
     ENDS.forEach((key) => delete values[key]);
     LISTS.forEach((key) => {
         values[key] = asList(values[key]);
@@ -106,9 +100,9 @@ export function toValues(spec, presets) {
  * The spec to post: `base`, the one that the fields were filled from, with those fields changed whose value is another
  * `after` than `before`. A field that comes to what it is without being given is left out.
  */
-export function toSpec(base, before, after, presets) {
+export function toSpec(base, before, after, presets, defaults) {
     const spec = { ...base };
-    const unchanged = toValues(base.preset ? { preset: base.preset } : {}, presets);
+    const unchanged = toValues(base.preset ? { preset: base.preset } : {}, presets, defaults);
     for (const [key, value] of Object.entries(after)) {
         if (key === 'preset' || same(value, before[key])) continue;
         delete spec[key];
@@ -187,5 +181,5 @@ export function meaningless(values, transports) {
 export function fieldOf(pointer) {
     const key = pointer.split('/')[1] ?? '';
     if (ENDS.includes(key)) return 'end';
-    return key === 'preset' || key in DEFAULTS ? key : null;
+    return ['preset', ...LISTS, ...SCALARS].includes(key) ? key : null;
 }

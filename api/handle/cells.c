@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+
+/* CSV cells of JSON values, figures and points. */
+
+#include "api/handle/cells.h"
+
+#include "schema/json/json.h"
+#include "schema/spec/axes.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(AXIS_COUNT <= ELEMENTS(((struct point_columns *) NULL)->names), "a column for each axis");
+
+static void fail(struct text *t, int error) {
+        if (t->error == 0)
+                t->error = error;
+}
+
+static void put_value(struct text *t, const struct json *value) {
+        const char *s;
+        if (!value || json_type(value) == JSON_NULL)
+                return;
+        if (json_as_string(value, &s) >= 0) {
+                text_csv(t, s);
+                return;
+        }
+        _cleanup_free_ char *json = json_print(value);
+        if (json)
+                text_csv(t, json);
+        else
+                fail(t, -ENOMEM);
+}
+
+void cells_value(struct text *t, const struct json *value) {
+        text_puts(t, ",");
+        put_value(t, value);
+}
+
+void cells_double(struct text *t, double v) {
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_put_double(&w, v);
+        text_puts(t, ",");
+        text_json(t, &w);
+}
+
+void cells_words(struct text *t, const char *list) {
+        struct json *root = NULL;
+        _cleanup_(text_deinit) struct text joined = {0};
+        int k = list ? json_parse(list, strlen(list), &root, NULL) : 0;
+        text_puts(t, ",");
+        for (const struct json *i = root ? json_first(root) : NULL; i; i = json_next(i)) {
+                const char *word;
+                if (json_as_string(i, &word) >= 0)
+                        text_printf(&joined, "%s%s", joined.length > 0 ? " " : "", word);
+        }
+        json_free(root);
+        text_csv(t, joined.data);
+        if (k < 0 || joined.error < 0)
+                fail(t, k < 0 ? k : joined.error);
+}
+
+/* Of the spec, the axes that decide which fields a point has. They are few words, however long the spec is: no tree is
+ * made of a megabyte of placements for each reader. */
+static void put_deciding(struct text *t, const char *merged_json) {
+        const char *comma = "";
+        text_puts(t, "{");
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const char *value;
+                size_t length;
+                if (!axes[i].decides || !json_find_member(merged_json, axes[i].value.name, &value, &length))
+                        continue;
+                text_printf(t, "%s\"%s\":", comma, axes[i].value.name);
+                text_append(t, value, length);
+                comma = ",";
+        }
+        text_puts(t, "}");
+}
+
+int point_columns_of(const char *merged_json, struct point_columns *ret) {
+        _cleanup_(text_deinit) struct text deciding = {0};
+        struct spec *spec = NULL;
+        struct refusal r = {0};
+        struct point_columns c = {0};
+        if (!merged_json)
+                return -EBADMSG;
+        put_deciding(&deciding, merged_json);
+        int k = deciding.error;
+        if (k >= 0)
+                k = spec_parse_stored(deciding.data, deciding.length, &spec, &r);
+        if (k < 0)
+                return k == -EINVAL ? -EBADMSG : k;
+        unsigned met = spec_axes_met(spec);
+        spec_free(spec);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                if (met >> i & 1u)
+                        c.names[c.n++] = axes[i].value.name;
+        *ret = c;
+        return 0;
+}
+
+void point_columns_header(const struct point_columns *c, struct text *t, bool leads) {
+        for (size_t i = 0; i < c->n; i++)
+                text_printf(t, "%s%s", leads && i == 0 ? "" : ",", c->names[i]);
+}
+
+int point_columns_cells(const struct point_columns *c, struct text *t, const char *point_json, bool leads) {
+        struct json *root = NULL;
+        int k = point_json ? json_parse(point_json, strlen(point_json), &root, NULL) : 0;
+        for (size_t i = 0; k >= 0 && i < c->n; i++) {
+                text_puts(t, leads && i == 0 ? "" : ",");
+                put_value(t, root ? json_get(root, c->names[i]) : NULL);
+        }
+        json_free(root);
+        return k == -EINVAL ? -EBADMSG : k;
+}

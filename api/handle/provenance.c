@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Experiment, host, kernel, version, date and seed, as columns of a CSV and as a member of a list. */
+
+#include "api/handle/provenance.h"
+
+#include "api/handle/render.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RUNS_LOOKED_AT 8u /* runs are executed by position: the first have an environment as soon as any has */
+
+void provenance_deinit(struct provenance *p) {
+        free(p->name);
+        free(p->host);
+        free(p->kernel);
+        free(p->version);
+        *p = (struct provenance){0};
+}
+
+static int copy_string(const struct json *object, const char *key, char **ret) {
+        const struct json *member = object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
+        const char *s;
+        if (!member || json_as_string(member, &s) < 0)
+                return 0;
+        *ret = strdup(s);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* Of the first run that has an environment, which ends the list. */
+static int visit_environment(void *userdata, const struct run_record *run) {
+        struct provenance *p = userdata;
+        struct json *root = NULL;
+        if (!run->environment_json)
+                return 0;
+        int k = json_parse(run->environment_json, strlen(run->environment_json), &root, NULL);
+        if (k < 0)
+                return k == -EINVAL ? -EBADMSG : k;
+        const struct json *before = json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL;
+        k = copy_string(before, "hostname", &p->host);
+        if (k == 0)
+                k = copy_string(before, "kernel_release", &p->kernel);
+        json_free(root);
+        return k < 0 ? k : 1;
+}
+
+int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct provenance *ret, struct refusal *r) {
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        struct provenance p = {.experiment_id = experiment_id};
+        int k = service_experiment(a->service, experiment_id, &e, r);
+        if (k < 0)
+                return k;
+        p.started_at = e.started_at;
+        p.seed = e.seed;
+        p.runs_total = e.runs_total;
+        p.name = util_steal(&e.name);
+        p.version = util_steal(&e.version);
+        if (columns)
+                k = point_columns_of(e.merged_json, &p.points);
+        if (k >= 0)
+                k = service_runs(a->service, experiment_id, 0, RUNS_LOOKED_AT, visit_environment, &p, r);
+        if (k < 0) {
+                provenance_deinit(&p);
+                return k;
+        }
+        *ret = p;
+        return 0;
+}
+
+void provenance_header(struct text *t) {
+        text_puts(t, ",experiment,host,kernel,version,date,seed\r\n");
+}
+
+void provenance_cells(const struct provenance *p, struct text *t) {
+        char date[RENDER_TIME_MAX];
+        text_printf(t, ",%" PRId64 ",", p->experiment_id);
+        text_csv(t, p->host);
+        text_puts(t, ",");
+        text_csv(t, p->kernel);
+        text_puts(t, ",");
+        text_csv(t, p->version);
+        text_printf(t, ",%s,%" PRIu64 "\r\n", render_time_text(p->started_at, date) ? date : "", p->seed);
+}
+
+static void put_units(struct json_writer *w) {
+        static const struct {
+                const char *name, *unit;
+        } counted[] = {
+                {"interval_ns", "ns"}, {"window_ns", "ns"},  {"messages", "count"},
+                {"bytes", "bytes"},    {"latency_ns", "ns"}, {"latency_one_way_ns", "ns"},
+        };
+        json_put_key(w, "units");
+        json_object_begin(w);
+        for (size_t i = 0; i < ELEMENTS(counted); i++)
+                json_member_string(w, counted[i].name, counted[i].unit);
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (!figure_groups[figure_terms[f].group].in_row)
+                        json_member_string(w, figure_terms[f].name, figure_terms[f].unit);
+        json_object_end(w);
+}
+
+void provenance_list_end(const struct provenance *p, struct text *t, bool begun, const char *next) {
+        char date[RENDER_TIME_MAX];
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_member_i64(&w, "experiment", p->experiment_id);
+        json_member_string(&w, "name", p->name);
+        json_member_string(&w, "host", p->host);
+        json_member_string(&w, "kernel", p->kernel);
+        json_member_string(&w, "version", p->version);
+        json_member_string(&w, "date", render_time_text(p->started_at, date) ? date : NULL);
+        json_member_u64(&w, "seed", p->seed);
+        put_units(&w);
+        json_object_end(&w);
+        if (!begun)
+                text_puts(t, "{\"items\":[");
+        text_puts(t, "],\"provenance\":");
+        text_json(t, &w);
+        if (*next)
+                text_printf(t, ",\"next\":\"%s\"}", next);
+        else
+                text_puts(t, ",\"next\":null}");
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_PROVENANCE_H
+#define IPCLAB_API_PROVENANCE_H
+
+/*
+ * Where figures come from, beside them in every form in which results, runs and samples leave the daemon: experiment,
+ * host, kernel, version, date, seed. Host and kernel are those of the environment of the first of its runs that has
+ * one; null before. Units stand in the names of fields and columns; where they do not, in "units".
+ */
+
+#include "api/handle/cells.h"
+#include "api/handle/state.h"
+
+struct provenance {
+        int64_t experiment_id;
+        char *name, *host, *kernel, *version; /* NULL: null */
+        int64_t started_at;
+        uint64_t seed;
+        uint32_t runs_total;
+        struct point_columns points; /* empty unless asked for */
+};
+
+/* 0; negative with *r, 404 for an experiment that is not there. `columns`: fill in the points', for a CSV. */
+int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct provenance *ret, struct refusal *r);
+void provenance_deinit(struct provenance *p);
+
+void provenance_header(struct text *t); /* of the columns that provenance_cells() fills */
+void provenance_cells(const struct provenance *p, struct text *t);
+/* Ends a JSON list: its cursor, and "provenance" with the units of the fields in which figures are. */
+void provenance_list_end(const struct provenance *p, struct text *t, bool begun, const char *next);
+
+#endif

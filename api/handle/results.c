@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The table of results as JSON or CSV, a portion of points at a time. The columns of the CSV are known before its first
+ * row: those of points from the spec's axes, the others from the table of figures and that of effective settings.
+ */
+
+#include "api/handle/handlers.h"
+#include "api/handle/histograms.h"
+#include "api/handle/provenance.h"
+#include "api/handle/render.h"
+#include "api/http/feed.h"
+#include "api/http/negotiate.h"
+#include "api/http/text.h"
+#include "schema/util.h"
+
+#include <string.h>
+
+#define AT_A_TIME 8u /* points that are read for a portion */
+
+struct table {
+        struct service *service;
+        struct provenance provenance;
+        uint32_t from; /* point */
+        bool begun;
+        bool csv, all; /* CSV: every column, not only the usual ones */
+        bool with_histogram;
+        struct histogram *latency; /* of the row; NULL without */
+        struct refusal *refusal;   /* where what went wrong with a row is said */
+        struct text *text;
+};
+
+static void table_free(void *userdata) {
+        struct table *t = userdata;
+        free(t->latency);
+        provenance_deinit(&t->provenance);
+        free(t);
+}
+
+/* The latencies of all done runs of a row, merged. */
+static int merge_latencies(struct table *t, const struct result_record *row) {
+        if (!t->with_histogram)
+                return 0;
+        *t->latency = (struct histogram){0};
+        int k = 0;
+        for (uint32_t i = 0; k == 0 && i < row->runs; i++)
+                k = histograms_add_run(t->service, row->run_ids[i], t->latency, t->refusal);
+        return k;
+}
+
+static void result_json(struct table *t, const struct result_record *row) {
+        text_item(t->text, &t->begun);
+        _cleanup_(json_writer_deinit) struct json_writer w;
+        json_writer_init(&w);
+        render_result(&w, row, t->latency, t->with_histogram);
+        text_json(t->text, &w);
+}
+
+/* ---- CSV: a header and its cells, group by group ---- */
+
+static const char *const statistics[] = {"median", "min", "max", "ci95_low", "ci95_high"};
+
+/* Of the usual columns, a figure has its median alone. */
+static size_t statistics_of(const struct table *t) {
+        return t->all ? ELEMENTS(statistics) : 1;
+}
+
+static void statistic_header(struct table *t, const char *name) {
+        for (size_t i = 0; i < statistics_of(t); i++)
+                text_printf(t->text, ",%s_%s", name, statistics[i]);
+}
+
+static void statistic_cells(struct table *t, const struct statistic *s, double factor, double divisor) {
+        const double values[] = {s->median, s->min, s->max, s->ci95_low, s->ci95_high};
+        _Static_assert(ELEMENTS(values) == ELEMENTS(statistics), "a value for each name");
+        for (size_t i = 0; i < statistics_of(t); i++)
+                if (s->n > 0 && (i < 3 || s->has_ci95))
+                        cells_double(t->text, values[i] * factor / divisor);
+                else
+                        text_puts(t->text, ",");
+}
+
+static bool is_shown(const struct table *t, enum figure f) {
+        return t->all || figure_terms[f].usual;
+}
+
+static void figures_header(struct table *t, enum figure_group group) {
+        for (enum figure f = 0; f < FIGURE_COUNT; f++) {
+                char name[64];
+                if (figure_terms[f].group != group || !is_shown(t, f))
+                        continue;
+                figure_name(f, name, sizeof(name));
+                statistic_header(t, name);
+        }
+}
+
+static void figures_cells(struct table *t, enum figure_group group, const struct result_record *row) {
+        for (enum figure f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].group == group && is_shown(t, f))
+                        statistic_cells(t, &row->figures[f], 1, 1);
+}
+
+/* Figures that the table has already, in the units that people plot. */
+static void scaled_header(struct table *t) {
+        for (enum figure f = 0; t->all && f < FIGURE_COUNT; f++)
+                if (figure_terms[f].scaled)
+                        statistic_header(t, figure_terms[f].scaled);
+}
+
+static void scaled_cells(struct table *t, const struct result_record *row) {
+        for (enum figure f = 0; t->all && f < FIGURE_COUNT; f++)
+                if (figure_terms[f].scaled)
+                        statistic_cells(t, &row->figures[f], figure_terms[f].factor, figure_terms[f].divisor);
+}
+
+static void csv_header(struct table *t) {
+        struct text *out = t->text;
+        point_columns_header(&t->provenance.points, out, true);
+        text_puts(out, ",runs,runs_planned,runs_failed");
+        figures_header(t, FIGURES_RATE);
+        text_puts(out, ",latency_kind");
+        figures_header(t, FIGURES_LATENCY);
+        figures_header(t, FIGURES_ONE_WAY);
+        scaled_header(t);
+        text_puts(out, t->all ? ",loop,steady,verify,counted_by" : "");
+        for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
+                figures_header(t, group);
+        const char *name;
+        for (size_t i = 0; t->all && (name = service_effective_name(i)); i++)
+                text_printf(out, ",effective_%s", name);
+        text_puts(out, t->all ? ",reasons" : "");
+        text_printf(out, ",flags,error%s", t->with_histogram ? ",latency_histogram" : "");
+        provenance_header(out);
+}
+
+static int effective_cells(struct text *out, const char *effective_json) {
+        const char *name;
+        struct json *root = NULL;
+        int k = effective_json ? json_parse(effective_json, strlen(effective_json), &root, NULL) : 0;
+        for (size_t i = 0; k >= 0 && (name = service_effective_name(i)); i++)
+                cells_value(out, root ? json_get(root, name) : NULL);
+        json_free(root);
+        return k == -EINVAL ? -EBADMSG : k;
+}
+
+/* Why cells are empty, by figure: JSON in one cell, as the samples' counters are; an empty one where there is none. */
+static void reasons_cell(struct text *out, const char *reasons_json) {
+        text_puts(out, ",");
+        if (reasons_json && strcmp(reasons_json, "{}") != 0)
+                text_csv(out, reasons_json);
+}
+
+static int histogram_cell(struct table *t) {
+        struct latency_summary s;
+        _cleanup_free_ char *text = NULL;
+        int k = 0;
+        if (!t->with_histogram)
+                return 0;
+        text_puts(t->text, ",");
+        if (histogram_summarize(t->latency, &s) >= 0)
+                k = histogram_export(t->latency, &text);
+        text_puts(t->text, text ? text : "");
+        return k;
+}
+
+static int result_csv(struct table *t, const struct result_record *row) {
+        struct text *out = t->text;
+        int k = point_columns_cells(&t->provenance.points, out, row->point_json, true);
+        text_printf(out, ",%u,%u,%u", row->runs, row->runs_planned, row->runs_failed);
+        figures_cells(t, FIGURES_RATE, row);
+        text_printf(out, ",%s", row->latency_kind ? row->latency_kind : "");
+        figures_cells(t, FIGURES_LATENCY, row);
+        figures_cells(t, FIGURES_ONE_WAY, row);
+        scaled_cells(t, row);
+        const char *const words[] = {row->loop, row->steady, row->verify, row->counted_by};
+        for (size_t i = 0; t->all && i < ELEMENTS(words); i++)
+                text_printf(out, ",%s", words[i] ? words[i] : "");
+        for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
+                figures_cells(t, group, row);
+        if (k >= 0 && t->all)
+                k = effective_cells(out, row->effective_json);
+        if (t->all)
+                reasons_cell(out, row->reasons_json);
+        cells_words(out, row->flags_json);
+        text_puts(out, ",");
+        text_csv(out, row->error);
+        if (k >= 0)
+                k = histogram_cell(t);
+        provenance_cells(&t->provenance, out);
+        return k;
+}
+
+/* ---- the body ---- */
+
+static int visit_result(void *userdata, const struct result_record *row) {
+        struct table *t = userdata;
+        int k = merge_latencies(t, row);
+        if (k < 0)
+                return k;
+        if (t->csv)
+                k = result_csv(t, row);
+        else
+                result_json(t, row);
+        t->from++;
+        if (k >= 0)
+                k = t->text->error;
+        return k < 0 ? k : t->text->length >= FEED_PORTION;
+}
+
+static int fill(void *userdata, struct text *out, struct refusal *r) {
+        struct table *t = userdata;
+        uint32_t from;
+        t->text = out;
+        t->refusal = r;
+        if (t->csv && !t->begun)
+                csv_header(t);
+        t->begun |= t->csv;
+        do {
+                from = t->from;
+                int k = service_results(t->service, t->provenance.experiment_id, from, AT_A_TIME, visit_result, t, r);
+                if (k != 0)
+                        return k < 0 ? k : FEED_MORE;
+        } while (t->from != from);
+        if (!t->csv)
+                provenance_list_end(&t->provenance, out, t->begun, "");
+        return FEED_LAST;
+}
+
+static const struct feed_source source = {.fill = fill, .free = table_free};
+
+static int prepare(struct api *a, const struct request *q, struct table *t, struct refusal *r) {
+        static const char *const types[] = {"application/json", "text/csv", NULL};
+        const char *columns = request_parameter(q, "columns");
+        if (columns && strcmp(columns, "usual") != 0 && strcmp(columns, "all") != 0)
+                return refuse_parameter(r, "columns", columns, "usual or all");
+        t->all = columns && strcmp(columns, "all") == 0;
+        uint32_t histogram;
+        int type = request_parameter_u32(q, "histogram", 0, 1, 0, &histogram, r);
+        if (type >= 0)
+                type = negotiate(q, types, r);
+        if (type < 0)
+                return type;
+        t->csv = type == 1;
+        t->with_histogram = histogram > 0;
+        t->latency = t->with_histogram ? malloc(sizeof(*t->latency)) : NULL;
+        if (t->with_histogram && !t->latency)
+                return -ENOMEM;
+        return provenance_load(a, q->id, t->csv, &t->provenance, r);
+}
+
+HANDLER(handle_results) {
+        struct table *t = calloc(1, sizeof(*t));
+        if (!t)
+                return -ENOMEM;
+        t->service = a->service;
+        int k = prepare(a, q, t, r);
+        if (k < 0) {
+                table_free(t);
+                return k;
+        }
+        response_header(p, "Vary", "Accept");
+        return feed_respond(a, q, p, t->csv ? CSV_TYPE : "application/json", &source, t, r);
+}
