@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page as a whole: which view the address asks for, the bar at the top, and what keeps them together.
 
+import { choose, chosen } from './address.js';
 import { connection, getWithText, onUnauthorized, token } from './api.js';
 import { Detail } from './detail.js';
 import { askToken } from './dialogs.js';
@@ -71,6 +72,7 @@ async function route() {
     detail?.close();
     detail = null;
     $('layout').dataset.view = view;
+    present(new URLSearchParams(query).has('present'));
     list.select(id);
     document.title = 'ipclab';
     try {
@@ -80,6 +82,11 @@ async function route() {
         if (error.status === 404) showMissing($('main'), 'There is no such experiment', 'It may have been deleted.');
         else showFailure($('main'), error);
     }
+}
+
+/* For a wall: the view alone, larger. Esc gives the page back. */
+function present(on) {
+    document.documentElement.classList.toggle('presenting', on);
 }
 
 /* #token=… gives the page the token, and leaves neither the address nor the history with it. */
@@ -136,6 +143,11 @@ function start() {
     $('skip').addEventListener('click', (event) => {
         event.preventDefault(); /* the address stays that of the view */
         $('main').focus();
+    });
+    addEventListener('keydown', (event) => {
+        if (event.key !== 'Escape' || chosen('present') === null || document.querySelector('dialog[open]')) return;
+        choose({ present: null });
+        present(false);
     });
     token.addEventListener('change', showToken);
     connection.addEventListener('change', showConnection);

@@ -181,7 +181,7 @@ export const isAvailable = (item) => item.available;
 export const whyNot = (item) => item.reason ?? 'not available on this host';
 
 function transportTable(items) {
-    const heads = [['Transport'], [''], ['Available'], ['Largest message', 'number'], ['Limited by']];
+    const heads = [['Transport'], ['What it is'], ['Available'], ['Largest message', 'number'], ['Limited by']];
     return h(
         'div',
         { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Transports' },

@@ -3,8 +3,7 @@
 
 import { $, fill, h, patch } from './dom.js';
 import { DASH, fieldTitle, fieldValue, figure, latencyKind, plural, reasonFor, splitFields } from './format.js';
-import { Plots, plotsFor } from './plots.js';
-import { Study, isStudy } from './study.js';
+import { Study } from './study.js';
 
 const ROWS_AT_ONCE = 100;
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
@@ -55,7 +54,6 @@ const FIGURES = [
 export class Results {
     constructor(experiment) {
         this.shown = ROWS_AT_ONCE;
-        this.plots = new Plots();
         this.study = new Study();
         this.body = h('div', { id: 'results' });
         const file = (what, type) => ({ href: `/experiments/${experiment}/${what}`, accept: type });
@@ -86,12 +84,10 @@ export class Results {
         const measured = rows.filter((row) => row.runs > 0);
         const drawn = measured.length ? rows : [];
         this.study.update(drawn);
-        this.plots.update(drawn, isStudy(drawn) ? [] : plotsFor(drawn));
         this.#draw();
     }
 
     destroy() {
-        this.plots.destroy();
         this.study.destroy();
     }
 
@@ -118,7 +114,7 @@ export class Results {
             shared.length > 0 && h('p', { class: 'caption' }, 'All of them: ', shared.map(flagLabel)),
             h(
                 'div',
-                { class: 'table', tabindex: '0', role: 'region', 'aria-labelledby': 'results-title' },
+                { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table of results' },
                 h(
                     'table',
                     { class: 'cards', 'aria-describedby': 'results-caption' },
