@@ -302,18 +302,16 @@ export class Figure {
     }
 
     #frame(box, y) {
-        return y
-            .marks((box.bottom - box.top) / 40)
-            .map((mark) => [
-                svg('line', { x1: box.left, x2: box.right, y1: y.place(mark), y2: y.place(mark), class: 'grid' }),
-                svg('text', {
-                    x: box.left - 8,
-                    y: y.place(mark) + 4,
-                    'text-anchor': 'end',
-                    class: 'tick',
-                    text: round(this.format(mark)),
-                }),
-            ]);
+        return y.marks((box.bottom - box.top) / 40).map((mark) => [
+            svg('line', { x1: box.left, x2: box.right, y1: y.place(mark), y2: y.place(mark), class: 'grid' }),
+            svg('text', {
+                x: box.left - 8,
+                y: y.place(mark) + 4,
+                'text-anchor': 'end',
+                class: 'tick',
+                text: round(this.format(mark)),
+            }),
+        ]);
     }
 
     #ticksX(xs, x, box, words) {
@@ -470,18 +468,16 @@ export class Figure {
         return svg(
             'svg',
             { viewBox: `0 0 ${width} ${height}`, width, height, class: 'plot', 'aria-hidden': 'true' },
-            x
-                .marks(Math.max(3, (box.right - box.left) / 90))
-                .map((mark) => [
-                    svg('line', { x1: x.place(mark), x2: x.place(mark), y1: box.top, y2: box.bottom, class: 'grid' }),
-                    svg('text', {
-                        x: x.place(mark),
-                        y: box.bottom + 18,
-                        'text-anchor': 'middle',
-                        class: 'tick',
-                        text: round(this.format(mark)),
-                    }),
-                ]),
+            x.marks(Math.max(3, (box.right - box.left) / 90)).map((mark) => [
+                svg('line', { x1: x.place(mark), x2: x.place(mark), y1: box.top, y2: box.bottom, class: 'grid' }),
+                svg('text', {
+                    x: x.place(mark),
+                    y: box.bottom + 18,
+                    'text-anchor': 'middle',
+                    class: 'tick',
+                    text: round(this.format(mark)),
+                }),
+            ]),
             this.shown.map((one, at) => {
                 const style = looks(one.slot);
                 const middle = box.top + row * (at + 0.5) + (narrow ? 8 : 0);

@@ -4,6 +4,7 @@
 import { $, fill, h, patch } from './dom.js';
 import { DASH, fieldTitle, fieldValue, figure, latencyKind, plural, reasonFor, splitFields } from './format.js';
 import { Study } from './study.js';
+import { columnChoice, copyButtons, equip, sorted } from './table.js';
 
 const ROWS_AT_ONCE = 100;
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
@@ -114,20 +115,33 @@ export class Results {
             shared.length > 0 && h('p', { class: 'caption' }, 'All of them: ', shared.map(flagLabel)),
             h(
                 'div',
-                { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table of results' },
-                h(
-                    'table',
-                    { class: 'cards', 'aria-describedby': 'results-caption' },
-                    h('thead', {}, h('tr', {}, heads(varying, figures))),
-                    h(
-                        'tbody',
-                        {},
-                        rows.slice(0, this.shown).map((row) => tableRow(row, varying, figures, shared)),
-                    ),
-                ),
+                { class: 'reader-tools' },
+                columnChoice(titlesOf(varying, figures), () => this.#draw()),
+                copyButtons(() => this.#table(varying, figures, shared, Infinity)),
+            ),
+            h(
+                'div',
+                { class: 'table pinned', tabindex: '0', role: 'region', 'aria-label': 'Table of results' },
+                this.#table(varying, figures, shared, this.shown),
             ),
             this.#more(),
         );
+    }
+
+    #table(varying, figures, shared, shown) {
+        const values = sortValues(varying, figures);
+        const rows = sorted(this.rows, values).slice(0, shown);
+        const table = h(
+            'table',
+            { class: 'cards', 'aria-describedby': 'results-caption' },
+            h('thead', {}, h('tr', {}, heads(varying, figures))),
+            h(
+                'tbody',
+                {},
+                rows.map((row) => tableRow(row, varying, figures, shared)),
+            ),
+        );
+        return equip(table, values, () => this.#draw());
     }
 
     #more() {
@@ -146,6 +160,26 @@ export class Results {
         );
     }
 }
+
+/* By a column's title, what of a row it is sorted by: numbers as such, all else as it is written. */
+function sortValues(varying, figures) {
+    const ofField = (field) => (row) =>
+        typeof row.point[field] === 'number' ? row.point[field] : fieldValue(field, row.point[field]);
+    return new Map([
+        ...varying.map((field) => [capital(fieldTitle(field)), ofField(field)]),
+        ['Runs', (row) => row.runs],
+        ...figures.map((column) => [column.title, (row) => column.of(row)?.median]),
+    ]);
+}
+
+const titlesOf = (varying, figures) => [
+    ...new Set(
+        heads(varying, figures)
+            .flat(Infinity)
+            .filter(Boolean)
+            .map((head) => head.firstChild.textContent),
+    ),
+];
 
 /* The columns that the rows call for, with `range` and `interval` where any row has these. */
 function columnsFor(rows) {
