@@ -58,6 +58,14 @@ const NOWHERE = {
  */
 const VIEWS = [
     { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left, listed) },
+    {
+        path: /^\/compare$/,
+        view: 'detail',
+        show: async ({ left }) => {
+            const { showCompare } = await import('./compare.js');
+            if (!left()) await showCompare($('main'), left);
+        },
+    },
     { path: /^\/new$/, view: 'detail', show: showForm },
     { path: /^\/experiments\/\d+$/, view: 'detail', show: showExperiment },
 ];

@@ -185,6 +185,12 @@ export class Detail {
                         on: { click: (event) => this.#present(event) },
                         text: 'Present',
                     }),
+                    h('a', {
+                        class: 'button',
+                        id: 'compare',
+                        href: `#/compare?candidate=${this.id}`,
+                        text: 'Compare…',
+                    }),
                     h('a', { class: 'button', id: 'change', href: `#/new?from=${this.id}`, text: 'Change…' }),
                     this.cancelButton,
                     this.deleteButton,
