@@ -87,8 +87,8 @@ static int read_query(const struct request *q, struct experiment_query *ret, str
                 return refuse_parameter(r, "state", state, "queued, running, done, failed or cancelled");
         ret->filter.by_state = state != NULL;
         const char *words = request_parameter(q, "q");
-        if (words && (!words[0] || strlen(words) > WORDS_MAX))
-                return refuse_parameter(r, "q", words, "1 to 100 bytes");
+        if (words && (!words[strspn(words, " ")] || strlen(words) > WORDS_MAX))
+                return refuse_parameter(r, "q", words, "1 to 100 bytes, not spaces alone");
         ret->filter.words = words;
         int k = request_parameter_u32(q, "limit", 1, LIST_MAX, LIST_DEFAULT, &ret->limit, r);
         return k < 0 ? k : request_parameter_cursor(q, 'e', &ret->before_id, r);

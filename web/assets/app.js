@@ -43,6 +43,8 @@ function showExperiment({ id }) {
 
 async function showForm({ left, query }) {
     const from = new URLSearchParams(query).get('from');
+    const spec = new URLSearchParams(query).get('spec');
+    if (spec !== null) return form.show($('main'), left, spec);
     if (from === null) return form.show($('main'), left);
     const { text } = await getWithText(`/experiments/${encodeURIComponent(from)}`);
     if (!left()) await form.show($('main'), left, memberText(text, 'spec'));
@@ -57,12 +59,12 @@ const NOWHERE = {
  * view has begun.
  */
 const VIEWS = [
-    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left, listed) },
+    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left, listed, opened) },
     {
         path: /^\/compare$/,
         view: 'detail',
         show: async ({ left }) => {
-            const { showCompare } = await import('./compare.js');
+            const { showCompare } = await import('./drawings.js');
             if (!left()) await showCompare($('main'), left);
         },
     },

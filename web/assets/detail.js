@@ -126,7 +126,7 @@ export class Detail {
     /* The latencies' whole curves are read once the runs are over; what a chart needs comes with the first of them. */
     async #drawFigure(rows) {
         if (!rows.some((row) => row.runs > 0)) return;
-        const { Figure } = await import('./figure.js');
+        const { Figure } = await import('./drawings.js');
         if (this.closed) return;
         if (!this.figure) {
             this.figure = new Figure(() => settingsLine(this.experiment, status.health));

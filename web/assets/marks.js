@@ -5,10 +5,12 @@
 export const COLOURS = 8;
 
 const TURN = Math.PI * 2;
-const polygon = (...corners) => (path, x, y, r) => {
-    corners.forEach(([dx, dy], index) => path[index ? 'lineTo' : 'moveTo'](x + dx * r, y + dy * r));
-    path.closePath();
-};
+const polygon =
+    (...corners) =>
+    (path, x, y, r) => {
+        corners.forEach(([dx, dy], index) => path[index ? 'lineTo' : 'moveTo'](x + dx * r, y + dy * r));
+        path.closePath();
+    };
 
 /* Of about the same area, as paths around (x, y). */
 const SHAPES = [
