@@ -77,8 +77,14 @@ async function chooser(experiments, again) {
         control.value = chosen(name) ?? '';
         return h('label', { class: 'field' }, h('span', { class: 'label', text: label }), control);
     };
-    const ended = experiments.filter(({ state, progress }) => state !== 'queued' && progress.runs_done > 0);
-    const offered = [['', 'choose…'], ...ended.map((one) => [String(one.id), `${one.id}: ${nameOf(one)}`])];
+    const ended = experiments.filter(({ progress }) => progress.runs_done > 0);
+    const listed = ended.map((one) => [String(one.id), `${one.id}: ${nameOf(one)}`]);
+    /* What the address has may be older than the list, or the name of a baseline. */
+    const offeredWith = (name) => {
+        const asked = chosen(name);
+        const more = asked && !listed.some(([id]) => id === asked) ? [[asked, asked]] : [];
+        return [['', 'choose…'], ...more, ...listed];
+    };
     async function build() {
         const axis = chosen('axis');
         const one = chosen('experiment') ?? chosen('candidate');
@@ -91,7 +97,7 @@ async function chooser(experiments, again) {
                 { class: 'form-grid' },
                 axis
                     ? [
-                          select('experiment', 'Experiment', offered),
+                          select('experiment', 'Experiment', offeredWith('experiment')),
                           select('axis', 'Values of', [
                               ['', 'another experiment'],
                               ...[...axes.keys()].map((name) => [name, fieldTitle(name)]),
@@ -100,12 +106,12 @@ async function chooser(experiments, again) {
                           select('candidate', 'Looked at', [['', 'choose…'], ...values]),
                       ]
                     : [
-                          select('candidate', 'Looked at', offered),
+                          select('candidate', 'Looked at', offeredWith('candidate')),
                           select('axis', 'Held against', [
                               ['', 'another experiment'],
                               ...[...axes.keys()].map((name) => [name, `its own values of ${fieldTitle(name)}`]),
                           ]),
-                          select('baseline', 'Experiment', offered),
+                          select('baseline', 'Experiment', offeredWith('baseline')),
                       ],
             ),
         );

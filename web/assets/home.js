@@ -235,7 +235,7 @@ function adviceOf({ sentence, items, experiments, settle }, asked, opened) {
         items.length > 0 && ranking(items, FORMATS[asked.want]),
         h('p', {
             class: 'hint',
-            text: `From ${plural(experiments.used, 'experiment')} of this environment${experiments.other_environment ? `; ${experiments.other_environment} of another are left out` : ''}. Bars: 95 % intervals; hollow: noisy or open.`,
+            text: restsOn(experiments),
         }),
         settle &&
             h(
@@ -244,6 +244,11 @@ function adviceOf({ sentence, items, experiments, settle }, asked, opened) {
                 h('button', { type: 'button', id: 'settle', on: { click: settleIt } }, 'Measure now'),
             ),
     ];
+}
+
+function restsOn({ used, other_environment: others }) {
+    const leftOut = others ? `; ${others} of another are left out` : '';
+    return `From ${plural(used, 'experiment')} of this environment${leftOut}. Bars: intervals; hollow: noisy or open.`;
 }
 
 /* Ranked dots with their intervals; a list with age and noise beside each. */
