@@ -46,7 +46,7 @@ writeFileSync(join(output, 'assets/uPlot.LICENSE.txt'), read(LICENCE));
 /* The page names the bundles as they are called in the source tree; the icon goes into it. */
 const named = new Map(
     Object.entries(metafile.outputs)
-        .filter(([, { entryPoint }]) => entryPoint?.startsWith('assets/'))
+        .filter(([, { entryPoint }]) => BUNDLES.some((bundle) => entryPoint === `assets/${bundle}`))
         .map(([name, { entryPoint }]) => [`/${entryPoint}`, `/${name}`]),
 );
 named.set(`/${ICON}`, `data:image/svg+xml;base64,${read(ICON).toString('base64')}`);

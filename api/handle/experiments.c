@@ -11,6 +11,7 @@
 
 #define LIST_DEFAULT 50u
 #define LIST_MAX 1000u
+#define WORDS_MAX 100u /* bytes */
 
 static int respond_experiment(struct api *a, int64_t id, int status, struct response *p, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
@@ -122,11 +123,21 @@ HANDLER(handle_delete) {
         return 0;
 }
 
+/* Every byte of the words as the query of an address has it. */
+static void print_encoded(char ret[static 3 * WORDS_MAX + 1], const char *words) {
+        for (size_t i = 0; words[i]; i++)
+                snprintf(ret + 3 * i, 4, "%%%02X", (unsigned char) words[i]);
+}
+
 static int read_query(const struct request *q, struct experiment_query *ret, struct refusal *r) {
         const char *state = request_parameter(q, "state");
-        if (state && (state_from_name(state, &ret->state) < 0 || ret->state == STATE_INTERRUPTED))
+        if (state && (state_from_name(state, &ret->filter.state) < 0 || ret->filter.state == STATE_INTERRUPTED))
                 return refuse_parameter(r, "state", state, "queued, running, done, failed or cancelled");
-        ret->by_state = state != NULL;
+        ret->filter.by_state = state != NULL;
+        const char *words = request_parameter(q, "q");
+        if (words && (!words[strspn(words, " ")] || strlen(words) > WORDS_MAX))
+                return refuse_parameter(r, "q", words, "1 to 100 bytes, not spaces alone");
+        ret->filter.words = words;
         int k = request_parameter_u32(q, "limit", 1, LIST_MAX, LIST_DEFAULT, &ret->limit, r);
         return k < 0 ? k : request_parameter_cursor(q, 'e', &ret->before_id, r);
 }
@@ -138,6 +149,7 @@ struct list {
         struct experiment_query query; /* before_id: after the last one that was put */
         int64_t last;                  /* of the page */
         char next[CURSOR_MAX];         /* "": this is the last page */
+        char words[WORDS_MAX + 1];     /* of the query, which the request does not outlive */
         bool begun, ended;
         struct text *out;
 };
@@ -182,6 +194,10 @@ HANDLER(handle_experiments) {
         if (!list)
                 return -ENOMEM;
         *list = (struct list){.service = a->service, .query = query};
+        if (query.filter.words) {
+                snprintf(list->words, sizeof(list->words), "%s", query.filter.words);
+                list->query.filter.words = list->words;
+        }
         k = service_experiments_end(a->service, &query, &list->last, &more, r);
         if (k < 0) {
                 free(list);
@@ -189,9 +205,13 @@ HANDLER(handle_experiments) {
         }
         if (more) {
                 cursor_print(list->next, 'e', list->last);
-                response_header(p, "Link", "</experiments?limit=%u&cursor=%s%s%s>; rel=\"next\"", query.limit,
-                                list->next, query.by_state ? "&state=" : "",
-                                query.by_state ? state_name(query.state) : "");
+                char words[3 * WORDS_MAX + 1] = "";
+                if (query.filter.words)
+                        print_encoded(words, query.filter.words);
+                response_header(p, "Link", "</experiments?limit=%u&cursor=%s%s%s%s%s>; rel=\"next\"", query.limit,
+                                list->next, query.filter.by_state ? "&state=" : "",
+                                query.filter.by_state ? state_name(query.filter.state) : "", words[0] ? "&q=" : "",
+                                words);
         }
         return feed_respond(a, q, p, "application/json", &list_source, list, r);
 }

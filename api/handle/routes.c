@@ -12,6 +12,8 @@
 static const struct parameter list_parameters[] = {
         {"state", "{\"enum\": [\"queued\", \"running\", \"done\", \"failed\", \"cancelled\"]}",
          "Only experiments in this state."},
+        {"q", "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 100}",
+         "Only experiments whose name or spec contains this, in upper or lower case."},
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 50}",
          "Items in one answer, at most."},
         {"cursor", "{\"type\": \"string\", \"pattern\": \"^e-[0-9]{1,18}$\"}", "The \"next\" of the answer before."},

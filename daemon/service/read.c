@@ -95,8 +95,7 @@ int service_experiments(struct service *s, const struct experiment_query *q,
                 int error = service_reader_get(s, &reader, r);
                 if (error < 0)
                         return error;
-                error = store_experiments(reader->store, q->by_state, q->state, before, limit, util_now_ms(), &page,
-                                          &n);
+                error = store_experiments(reader->store, &q->filter, before, limit, util_now_ms(), &page, &n);
                 service_reader_put(s, reader);
                 if (error < 0)
                         return fail_at_experiment(s, q, before, error, r);
@@ -118,7 +117,7 @@ int service_experiments_end(struct service *s, const struct experiment_query *q,
         int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = store_experiments_end(reader->store, q->by_state, q->state, q->before_id, q->limit, ret_last, ret_more);
+        error = store_experiments_end(reader->store, &q->filter, q->before_id, q->limit, ret_last, ret_more);
         service_reader_put(s, reader);
         return error < 0 ? service_fail(s, r, error, "listing experiments", 0) : 0;
 }

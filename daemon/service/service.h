@@ -51,8 +51,7 @@ int service_run(struct service *s, int64_t id, struct run_record *ret, struct re
 /* Lists call `visit` per record, in order, and stop when it returns nonzero (which they return). The record is the
  * list's and lives for the call. */
 struct experiment_query {
-        bool by_state;
-        enum state state;
+        struct experiment_filter filter;
         int64_t before_id; /* newest first, ids below this; 0 = from the newest */
         uint32_t limit;
 };

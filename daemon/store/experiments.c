@@ -454,18 +454,22 @@ int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experim
         return r < 0 ? r : select_experiment(s->db, id, &b, ret);
 }
 
-static int select_experiments(struct db *db, struct db_query *q, bool by_state, enum state state, int64_t before_id,
-                              uint32_t limit) {
-        if (by_state)
-                return db_select(db, q,
-                                 "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE state = ? AND id < ? AND " SHOWN(
-                                         "id") " "
-                                               "ORDER BY id DESC LIMIT ?",
-                                 DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT(limit));
-        return db_select(db, q,
-                         "SELECT " EXPERIMENT_COLUMNS
-                         " FROM experiments WHERE id < ? AND " SHOWN("id") " ORDER BY id DESC LIMIT ?",
-                         DB_INT(before_id), DB_INT(limit));
+/* A page by the filter; the columns of id alone leave the texts unread, unless there are words to be found in them. */
+#define SELECT_PAGE(columns, where)                                                                                    \
+        "SELECT " columns " FROM experiments WHERE " where "id < ?2 AND " SHOWN(                                       \
+                "id") " AND (?3 IS NULL "                                                                              \
+                      "OR instr(lower(coalesce(name, '')), lower(?3)) > 0 OR instr(lower(spec), lower(?3)) > 0) "      \
+                      "ORDER BY id DESC LIMIT ?4"
+static int select_experiments(struct db *db, struct db_query *q, bool ids, const struct experiment_filter *f,
+                              int64_t before_id, int64_t limit) {
+        static const char *const statements[2][2] = {
+                {SELECT_PAGE(EXPERIMENT_COLUMNS, "?1 IS NULL AND "),
+                 SELECT_PAGE(EXPERIMENT_COLUMNS, "state = ?1 AND ")},
+                {SELECT_PAGE("id", "?1 IS NULL AND "), SELECT_PAGE("id", "state = ?1 AND ")},
+        };
+        return db_select(db, q, statements[ids][f->by_state], f->by_state ? DB_TEXT(state_name(f->state)) : DB_NULL(),
+                         DB_INT(before_id > 0 ? before_id : INT64_MAX), f->words ? DB_TEXT(f->words) : DB_NULL(),
+                         DB_INT(limit));
 }
 
 size_t store_experiment_bytes(const struct experiment_record *e) {
@@ -476,21 +480,12 @@ size_t store_experiment_bytes(const struct experiment_record *e) {
         return bytes;
 }
 
-int store_experiments_end(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+int store_experiments_end(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                           int64_t *ret_last, bool *ret_more) {
         int64_t last = 0;
         uint32_t n = 0;
         _cleanup_query_ struct db_query q = {0};
-        if (before_id <= 0)
-                before_id = INT64_MAX;
-        int r = by_state ? db_select(s->db, &q,
-                                     "SELECT id FROM experiments WHERE state = ? AND id < ? AND " SHOWN(
-                                             "id") " ORDER BY id DESC LIMIT ?",
-                                     DB_TEXT(state_name(state)), DB_INT(before_id), DB_INT((int64_t) limit + 1))
-                         : db_select(s->db, &q,
-                                     "SELECT id FROM experiments WHERE id < ? AND " SHOWN(
-                                             "id") " ORDER BY id DESC LIMIT ?",
-                                     DB_INT(before_id), DB_INT((int64_t) limit + 1));
+        int r = select_experiments(s->db, &q, true, f, before_id, (int64_t) limit + 1);
         while (r == 0 && (r = db_step(&q)) > 0) {
                 if (n++ < limit)
                         last = db_column_i64(&q, 0);
@@ -534,7 +529,7 @@ void store_experiments_free(struct experiment_record *experiments, size_t n) {
         free(experiments);
 }
 
-int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+int store_experiments(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n) {
         struct experiment_record *items = NULL;
         size_t n = 0, size = 0, bytes = 0;
@@ -545,7 +540,7 @@ int store_experiments(struct store *s, bool by_state, enum state state, int64_t 
         if (r == 0)
                 r = store_read_backlog(s->db, now_ms, &b);
         if (r == 0)
-                r = select_experiments(s->db, &q, by_state, state, before_id > 0 ? before_id : INT64_MAX, limit);
+                r = select_experiments(s->db, &q, false, f, before_id, limit);
         while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r == 0)

@@ -216,7 +216,7 @@ int store_run(struct store *s, int64_t id, struct run_record *ret);
  * a run of a thousand threads several. An empty page is the end of the list; a short one need not be. A record that is
  * damaged ends the page before it, and is -EBADMSG where it would be the first. */
 #define STORE_PAGE_BYTES (256u * 1024u)
-int store_experiments(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+int store_experiments(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
 int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
                size_t *ret_n);
@@ -225,7 +225,7 @@ int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_
 void store_experiments_free(struct experiment_record *experiments, size_t n);
 /* Where a page of `limit` experiments ends, without reading their text: the last one's id, 0 when there is none; and
  * whether there are more below it. */
-int store_experiments_end(struct store *s, bool by_state, enum state state, int64_t before_id, uint32_t limit,
+int store_experiments_end(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                           int64_t *ret_last, bool *ret_more);
 void store_runs_free(struct run_record *runs, size_t n);
 void store_samples_free(struct sample_record *samples, size_t n);

@@ -3,6 +3,7 @@
 
 import datetime
 import json
+import secrets
 
 import pytest
 from conftest import SHORT, Daemon
@@ -240,9 +241,33 @@ def test_the_list_is_filtered_by_state(unix, done, long_run):
     assert link is None or "state=done" in link
 
 
+def test_the_list_is_searched_by_name_and_spec(client):
+    spec = {"transport": "unix-dgram", "messages": 1, "warmup_seconds": 0}
+    needle = secrets.token_hex(4)
+    ids = [client.post(spec | {"name": f"50 % & Needle {needle} {n}"})["id"] for n in range(3)]
+    other = client.post(spec | {"transport": "pipe", "name": "Hay"})["id"]
+    for identity in (*ids, other):
+        client.wait_final(identity)
+    assert [e["id"] for e in client.items(f"/experiments?q=nEEdle%20{needle.upper()}")] == ids[::-1]
+    found = [e["id"] for e in client.items("/experiments?q=unix-dgram")]
+    assert set(ids) <= set(found) and other not in found
+    assert client.items(f"/experiments?q={needle}%25") == []  # no wildcard
+    assert client.items(f"/experiments?q={needle}&state=failed") == []
+    # the next page is of the same search
+    target = f"/experiments?q=%25%20%26%20needle%20{needle}&limit=2&state=done"
+    answer = client.request("GET", target)
+    assert [e["id"] for e in answer.json["items"]] == ids[:0:-1]
+    following = answer.headers["Link"].split(">")[0][1:]
+    assert [e["id"] for e in client.get(following)["items"]] == ids[:1]
+    assert [e["id"] for e in client.items(target)] == ids[::-1]
+
+
 @pytest.mark.parametrize(
     ("query", "slug", "named"),
     [
+        ("q=", "bad-parameter", "q"),
+        ("q=%20%20", "bad-parameter", "q"),
+        (f"q={'x' * 101}", "bad-parameter", "q"),
         ("limit=0", "bad-parameter", "limit"),
         ("limit=1001", "bad-parameter", "limit"),
         ("limit=ten", "bad-parameter", "limit"),

@@ -27,7 +27,7 @@ def load(driver, daemon):
     driver.get_log("performance")
     driver.get(f"{daemon.url}/")
     page.wait(lambda: page.all("#list a"), "the list")
-    page.wait(lambda: page.text("#connection") == "Live" and len(page.all("main .panel")) == 4, "the machine")
+    page.wait(lambda: page.text("#connection") == "Live" and len(page.all("main .panel")) == 8, "the machine")
     requests, order = {}, 0
     for entry in driver.get_log("performance"):
         message = json.loads(entry["message"])["message"]

@@ -23,7 +23,7 @@ SPECS = [
 RECORD = """window.posted = [];
     const real = window.fetch;
     window.fetch = (path, options) => {
-        if (options.method !== 'POST') return real(path, options);
+        if (options.method !== 'POST' || path !== '/experiments') return real(path, options);
         posted.push(options.body);
         return Promise.resolve(new Response('{"detail": "recorded"}', { status: 409 }));
     }"""

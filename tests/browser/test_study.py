@@ -80,8 +80,8 @@ def test_other_experiments_are_no_study(page, daemon):
     identity = daemon.submit(transport="pipe", message_size=SIZES, duration_seconds=0.2, warmup_seconds=0)
     assert daemon.wait(identity)["state"] == "done"
     page.go(f"#/experiments/{identity}")
-    page.wait(lambda: page.all(".plots h3"), "its plots")
-    assert [heading.text for heading in page.all(".plots h3") if heading.text] == ["Throughput by message size"]
+    page.wait(lambda: page.text("#figure h2") == "Throughput by message size", "its chart")
+    assert [heading.text for heading in page.all(".plots h3") if heading.text] == []
     assert not page.find(".study").is_displayed()
 
 

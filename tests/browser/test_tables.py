@@ -99,7 +99,9 @@ def measured(daemon):
 
 def show(page, experiment):
     page.go(f"#/experiments/{experiment}")
-    page.wait(lambda: page.drawn("Throughput by") and page.all("#results tbody tr"), "charts and results")
+    page.wait(
+        lambda: page.drawn() and page.all("#figure .mark") and page.all("#results tbody tr"), "charts and results"
+    )
 
 
 def test_the_table_has_what_was_varied_and_the_caption_the_rest(page, measured):
@@ -158,3 +160,75 @@ def test_print_cuts_no_chart(page, measured, scheme, pictures):
         "the charts as wide as before",
     )
     assert page.run("return document.documentElement.className") == ""
+
+
+# sorted, narrowed, copied
+
+
+@pytest.fixture(scope="module")
+def sizes(daemon):
+    identity = daemon.submit(
+        workload="pingpong",
+        transport=["pipe", "unix-stream"],
+        message_size=[64, 4096],
+        messages=100,
+        warmup_seconds=0,
+        name="To be sorted",
+    )
+    assert daemon.wait(identity)["state"] == "done"
+    return identity
+
+
+def columns(page, at):
+    return page.run(
+        "return [...document.querySelectorAll('#results tr')].map((row) => row.cells[arguments[0]].textContent)", at
+    )
+
+
+def head(page, title):
+    return next(one for one in page.all("#results th .sort") if one.text == title)
+
+
+def test_a_table_is_sorted_and_narrowed_in_the_address(page, sizes):
+    page.go(f"#/experiments/{sizes}")
+    page.wait(lambda: len(page.all("#results tbody tr")) == 4, "the table")
+    head(page, "Message").click()
+    assert columns(page, 1) == ["Message", "64 B", "64 B", "4 KiB", "4 KiB"]
+    head(page, "Message").click()
+    assert columns(page, 1)[1:] == ["4 KiB", "4 KiB", "64 B", "64 B"]
+    assert page.find("#results th[aria-sort=descending]").text.startswith("Message")
+    page.find(".columns-choice summary").click()
+    next(one for one in page.all(".columns-choice label") if one.text.strip() == "Runs").click()
+    page.wait(lambda: "Runs" not in [one.text for one in page.all("#results th")], "the column to go")
+    assert "sort=-Message" in page.driver.current_url and "without=Runs" in page.driver.current_url
+    page.driver.refresh()
+    page.wait(lambda: len(page.all("#results tbody tr")) == 4, "the table")
+    assert columns(page, 1)[1:] == ["4 KiB", "4 KiB", "64 B", "64 B"]
+    assert page.run("return [...document.querySelectorAll('#results th')].every((one) => one.textContent !== 'Runs')")
+
+
+def test_a_table_is_copied_whole(page, sizes):
+    page.go(f"#/experiments/{sizes}?sort=Message")
+    page.wait(lambda: len(page.all("#results tbody tr")) == 4, "the table")
+    page.run("navigator.clipboard.writeText = async (text) => { (window.copied ??= []).push(text) }")
+    for label in ("TSV", "Markdown"):
+        next(one for one in page.all(".reader-tools button") if one.text == f"Copy {label}").click()
+    page.wait(lambda: page.run("return window.copied?.length") == 2, "both copies")
+    tsv, markdown = ([line for line in text.split("\n")] for text in page.run("return copied"))
+    assert tsv[0].split("\t")[:4] == ["Transport", "Message", "Runs", "Throughput (MB/s)"]
+    assert [line.split("\t")[1] for line in tsv[1:]] == ["64 B", "64 B", "4 KiB", "4 KiB"]
+    assert markdown[1].startswith("| --- | ---: | --- |") or markdown[1].startswith("| --- | ---: | ---: |")
+    assert len(markdown) == 6 and markdown[2].startswith("| pipe | 64 B | 1 |")
+
+
+def test_the_first_column_stays_in_sight(page, sizes):
+    page.size(700, 900)
+    page.go(f"#/experiments/{sizes}")
+    page.wait(lambda: len(page.all("#results tbody tr")) == 4, "the table")
+    script = """const box = document.querySelector('#results .table');
+        const cell = box.querySelector('tbody td');
+        const before = cell.getBoundingClientRect().left;
+        box.scrollLeft = 200;
+        return [box.scrollLeft, before, cell.getBoundingClientRect().left]"""
+    scrolled, before, after = page.run(script)
+    assert scrolled > 50 and abs(before - after) <= 21, (scrolled, before, after)

@@ -35,14 +35,15 @@ static void test_lists_are_paged(void) {
         CHECK_INT(seen[1], 35);
         CHECK_INT(seen[0], 6);
         memset(seen, 0, sizeof(seen));
-        q = (struct experiment_query){.by_state = true, .state = STATE_QUEUED, .before_id = 21, .limit = 1000};
+        q = (struct experiment_query){
+                .filter = {.by_state = true, .state = STATE_QUEUED}, .before_id = 21, .limit = 1000};
         CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 0);
         CHECK_INT(seen[1], 20);
         memset(seen, 0, sizeof(seen));
         seen[2] = 17; /* the visitor stops, in the second page */
         CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 42);
         CHECK_INT(seen[1], 17);
-        q.state = STATE_DONE;
+        q.filter.state = STATE_DONE;
         memset(seen, 0, sizeof(seen));
         CHECK_INT(service_experiments(h.service, &q, count_experiment, seen, &r), 0);
         CHECK_INT(seen[1], 0);
@@ -58,7 +59,7 @@ static int job_large_specs(void *house, void *argument) {
         memset(large, ' ', sizeof(large) - 1);
         int r = db_run(h->f.store->db, "UPDATE experiments SET spec = ? WHERE id <> 5", DB_TEXT(large));
         if (r == 0)
-                r = store_experiments(h->f.store, false, STATE_QUEUED, 0, 5, 0, &page, &n);
+                r = store_experiments(h->f.store, &(struct experiment_filter){0}, 0, 5, 0, &page, &n);
         store_experiments_free(page, n);
         return r < 0 ? r : (int) n;
 }
@@ -80,7 +81,7 @@ static void test_a_page_ends_by_its_bytes(void) {
         q.limit = 5;
         CHECK_INT(service_experiments_end(h.service, &q, &last, &more, &r), 0);
         CHECK(last == 1 && !more);
-        q = (struct experiment_query){.by_state = true, .state = STATE_DONE, .limit = 5};
+        q = (struct experiment_query){.filter = {.by_state = true, .state = STATE_DONE}, .limit = 5};
         CHECK_INT(service_experiments_end(h.service, &q, &last, &more, &r), 0);
         CHECK(last == 0 && !more);
 }

@@ -90,23 +90,26 @@ static void test_lists(void) {
         CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
 
         static const struct {
-                bool by_state;
-                enum state state;
+                struct experiment_filter filter;
                 int64_t before;
                 uint32_t limit;
                 int64_t ids[6];
         } table[] = {
-                {false, STATE_QUEUED, 0, 100, {5, 4, 3, 2, 1}},
-                {false, STATE_QUEUED, 0, 2, {5, 4}},
-                {false, STATE_QUEUED, 4, 2, {3, 2}},
-                {false, STATE_QUEUED, 1, 2, {0}},
-                {true, STATE_QUEUED, 0, 100, {5, 4, 3, 2}},
-                {true, STATE_DONE, 0, 100, {1}},
-                {true, STATE_FAILED, 0, 100, {0}},
+                {{false, STATE_QUEUED, NULL}, 0, 100, {5, 4, 3, 2, 1}},
+                {{false, STATE_QUEUED, NULL}, 0, 2, {5, 4}},
+                {{false, STATE_QUEUED, NULL}, 4, 2, {3, 2}},
+                {{false, STATE_QUEUED, NULL}, 1, 2, {0}},
+                {{true, STATE_QUEUED, NULL}, 0, 100, {5, 4, 3, 2}},
+                {{true, STATE_DONE, NULL}, 0, 100, {1}},
+                {{true, STATE_FAILED, NULL}, 0, 100, {0}},
+                {{false, STATE_QUEUED, "TRANSPORT"}, 0, 100, {5, 4, 3, 2, 1}},
+                {{false, STATE_QUEUED, "TRANSPORT"}, 4, 2, {3, 2}},
+                {{true, STATE_DONE, "transport"}, 0, 100, {1}},
+                {{false, STATE_QUEUED, "%"}, 0, 100, {0}},
         };
         for (size_t i = 0; i < ELEMENTS(table); i++) {
-                CHECK_INT(store_experiments(f.store, table[i].by_state, table[i].state, table[i].before, table[i].limit,
-                                            util_now_ms(), &items, &n),
+                CHECK_INT(store_experiments(f.store, &table[i].filter, table[i].before, table[i].limit, util_now_ms(),
+                                            &items, &n),
                           0);
                 bool good = true;
                 for (size_t k = 0; k < n; k++)
@@ -133,18 +136,18 @@ static void test_eta(void) {
         CHECK(fixture_start(f.store) > 0);
         int64_t started = number(&f, "SELECT started_at FROM runs WHERE state = 'running'");
 
-        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started + 500, &items, &n), 0);
+        CHECK_INT(store_experiments(f.store, &(struct experiment_filter){0}, 0, 9, started + 500, &items, &n), 0);
         bool good = n == 3 && items[2].eta_seconds == 4 && items[2].queue_position == 0 && /* 3.5 rounded up */
                     items[1].eta_seconds == 16 && items[1].queue_position == 1 && items[0].eta_seconds == 28 &&
                     items[0].queue_position == 2;
         store_experiments_free(items, n);
         CHECK(good);
         /* a run that takes longer than expected, and a clock that was set back */
-        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started + 60000, &items, &n), 0);
+        CHECK_INT(store_experiments(f.store, &(struct experiment_filter){0}, 0, 9, started + 60000, &items, &n), 0);
         good = n == 3 && items[2].eta_seconds == 2;
         store_experiments_free(items, n);
         CHECK(good);
-        CHECK_INT(store_experiments(f.store, false, STATE_QUEUED, 0, 9, started - 60000, &items, &n), 0);
+        CHECK_INT(store_experiments(f.store, &(struct experiment_filter){0}, 0, 9, started - 60000, &items, &n), 0);
         good = n == 3 && items[2].eta_seconds == 4;
         store_experiments_free(items, n);
         CHECK(good);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page as a whole: which view the address asks for, the bar at the top, and what keeps them together.
 
+import { choose, chosen } from './address.js';
 import { connection, getWithText, onUnauthorized, token } from './api.js';
 import { Detail } from './detail.js';
 import { askToken } from './dialogs.js';
@@ -42,6 +43,8 @@ function showExperiment({ id }) {
 
 async function showForm({ left, query }) {
     const from = new URLSearchParams(query).get('from');
+    const spec = new URLSearchParams(query).get('spec');
+    if (spec !== null) return form.show($('main'), left, spec);
     if (from === null) return form.show($('main'), left);
     const { text } = await getWithText(`/experiments/${encodeURIComponent(from)}`);
     if (!left()) await form.show($('main'), left, memberText(text, 'spec'));
@@ -56,7 +59,15 @@ const NOWHERE = {
  * view has begun.
  */
 const VIEWS = [
-    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left, listed) },
+    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left, listed, opened) },
+    {
+        path: /^\/compare$/,
+        view: 'detail',
+        show: async ({ left }) => {
+            const { showCompare } = await import('./drawings.js');
+            if (!left()) await showCompare($('main'), left);
+        },
+    },
     { path: /^\/new$/, view: 'detail', show: showForm },
     { path: /^\/experiments\/\d+$/, view: 'detail', show: showExperiment },
 ];
@@ -71,6 +82,7 @@ async function route() {
     detail?.close();
     detail = null;
     $('layout').dataset.view = view;
+    present(new URLSearchParams(query).has('present'));
     list.select(id);
     document.title = 'ipclab';
     try {
@@ -80,6 +92,11 @@ async function route() {
         if (error.status === 404) showMissing($('main'), 'There is no such experiment', 'It may have been deleted.');
         else showFailure($('main'), error);
     }
+}
+
+/* For a wall: the view alone, larger. Esc gives the page back. */
+function present(on) {
+    document.documentElement.classList.toggle('presenting', on);
 }
 
 /* #token=… gives the page the token, and leaves neither the address nor the history with it. */
@@ -136,6 +153,11 @@ function start() {
     $('skip').addEventListener('click', (event) => {
         event.preventDefault(); /* the address stays that of the view */
         $('main').focus();
+    });
+    addEventListener('keydown', (event) => {
+        if (event.key !== 'Escape' || chosen('present') === null || document.querySelector('dialog[open]')) return;
+        choose({ present: null });
+        present(false);
     });
     token.addEventListener('change', showToken);
     connection.addEventListener('change', showConnection);

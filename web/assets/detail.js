@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
 // One experiment: its state and progress, charts, results, runs and spec, kept up to date until it has ended.
 
+import { addressOf, choices } from './address.js';
 import { Problem, connection, follow, get, getWithText, post, remove, submission } from './api.js';
 import { confirm } from './dialogs.js';
 import { $, fill, h, patch, setText } from './dom.js';
+import { Findings } from './findings.js';
 import { duration, splitFields, time } from './format.js';
 import { etaNow, nameOf, progressWords } from './list.js';
 import { once } from './host.js';
 import { Live } from './live.js';
 import { Results } from './results.js';
+import { serves } from './routes.js';
 import { block } from './run.js';
 import { Runs, lasted, skippedPanel } from './runs.js';
 import { columnsOf } from './schema.js';
+import { limitsOf, settingsLine } from './settings.js';
 import { memberText } from './spec.js';
 import { status } from './status.js';
 import { showError, showFailure, showMissing } from './views.js';
@@ -39,6 +43,7 @@ export class Detail {
         this.stream?.close();
         clearInterval(this.clock);
         clearTimeout(this.resultsTimer);
+        this.figure?.destroy();
         this.live?.destroy();
         this.results?.destroy();
     }
@@ -79,6 +84,8 @@ export class Detail {
         if (this.closed) return;
         this.#take(experiment);
         this.loaded = true;
+        this.figure?.setRuns([...this.runs.runs.values()]);
+        if (ENDED.has(experiment.state)) this.#conclude().catch((error) => this.#notice('findings', error.message));
         this.waiting.splice(0).forEach(([type, data]) => this.#event(type, data));
     }
 
@@ -114,6 +121,33 @@ export class Detail {
             this.live.setPoints(varying, Math.max(...sizes) / Math.min(...sizes) >= SPREAD);
         }
         this.results.update(items, this.experiment.state);
+        await this.#drawFigure(items);
+    }
+
+    /* The latencies' whole curves are read once the runs are over; what a chart needs comes with the first of them. */
+    async #drawFigure(rows) {
+        if (!rows.some((row) => row.runs > 0)) return;
+        const { Figure } = await import('./drawings.js');
+        if (this.closed) return;
+        if (!this.figure) {
+            this.figure = new Figure(() => settingsLine(this.experiment, status.health));
+            this.findings.element.after(this.figure.element);
+            once('/topology').then((topology) => this.figure.setLimits(limitsOf(topology, rows)));
+        }
+        this.figure.update(rows);
+        this.figure.setRuns([...this.runs.runs.values()]);
+    }
+
+    async #conclude() {
+        await this.findings.load();
+        if (!(await serves('/experiments/{id}/results', 'histogram'))) return;
+        const { items } = await get(`/experiments/${this.id}/results?histogram=1`);
+        if (!this.closed && items.some((row) => row.latency_histogram)) await this.#drawFigure(items);
+    }
+
+    #chosen(finding) {
+        this.figure?.light(finding?.rows ?? null);
+        if (finding && this.figure) this.figure.element.scrollIntoView({ block: 'nearest' });
     }
 
     #build(columns) {
@@ -131,6 +165,7 @@ export class Detail {
         this.live = new Live(this.id);
         this.results = new Results(this.id, columns);
         this.runs = new Runs(this.id);
+        this.findings = new Findings(this.id, (finding) => this.#chosen(finding));
         this.skipped = h('div', {});
         this.spec = h('section', { class: 'panel' });
         fill(
@@ -144,6 +179,19 @@ export class Detail {
                     'div',
                     { class: 'buttons' },
                     this.againButton,
+                    h('a', {
+                        class: 'button',
+                        id: 'present',
+                        href: `#/experiments/${this.id}?present`,
+                        on: { click: (event) => this.#present(event) },
+                        text: 'Present',
+                    }),
+                    h('a', {
+                        class: 'button',
+                        id: 'compare',
+                        href: `#/compare?candidate=${this.id}`,
+                        text: 'Compare…',
+                    }),
                     h('a', { class: 'button', id: 'change', href: `#/new?from=${this.id}`, text: 'Change…' }),
                     this.cancelButton,
                     this.deleteButton,
@@ -155,10 +203,10 @@ export class Detail {
                 h('div', { class: 'progress-box' }, h('div', { class: 'words' }, this.words, this.timing), this.bar),
                 this.notices,
             ),
-            this.live.element,
+            this.findings.element,
             this.results.element,
             this.results.study.element,
-            this.results.plots.element,
+            this.live.element,
             this.runs.element,
             this.skipped,
             this.spec,
@@ -256,6 +304,12 @@ export class Detail {
         if (notice && error) showError(notice, error);
     }
 
+    /* With all that was chosen in the view. */
+    #present(event) {
+        event.preventDefault();
+        location.hash = addressOf(`/experiments/${this.id}`, [...choices(), ['present', '']]);
+    }
+
     /* The spec as it was written, to the letter. */
     async #again() {
         this.againButton.disabled = true;
@@ -277,8 +331,7 @@ export class Detail {
             action: 'Cancel the experiment',
             keep: 'Let it run',
         });
-        if (agreed && !ENDED.has(this.experiment.state))
-            await this.#act(() => post(`/experiments/${this.id}/cancel`));
+        if (agreed && !ENDED.has(this.experiment.state)) await this.#act(() => post(`/experiments/${this.id}/cancel`));
     }
 
     async #delete() {

@@ -6,8 +6,14 @@
  * An element. Properties: `class`, `on` ({event: listener}), `data` (dataset), `text`; a boolean sets or leaves out the
  * attribute, null and undefined leave it out; everything else is an attribute. Children: nodes, strings, null, lists.
  */
-export function h(tag, properties = {}, ...children) {
-    const element = document.createElement(tag);
+export const h = (tag, properties, ...children) => made(document.createElement(tag), properties, children);
+
+/** The same for a drawing: an element of SVG. */
+export const svg = (tag, properties, ...children) => made(document.createElementNS(SVG, tag), properties, children);
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+function made(element, properties, children) {
     for (const [key, value] of Object.entries(properties ?? {})) setProperty(element, key, value);
     element.append(...flatten(children));
     return element;

@@ -8,6 +8,7 @@ import { $, fill, h, setText } from './dom.js';
 import { duration, fieldTitle, fieldValue, plural } from './format.js';
 import { once } from './host.js';
 import { makeFields, pairsOf } from './offer.js';
+import { Preview } from './preview.js';
 import { defaultsOf } from './schema.js';
 import { amount, fieldOf, meaningless, toSpec, toValues, without, withoutField } from './spec.js';
 import { showError } from './views.js';
@@ -79,6 +80,7 @@ export class Form {
             ),
         };
         this.tabs = { form: this.#tab('form', 'Form'), json: this.#tab('json', 'JSON') };
+        this.preview = new Preview();
         this.summary = h('p', { class: 'soft', role: 'status' });
         this.formError = h('p', { class: 'notice', role: 'alert', hidden: true });
         this.button = h('button', { type: 'submit', class: 'primary' }, 'Start experiment');
@@ -102,6 +104,7 @@ export class Form {
             ),
             this.panes.form,
             this.panes.json,
+            this.preview.element,
             h('div', { class: 'form-foot' }, this.formError, this.summary, this.button),
         );
         fill(
@@ -266,6 +269,8 @@ export class Form {
     #summarise() {
         this.#fold();
         setText(this.summary, this.tab === 'form' ? this.#amount() : '');
+        const whole = this.tab === 'json' || this.#unreadable().length === 0;
+        this.preview.set(whole ? (this.tab === 'form' ? this.#text() : this.json.value) : null);
     }
 
     #amount() {

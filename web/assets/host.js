@@ -4,6 +4,7 @@
 import { get } from './api.js';
 import { fill, h, patch } from './dom.js';
 import { DASH, duration, integer, plural, size } from './format.js';
+import { decisionCard, nowPanel, placesPanel, presetsPanel } from './home.js';
 import { absent } from './results.js';
 import { factList } from './run.js';
 import { status } from './status.js';
@@ -31,8 +32,8 @@ export const topologyWords = (topology) =>
 let visited = false;
 
 /** The overview page, read after `before` has resolved, unless the view is `left` meanwhile; at the first visit with the
- * environment as it was when the page opened. */
-export async function showHost(main, left, before) {
+ * environment as it was when the page opened; `opened(experiment)` is called with one that is posted from here. */
+export async function showHost(main, left, before, opened) {
     fill(
         main,
         h('div', { class: 'title' }, h('h1', { text: 'This machine' })),
@@ -64,6 +65,10 @@ export async function showHost(main, left, before) {
                 }),
             ),
         ),
+        nowPanel(left),
+        decisionCard(opened),
+        presetsPanel(),
+        placesPanel(topology),
         h(
             'div',
             { class: 'columns' },
@@ -181,7 +186,7 @@ export const isAvailable = (item) => item.available;
 export const whyNot = (item) => item.reason ?? 'not available on this host';
 
 function transportTable(items) {
-    const heads = [['Transport'], [''], ['Available'], ['Largest message', 'number'], ['Limited by']];
+    const heads = [['Transport'], ['What it is'], ['Available'], ['Largest message', 'number'], ['Limited by']];
     return h(
         'div',
         { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Transports' },
@@ -220,7 +225,12 @@ function transportTable(items) {
 }
 
 function capacityCells(capacity) {
-    const { largest_message: largest = null, limit = null, message_limit: bySpec = null, reason = null } = capacity ?? {};
+    const {
+        largest_message: largest = null,
+        limit = null,
+        message_limit: bySpec = null,
+        reason = null,
+    } = capacity ?? {};
     return [
         h(
             'td',

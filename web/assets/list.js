@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The list of experiments: newest first, a page at a time, kept up to date by the daemon's event stream.
 
-import { connection, follow, get } from './api.js';
+import { chosen, choose } from './address.js';
+import { connection, follow, get, post, remove } from './api.js';
+import { confirm } from './dialogs.js';
 import { $, h, reconcile, setText } from './dom.js';
 import { duration, integer, plural, time } from './format.js';
 import { status } from './status.js';
@@ -9,7 +11,25 @@ import { status } from './status.js';
 const PAGE = 25;
 const REFRESH_SOON_MS = 1000;
 const REFRESH_MS = 30000;
+const TYPED_MS = 300; /* after the last letter of a search */
+
 const STREAM_OPENS_MS = 1000; /* after which the list is read without it */
+
+/* What is done to all that are listed: its words, whom it is for, how. */
+const CANCEL = {
+    action: 'Cancel',
+    of: 'waiting or running',
+    applies: ({ state }) => state === 'queued' || state === 'running',
+    run: ({ id }) => post(`/experiments/${id}/cancel`),
+    words: 'They are stopped or taken from the queue. Finished runs keep their results.',
+};
+const DELETE = {
+    action: 'Delete',
+    of: 'not running',
+    applies: ({ state }) => state !== 'running',
+    run: ({ id }) => remove(`/experiments/${id}`),
+    words: 'Their results and samples will be gone for good.',
+};
 
 /** What an experiment's progress is, in words. */
 export function progressWords(experiment, eta = experiment.eta_seconds) {
@@ -41,7 +61,14 @@ export class List {
         this.cursor = null;
         this.generation = 0;
         this.listeners = new Set();
-        $('list-filter').addEventListener('change', () => this.reload());
+        this.#fromAddress();
+        $('list-filter').addEventListener('change', () => this.#chosen());
+        $('list-search').addEventListener('input', () => {
+            clearTimeout(this.typing);
+            this.typing = setTimeout(() => this.#chosen(), TYPED_MS);
+        });
+        $('list-cancel').addEventListener('click', () => this.#many(CANCEL));
+        $('list-delete').addEventListener('click', () => this.#many(DELETE));
         $('list-older').addEventListener('click', () => this.#older());
         connection.addEventListener('change', () => this.#draw());
         setInterval(() => this.#draw(), 1000);
@@ -64,6 +91,7 @@ export class List {
 
     select(id) {
         this.current = id;
+        if (this.#fromAddress()) this.reload();
         this.#draw();
     }
 
@@ -81,10 +109,63 @@ export class List {
         }, REFRESH_SOON_MS);
     }
 
-    /** Takes an experiment as the server told it. */
-    put(experiment) {
+    /* The address' choices, where it has any; true when they are others than before. */
+    #fromAddress() {
+        const controls = [
+            ['state', $('list-filter')],
+            ['q', $('list-search')],
+        ];
+        return (
+            controls.filter(([name, control]) => {
+                const asked = chosen(name);
+                const other = asked !== null && control.value !== asked;
+                if (other) control.value = asked;
+                return other;
+            }).length > 0
+        );
+    }
+
+    #chosen() {
+        choose({ state: $('list-filter').value || null, q: this.#words() || null });
+        this.reload();
+    }
+
+    #words() {
+        return $('list-search').value.trim();
+    }
+
+    /* One after the other; the first that is refused ends it, and says why. */
+    async #many({ action, of, applies, run, words }) {
+        const some = [...this.items.values()].filter(applies);
+        const error = $('list-many-error');
+        setText(error, some.length ? '' : `None that is listed is ${of}.`);
+        if (!some.length) return;
+        const agreed = await confirm({
+            title: `${action} ${plural(some.length, 'experiment')}?`,
+            text: `All that are listed and ${of}. ${words}`,
+            action: `${action} ${some.length}`,
+            keep: 'Keep them',
+        });
+        if (!agreed) return;
+        try {
+            for (const one of some.sort((a, b) => b.id - a.id)) await run(one);
+        } catch (failure) {
+            setText(error, failure.message);
+        }
+        await this.reload();
+    }
+
+    /* Whether it is one of those that are looked for, as the server would see it. */
+    #isWanted({ name, state, spec }) {
+        const words = this.#words().toLowerCase();
         const wanted = $('list-filter').value;
-        if (wanted && experiment.state !== wanted) this.items.delete(experiment.id);
+        if (wanted && state !== wanted) return false;
+        return !words || [name ?? '', JSON.stringify(spec)].some((text) => text.toLowerCase().includes(words));
+    }
+
+    /** Takes an experiment as the server told it. */
+    put(experiment, listed = false) {
+        if (!listed && !this.#isWanted(experiment)) this.items.delete(experiment.id);
         else this.items.set(experiment.id, { ...experiment, heard_at: performance.now() });
         this.#draw();
     }
@@ -124,13 +205,14 @@ export class List {
         const oldest = items.at(-1)?.id ?? 0;
         for (const id of this.items.keys())
             if (id >= oldest && !items.some((item) => item.id === id)) this.items.delete(id);
-        items.forEach((item) => this.put(item));
+        items.forEach((item) => this.put(item, true));
         this.#draw();
     }
 
     #path(cursor) {
         const query = new URLSearchParams({ limit: PAGE });
         if ($('list-filter').value) query.set('state', $('list-filter').value);
+        if (this.#words()) query.set('q', this.#words());
         if (cursor !== null) query.set('cursor', cursor);
         return `/experiments?${query}`;
     }
@@ -141,7 +223,7 @@ export class List {
         if (generation !== this.generation) return;
         this.error = null;
         this.cursor = next ?? null;
-        items.forEach((item) => this.put(item));
+        items.forEach((item) => this.put(item, true));
         this.loaded = true;
         this.#draw();
     }
@@ -154,14 +236,16 @@ export class List {
             update: (element, item) => updateItem(element, item, item.id === this.current),
         });
         $('list-older').hidden = this.cursor === null;
-        const words = this.#words(sorted.length);
+        const words = this.#nothing(sorted.length);
+        $('list-many').hidden = sorted.length === 0;
         $('list-empty').hidden = !words;
         setText($('list-empty'), words);
     }
 
-    #words(shown) {
+    #nothing(shown) {
         if (this.error) return this.error;
         if (shown || !this.loaded) return '';
+        if (this.#words()) return 'No experiment has these words in its name or spec.';
         return $('list-filter').value ? 'No experiment is in this state.' : 'No experiment yet.';
     }
 }

@@ -5,10 +5,12 @@
 export const COLOURS = 8;
 
 const TURN = Math.PI * 2;
-const polygon = (...corners) => (path, x, y, r) => {
-    corners.forEach(([dx, dy], index) => path[index ? 'lineTo' : 'moveTo'](x + dx * r, y + dy * r));
-    path.closePath();
-};
+const polygon =
+    (...corners) =>
+    (path, x, y, r) => {
+        corners.forEach(([dx, dy], index) => path[index ? 'lineTo' : 'moveTo'](x + dx * r, y + dy * r));
+        path.closePath();
+    };
 
 /* Of about the same area, as paths around (x, y). */
 const SHAPES = [
@@ -43,6 +45,20 @@ export function drawMark(context, { shape }, x, y, radius) {
     context.beginPath();
     SHAPES[shape](context, x, y, radius);
     context.fill();
+}
+
+/** The same mark as the path of a drawing. */
+export function markPath({ shape }, x, y, radius) {
+    let d = '';
+    const at = (value) => Number(value.toFixed(2));
+    const path = {
+        moveTo: (px, py) => (d += `M${at(px)} ${at(py)}`),
+        lineTo: (px, py) => (d += `L${at(px)} ${at(py)}`),
+        closePath: () => (d += 'Z'),
+        arc: (cx, cy, r) => (d += `A${r} ${r} 0 1 1 ${at(cx - r)} ${at(cy)}A${r} ${r} 0 1 1 ${at(cx + r)} ${at(cy)}Z`),
+    };
+    SHAPES[shape](path, x, y, radius);
+    return d;
 }
 
 /** A line through the places [[x, y] or null]; null ends it, and what stands alone has no line. */

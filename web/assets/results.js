@@ -3,8 +3,8 @@
 
 import { $, fill, h, patch } from './dom.js';
 import { DASH, fieldTitle, fieldValue, figure, latencyKind, plural, reasonFor, splitFields } from './format.js';
-import { Plots, plotsFor } from './plots.js';
-import { Study, isStudy } from './study.js';
+import { Study } from './study.js';
+import { columnChoice, copyButtons, equip, sorted } from './table.js';
 
 const ROWS_AT_ONCE = 100;
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
@@ -14,7 +14,6 @@ export class Results {
     constructor(experiment, columns) {
         this.columns = columns;
         this.shown = ROWS_AT_ONCE;
-        this.plots = new Plots();
         this.study = new Study();
         this.body = h('div', { id: 'results' });
         const file = (what, type) => ({ href: `/experiments/${experiment}/${what}`, accept: type });
@@ -47,12 +46,10 @@ export class Results {
         const measured = rows.filter((row) => row.runs > 0);
         const drawn = measured.length ? rows : [];
         this.study.update(drawn);
-        this.plots.update(drawn, isStudy(drawn) ? [] : plotsFor(drawn));
         this.#draw();
     }
 
     destroy() {
-        this.plots.destroy();
         this.study.destroy();
     }
 
@@ -79,20 +76,33 @@ export class Results {
             shared.length > 0 && h('p', { class: 'caption' }, 'All of them: ', shared.map(flagLabel)),
             h(
                 'div',
-                { class: 'table', tabindex: '0', role: 'region', 'aria-labelledby': 'results-title' },
-                h(
-                    'table',
-                    { class: 'cards', 'aria-describedby': 'results-caption' },
-                    h('thead', {}, h('tr', {}, heads(varying, figures))),
-                    h(
-                        'tbody',
-                        {},
-                        rows.slice(0, this.shown).map((row) => tableRow(row, varying, figures, shared)),
-                    ),
-                ),
+                { class: 'reader-tools' },
+                columnChoice(titlesOf(varying, figures), () => this.#draw()),
+                copyButtons(() => this.#table(varying, figures, shared, Infinity)),
+            ),
+            h(
+                'div',
+                { class: 'table pinned', tabindex: '0', role: 'region', 'aria-label': 'Table of results' },
+                this.#table(varying, figures, shared, this.shown),
             ),
             this.#more(),
         );
+    }
+
+    #table(varying, figures, shared, shown) {
+        const values = sortValues(varying, figures);
+        const rows = sorted(this.rows, values).slice(0, shown);
+        const table = h(
+            'table',
+            { class: 'cards', 'aria-describedby': 'results-caption' },
+            h('thead', {}, h('tr', {}, heads(varying, figures))),
+            h(
+                'tbody',
+                {},
+                rows.map((row) => tableRow(row, varying, figures, shared)),
+            ),
+        );
+        return equip(table, values, () => this.#draw());
     }
 
     #more() {
@@ -111,6 +121,26 @@ export class Results {
         );
     }
 }
+
+/* By a column's title, what of a row it is sorted by: numbers as such, all else as it is written. */
+function sortValues(varying, figures) {
+    const ofField = (field) => (row) =>
+        typeof row.point[field] === 'number' ? row.point[field] : fieldValue(field, row.point[field]);
+    return new Map([
+        ...varying.map((field) => [capital(fieldTitle(field)), ofField(field)]),
+        ['Runs', (row) => row.runs],
+        ...figures.map((column) => [column.title, (row) => column.of(row)?.median]),
+    ]);
+}
+
+const titlesOf = (varying, figures) => [
+    ...new Set(
+        heads(varying, figures)
+            .flat(Infinity)
+            .filter(Boolean)
+            .map((head) => head.firstChild.textContent),
+    ),
+];
 
 /* The columns that the rows call for, with `range` and `interval` where any row has these. */
 function columnsFor(columns, rows) {

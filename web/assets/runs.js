@@ -43,7 +43,7 @@ export class Runs {
         this.fields = fields;
         fill(
             this.head,
-            ['Run', ...fields.map(fieldTitle), 'Repetition', 'State', 'Throughput', 'Notes', ''].map((title) =>
+            ['Run', ...fields.map(fieldTitle), 'Repetition', 'State', 'Throughput', 'Notes', 'Details'].map((title) =>
                 h(
                     'th',
                     { scope: 'col', class: ['message', 'Repetition', 'Throughput'].includes(title) ? 'number' : null },

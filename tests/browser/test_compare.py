@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Two things held against each other: the environments first, a verdict in words for each row, and the drawing."""
+
+import copy
+
+import pytest
+from answers import Answers
+from axe import violations
+
+POINT = {"workload": "stream", "transport": "pipe", "threads": 1}
+
+
+def compared(verdict, ratio, low, high, **more):
+    return {
+        "verdict": verdict,
+        "ratio": ratio,
+        "interval": {"low": low, "high": high, "level": 0.9513},
+        "equivalence_interval": None,
+        "p": 0.001,
+        "p_adjusted": 0.01,
+        "differs": verdict in ("faster", "slower"),
+        "paired": True,
+        "runs_baseline": 12,
+        "runs_candidate": 12,
+        "visible_difference": None,
+        "runs_needed": None,
+    } | more
+
+
+FIGURES = {
+    64: compared("faster", 1.24, 1.2, 1.29),
+    4096: compared("slower", 0.949, 0.944, 0.953),
+    16384: compared("equivalent", 1.001, 0.99, 1.01),
+    65536: compared("undecided", 1.02, 0.9, 1.15, visible_difference=0.08, runs_needed=31),
+}
+
+
+def side(size):
+    return {"point": POINT | {"message_size": size}, "runs": 12, "runs_failed": 0, "runs_noisy": 0}
+
+
+def experiment(identity, name):
+    created = "2026-01-31T12:00:00.000Z"
+    about = {"experiment_id": identity, "name": name, "state": "done", "version": "0.1.0"}
+    return about | {"created_at": created, "value": None}
+
+
+ANSWER = {
+    "environment": {"alike": True, "forced": False, "differences": []},
+    "settings": {"differences": []},
+    "axis": None,
+    "baseline": experiment(1, "before"),
+    "candidate": experiment(2, "after"),
+    "delta": 0.03,
+    "correction": "holm",
+    "tests": 4,
+    "verdicts": {"undecided": 1, "faster": 1, "slower": 1, "equivalent": 1},
+    "only_in_baseline": [POINT | {"message_size": 1}],
+    "only_in_candidate": [],
+    "rows": [
+        {
+            "baseline": side(size),
+            "candidate": side(size),
+            "figures": {"throughput_bytes_per_second": figure, "latency_ns_p50": None},
+            "reasons": {"latency_ns_p50": "a stream has none"},
+        }
+        for size, figure in FIGURES.items()
+    ],
+}
+
+
+@pytest.fixture
+def given(driver, page):
+    made = []
+
+    def give(**answers):
+        made.append(Answers(driver, {"/compare": []}, **answers))
+        page.driver.refresh()
+        return page
+
+    yield give
+    for one in made:
+        one.remove()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "light"), (1280, "dark"), (1920, "light")])
+def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
+    page = given(**{"/compare": ANSWER})
+    page.size(width, 1000)
+    page.media(scheme)
+    page.go("#/compare?baseline=1&candidate=2")
+    page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
+    title = "2, after against 1, before: of 4 figures, 1 faster, 1 slower, 1 equivalent, 1 undecided"
+    assert page.text("#verdicts-title") == title
+    words = [one.text for one in page.all(".verdicts .verdict")]
+    assert words == [
+        "faster: 24 % more, 1.240 times (1.200 to 1.290, level 95.1 %)",
+        "slower: 5.1 % less, 0.9490 times (0.9440 to 0.9530, level 95.1 %)",
+        "equivalent: 1.001 times (0.9900 to 1.010, level 95.1 %)",
+        "undecided: 1.020 times (0.9000 to 1.150, level 95.1 %); 8.0 % would have been seen; "
+        "31 runs a side would decide",
+    ]
+    assert page.text("#environment-title") == "Both were measured in the same environment"
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    assert violations(page) == []
+    picture(f"compare-{width}-{scheme}")
+
+
+def test_unlike_environments_are_compared_only_when_asked_for(given, picture):
+    detail = "The environments are unlike: kernel_release."
+    unlike = copy.deepcopy(ANSWER)
+    difference = {"key": "kernel_release", "baseline": "6.1", "candidate": "6.12", "unlike": True}
+    unlike["environment"] = {"alike": False, "forced": True, "differences": [difference]}
+    forced = "/compare?baseline=1&candidate=2&force=true"
+    page = given(**{"/compare": {"status": 409, "body": {"detail": detail}}, forced: unlike})
+    page.go("#/compare?baseline=1&candidate=2")
+    page.wait(lambda: page.text("#comparison .notice") == detail, "the refusal")
+    page.find("#force").click()
+    page.wait(lambda: page.text("#environment-title") == "The environments differ: kernel release", "the headline")
+    assert "may be the environment’s" in page.text("#comparison .notice")
+    sections = [one.get_attribute("aria-labelledby") for one in page.all("#comparison section")]
+    assert sections == ["environment-title", "verdicts-title"]
+    picture("compare-unlike")
+
+
+def test_values_of_an_axis_are_chosen_by_name(given, daemon):
+    identity = daemon.submit(transport=["pipe", "fifo"], messages=100, warmup_seconds=0, name="Both")
+    assert daemon.wait(identity)["state"] == "done"
+    page = given(**{"/compare": ANSWER | {"axis": "transport"}})
+    page.go(f"#/experiments/{identity}")
+    page.wait_for("#compare").click()
+    page.wait_for("#compare-axis")
+    choose = """const s = document.getElementById(arguments[0]); s.value = arguments[1];
+        s.dispatchEvent(new Event('change', { bubbles: true }))"""
+    page.run(choose, "compare-axis", "transport")
+    page.wait(lambda: page.all("#compare-experiment"), "the axis' values")
+    for name, value in (("baseline", "pipe"), ("candidate", "fifo")):
+        page.wait(lambda name=name: page.all(f"#compare-{name} option[value=fifo]"), name)
+        page.run(choose, f"compare-{name}", value)
+        page.wait(lambda name=name, value=value: f"{name}={value}" in page.driver.current_url, name)
+    page.wait(lambda: page.all(".dumbbell"), "the comparison")
+    target = page.run("return asked.filter(([, target]) => target.startsWith('/compare')).at(-1)[1]")
+    wanted = {"axis=transport", f"experiment={identity}", "baseline=pipe", "candidate=fifo"}
+    assert set(target.split("?")[1].split("&")) == wanted
+
+
+def test_without_the_route_the_view_says_so(page, daemon):
+    if "/compare" in daemon.get("/openapi.json")["paths"]:
+        pytest.skip("this daemon compares")
+    page.go("#/compare")
+    page.wait(lambda: "does not compare" in (page.text("main .notice") or ""), "the words")

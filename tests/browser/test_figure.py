@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""The large chart of an experiment and the findings above it: what is drawn, chosen in the address, and saved."""
+
+import re
+
+import pytest
+from answers import Answers
+from axe import violations
+from page import Page
+from selenium.webdriver.common.keys import Keys
+
+SIZES = [64, 4096, 65536]
+
+
+@pytest.fixture(scope="module")
+def modules(driver, daemon):
+    page = Page(driver, daemon.url)
+    page.reset()
+    return page
+
+
+@pytest.fixture(scope="module")
+def lines(daemon):
+    identity = daemon.submit(
+        name="Over sizes",
+        transport=["pipe", "unix-stream"],
+        message_size=SIZES,
+        repetitions=2,
+        duration_seconds=0.1,
+        warmup_seconds=0,
+    )
+    assert daemon.wait(identity)["state"] == "done"
+    return identity
+
+
+@pytest.fixture(scope="module")
+def ranked(daemon):
+    identity = daemon.submit(
+        name="One size",
+        workload="pingpong",
+        transport=["pipe", "unix-stream", "unix-dgram"],
+        message_size=4096,
+        repetitions=3,
+        duration_seconds=0.1,
+        warmup_seconds=0,
+    )
+    assert daemon.wait(identity)["state"] == "done"
+    return identity
+
+
+def statistic(median, spread=1, ci95=None):
+    level = 0.969 if ci95 else None
+    return {"median": median, "min": median - spread, "max": median + spread, "ci95": ci95, "level": level}
+
+
+def row(median, flags=(), runs=2, ci95=None, **point):
+    point = {"workload": "stream", "transport": "pipe", "message_size": 64, "threads": 1} | point
+    return {
+        "point": point,
+        "runs": runs,
+        "flags": list(flags),
+        "throughput_bytes_per_second": statistic(median, ci95=ci95),
+    }
+
+
+DATA = """const { figureData, runsByPoint, barWords } = await import('/assets/figure-data.js');
+    const data = figureData(args[0], args[1], runsByPoint(args[2] ?? []));
+    return { shape: data.shape, axis: data.axis?.field ?? null,
+        pinned: data.pinned.map((one) => [one.field, one.value]),
+        series: data.series, bars: barWords(data.series, data.shape === 'curves') }"""
+
+
+def drawn(modules, rows, choice=None, runs=None):
+    return modules.call(DATA, rows, choice or {}, runs or [])
+
+
+def test_one_size_over_many_transports_is_a_ranking(modules):
+    rows = [row(10, transport="pipe"), row(30, transport="fifo"), row(20, transport="tcp")]
+    data = drawn(modules, rows)
+    assert data["shape"] == "ranking"
+    assert [one["label"] for one in data["series"]] == ["fifo", "tcp", "pipe"]
+
+
+def test_a_ranking_of_an_axis_is_of_one_point_of_it(modules):
+    rows = [row(size, transport=name, message_size=size) for name in ("pipe", "fifo") for size in (64, 4096, 65536)]
+    data = drawn(modules, rows, {"over": "ranking"})
+    assert data["pinned"] == [["message_size", 4096]]
+    assert [one["marks"][0]["y"] for one in data["series"]] == [4096, 4096]
+    data = drawn(modules, rows, {"over": "ranking", "at": {"message_size": "64"}})
+    assert [one["marks"][0]["y"] for one in data["series"]] == [64, 64]
+
+
+def test_lines_have_their_runs_intervals_and_noise(modules):
+    rows = [row(10, message_size=64, ci95=[9, 12], runs=6), row(20, message_size=4096, flags=["noisy:steal"], runs=2)]
+    runs = [{"point": rows[0]["point"], "result": {"throughput_bytes_per_second": value}} for value in (9, 10, 13)]
+    runs.append({"point": rows[0]["point"], "result": None})
+    data = drawn(modules, rows, runs=runs)
+    assert (data["shape"], data["axis"]) == ("lines", "message_size")
+    first, second = data["series"][0]["marks"]
+    assert (first["lo"], first["hi"], first["level"], first["dots"]) == (9, 12, 0.969, [9, 10, 13])
+    assert (second["lo"], second["hi"], second["level"], second["noisy"]) == (19, 21, None, True)
+    assert data["bars"] == "Bars: interval of the median, level 96.9 %; with fewer runs than 6, min–max of 2 runs."
+
+
+def test_relative_to_a_series_is_over_it_at_the_same_point(modules):
+    rows = [row(10, message_size=64), row(40, message_size=4096)]
+    rows += [row(20, transport="fifo", message_size=64), row(20, transport="fifo", message_size=4096)]
+    data = drawn(modules, rows, {"relative": "pipe"})
+    values = {one["label"]: [mark["y"] for mark in one["marks"]] for one in data["series"]}
+    assert values == {"pipe": [1, 1], "fifo": [2, 0.5]}
+    other = next(one for one in data["series"] if one["label"] == "fifo")
+    assert other["marks"][1]["lo"] == 19 / 40
+
+
+def test_percentiles_have_the_histogram_and_the_runs_as_a_band(modules):
+    own = {name: statistic(value) for name, value in (("p50", 100), ("p90", 200), ("p99", 300), ("p99_9", 400))}
+    curve = [{"nines": nines, "quantile": 1 - 10**-nines, "value_ns": 100 * (nines + 1)} for nines in (0, 1, 2, 3)]
+    timed = row(0, workload="pingpong") | {"throughput_bytes_per_second": None, "latency_ns": {"kind": "rtt"} | own}
+    data = drawn(modules, [timed], {"figure": "percentiles"})
+    assert data["shape"] == "curves"
+    assert [round(mark["x"], 2) for mark in data["series"][0]["marks"]] == [0.3, 1, 2, 3]
+    whole = timed | {"latency_histogram": {"percentiles": [*curve, {"nines": None, "quantile": 1, "value_ns": 999}]}}
+    marks = drawn(modules, [whole], {"figure": "percentiles"})["series"][0]["marks"]
+    assert [mark["y"] for mark in marks if mark.get("bare")] == [100, 200, 300, 400]
+    assert [mark["lo"] for mark in marks if mark.get("band")] == [99, 199, 299, 399]
+
+
+def open_figure(page, experiment, query=""):
+    page.go(f"#/experiments/{experiment}{query}")
+    page.wait(lambda: page.all("#figure svg .mark"), "the chart")
+    page.wait(lambda: page.all("#figure svg .dot") or "percentiles" in query, "the runs")
+
+
+def select(page, name, value):
+    script = """const s = document.getElementById(arguments[0]); s.value = arguments[1];
+        s.dispatchEvent(new Event('change', { bubbles: true }))"""
+    page.run(script, f"figure-{name}", value)
+
+
+def labels(page, selector="#figure svg .series"):
+    return page.run(f"return [...document.querySelectorAll('{selector}')].map((one) => one.dataset.label)")
+
+
+def test_what_is_chosen_stands_in_the_address(page, daemon, lines, ranked):
+    open_figure(page, lines)
+    assert page.text("#figure h2") == "Throughput by message size"
+    assert labels(page) == ["pipe", "unix-stream"]
+    assert len(page.all("#figure .dot")) == 2 * 2 * len(SIZES)
+    select(page, "relative", "pipe")
+    select(page, "scale", "linear")
+    select(page, "over", "ranking")
+    page.wait(lambda: "relative to pipe at message 4 KiB" in page.text("#figure h2"), "the ranking")
+    address = page.driver.current_url
+    assert all(part in address for part in ("relative=pipe", "scale=linear", "over=ranking"))
+    page.go("#/")
+    page.wait(lambda: page.text("main h1") == "This machine", "another page")
+    page.driver.get("about:blank")
+    page.driver.get(address)
+    page.wait(lambda: "relative to pipe at message 4 KiB" in (page.text("#figure h2") or ""), "the same chart")
+    assert "1.00 ×" in [one.text for one in page.all("#figure .value")]
+    open_figure(page, ranked)
+    assert page.text("#figure h2") == "Latency, round trip: p50"
+    assert sorted(labels(page)) == ["pipe", "unix-dgram", "unix-stream"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280, 1920])
+def test_the_chart_fits_every_screen(page, lines, ranked, picture, scheme, width):
+    page.size(width, 1200)
+    page.media(scheme)
+    for name, identity, query in (
+        ("lines", lines, ""),
+        ("ranking", ranked, ""),
+        ("curves", ranked, "?figure=percentiles"),
+    ):
+        open_figure(page, identity, query)
+        page.wait(lambda: page.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing to the side")
+        within = """const box = document.querySelector('#figure svg').getBoundingClientRect();
+            return [...document.querySelectorAll('#figure svg text')].map((text) => [text.textContent,
+                text.getBoundingClientRect()]).filter(([, one]) => one.left < box.left - 1 || one.right > box.right + 1)
+                .map(([words]) => words)"""
+        assert page.run(within) == []
+        picture(f"figure-{name}-{width}-{scheme}")
+    if width != 1920:
+        assert violations(page) == []
+
+
+def test_points_are_read_out_by_the_arrow_keys(page, lines):
+    open_figure(page, lines)
+    page.run("document.querySelector('#figure .drawing').focus()")
+    page.keys(Keys.ARROW_RIGHT)
+    told = page.text("#figure .readout")
+    assert re.match(r"pipe · 64 B · [\d.]+ .B/s · min–max .* · 2 runs", told), told
+    page.keys(Keys.END)
+    assert page.text("#figure .readout").startswith("unix-stream · 64 KiB · ")
+
+
+def test_the_saved_picture_has_its_settings_and_needs_no_style_sheet(page, lines):
+    open_figure(page, lines)
+    script = """const saved = [];
+        const real = URL.createObjectURL;
+        URL.createObjectURL = (blob) => { saved.push(blob); return real(blob); };
+        for (const ending of ['SVG', 'PNG'])
+            document.querySelector(`#figure [aria-label="Save the chart as ${ending}"]`).click();
+        while (saved.length < 2) await new Promise(requestAnimationFrame);
+        URL.createObjectURL = real;
+        const [drawing, image] = saved;
+        const text = await drawing.text();
+        const parsed = new DOMParser().parseFromString(text, 'image/svg+xml');
+        const bitmap = await createImageBitmap(image);
+        return [text, parsed.querySelector('parsererror') === null, parsed.querySelectorAll('[class]').length,
+            image.type, bitmap.width > 600]"""
+    text, well_formed, classes, kind, large = page.call(script)
+    assert well_formed and classes == 1 and kind == "image/png" and large  # the drawing's own, which has no effect
+    words = " ".join(re.findall(r">([^<>]+)</text>", text))
+    assert f"Experiment {lines}, Over sizes" in words and "seed " in words and "ipclab 0." in words
+    assert "Throughput by message size" in text and "var(--" not in text
+
+
+def test_the_wall_has_the_chart_alone(page, lines):
+    open_figure(page, lines, "?relative=pipe")
+    page.find("#present").click()
+    page.wait(lambda: not page.find(".bar").is_displayed(), "the view alone")
+    assert page.driver.current_url.endswith("?relative=pipe&present")
+    page.wait(lambda: page.all("#figure svg .mark"), "the chart")
+    assert "relative to pipe" in page.text("#figure h2")
+    page.keys(Keys.ESCAPE)
+    page.wait(lambda: page.find(".bar").is_displayed(), "the page")
+    assert page.driver.current_url.endswith("?relative=pipe")
+
+
+FINDINGS = {
+    "items": [
+        {
+            "kind": "crossover",
+            "reason": None,
+            "axis": "transport",
+            "subject": {"workload": "stream"},
+            "sentence": "stream: pipe overtakes unix-stream in throughput at about 3.91 KiB.",
+            "figures": [],
+            "rows": [0, 3],
+            "runs": 4,
+            "confidence": "reduced",
+            "runs_needed": None,
+        },
+        {
+            "kind": "undecided",
+            "reason": "too-few-runs",
+            "axis": None,
+            "subject": {},
+            "sentence": "Two runs of a point are too few to compare it.",
+            "figures": [],
+            "rows": [],
+            "runs": 12,
+            "confidence": "none",
+            "runs_needed": 8,
+        },
+    ],
+    "next": None,
+    "comparisons": 41,
+    "study": {
+        "name": "fifo-numa",
+        "source": "the lab",
+        "answers": [
+            {
+                "question": "How many operations a second?",
+                "kind": "figure",
+                "figures": [{"name": "rate", "of": "1 B", "value": 400000, "unit": "/s", "interval": None}],
+                "sentence": None,
+                "reason": None,
+                "rows": [0],
+                "published": {"value": 500000, "unit": "/s", "words": None},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+def concluded(driver, daemon, lines):
+    """Pages that are given findings of the experiment."""
+    target = f"/experiments/{lines}/findings"
+    answers = Answers(driver, {"/experiments/{id}/findings": []}, **{target: FINDINGS})
+    yield
+    answers.remove()
+
+
+def test_a_finding_leads_to_the_marks_that_it_speaks_of(concluded, page, lines, picture):
+    open_figure(page, lines)
+    sentence = page.wait_for("#findings .sentence")
+    assert sentence.text == FINDINGS["items"][0]["sentence"]
+    assert "disturbed or unsteady runs" in page.text("#findings")
+    order = [one.get_attribute("id") for one in page.all("#findings, #figure, #results, #live-title")]
+    assert order == ["findings", "figure", "results", "live-title"]
+    sentence.click()
+    lit = "return [...document.querySelectorAll('#figure .lit')].map((mark) => Number(mark.dataset.row))"
+    page.wait(lambda: page.run(lit) == [0, 3], "its marks")
+    assert page.driver.current_url.endswith("?finding=0")
+    assert sentence.get_attribute("aria-pressed") == "true"
+    assert violations(page) == []
+    picture("findings")
+    page.driver.refresh()
+    page.wait(lambda: page.run(lit) == [0, 3], "the marks of the address' finding")
+    page.wait_for("#findings .sentence").click()
+    page.wait(lambda: page.run(lit) == [], "all marks alike")
+    assert "400 000 /s (1 B)" in page.text("#findings table").replace("\u202f", " ")
+    page.find("#findings details summary").click()
+    assert page.all("#findings .flag")
+
+
+def test_without_the_route_there_are_no_findings_and_no_refused_request(page, daemon, lines):
+    if "/experiments/{id}/findings" in daemon.get("/openapi.json")["paths"]:
+        pytest.skip("this daemon draws findings")
+    open_figure(page, lines)
+    assert not page.find("#findings").is_displayed()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""The list of experiments: searched and filtered in the address, many handled at once, and a thousand of them."""
+
+import pytest
+from axe import violations
+
+SHORT = {"messages": 1, "warmup_seconds": 0}
+
+
+def names(page):
+    return page.run("return [...document.querySelectorAll('#list .name')].map((one) => one.textContent)")
+
+
+def states(page):
+    return set(page.run("return [...document.querySelectorAll('#list .state')].map((one) => one.textContent)"))
+
+
+@pytest.fixture(scope="module")
+def several(daemon):
+    specs = [("Alpha pipe", "pipe"), ("Alpha socket", "unix-stream"), ("Beta pipe", "pipe")]
+    ids = [daemon.submit(name=name, transport=transport, **SHORT) for name, transport in specs]
+    for identity in ids:
+        daemon.wait(identity)
+    return ids
+
+
+def test_a_search_stands_in_the_address(page, daemon, several):
+    page.fill("#list-search", "alpha")
+    page.wait(lambda: names(page) == ["Alpha socket", "Alpha pipe"], "those with that name")
+    page.find("#list-filter option[value=done]").click()
+    page.wait(lambda: "q=alpha" in page.driver.current_url and "state=done" in page.driver.current_url, "the address")
+    daemon.wait(daemon.submit(name="Gamma", **SHORT))  # an event brings it, and it is none of these
+    page.call("await new Promise((resolve) => setTimeout(resolve, 300))")
+    assert names(page) == ["Alpha socket", "Alpha pipe"]
+    page.driver.refresh()
+    page.wait(lambda: names(page) == ["Alpha socket", "Alpha pipe"], "the same after a reload")
+    assert page.find("#list-search").get_property("value") == "alpha"
+    page.fill("#list-search", "unix-stream")
+    page.wait(lambda: names(page) == ["Alpha socket"], "the one with that in its spec")
+    page.fill("#list-search", "nothing like it")
+    page.wait(lambda: "No experiment has these words" in page.text("#list-empty"), "the words")
+    assert violations(page) == []
+
+
+def test_many_are_cancelled_and_deleted(page, daemon):
+    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    ids = [daemon.submit(name=f"Lot {n}", duration_seconds=300) for n in range(4)]
+    page.fill("#list-search", "Lot ")
+    page.wait(lambda: len(names(page)) == 4, "the lot")
+    page.run("document.querySelector('#list-many summary').click()")
+    for action in ("cancel", "delete"):
+        page.run(f"document.getElementById('list-{action}').click()")
+        page.wait(lambda: page.find("#confirm-dialog").is_displayed(), "the question")
+        assert page.text("#confirm-title") == f"{action.capitalize()} 4 experiments?"
+        page.find("#confirm-ok").click()
+        if action == "cancel":
+            page.wait(lambda: states(page) == {"cancelled"}, "all to be cancelled")
+    page.wait(lambda: names(page) == [], "all to be gone")
+    assert [daemon.request("GET", f"/experiments/{identity}")[0] for identity in ids] == [404] * 4
+
+
+def test_a_thousand_experiments_are_a_page_and_a_search_away(page, daemon):
+    """All queued: nothing is measured here."""
+    first = daemon.submit(name="In front", duration_seconds=3600)
+    ids = [daemon.submit(name=f"Thousand {n}", **SHORT) for n in range(1000)]
+    try:
+        page.driver.refresh()
+        page.wait(lambda: names(page)[:1] == ["Thousand 999"], "the newest")
+        assert len(names(page)) == 25
+        page.wait(lambda: "and 990 more" in page.text("#now"), "the queue")
+        page.fill("#list-search", "Thousand 37")
+        wanted = [f"Thousand {n}" for n in (*range(379, 369, -1), 37)]
+        page.wait(lambda: names(page) == wanted, "those that are looked for")
+    finally:
+        for identity in reversed(ids):
+            daemon.request("DELETE", f"/experiments/{identity}")
+        daemon.request("POST", f"/experiments/{first}/cancel")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Before an experiment is posted: what it would be, and the lines that post it."""
+
+import json
+import shlex
+
+import pytest
+from answers import Answers
+from axe import violations
+
+POINT = {"workload": "stream", "transport": "pipe", "message_size": 64, "threads": 1}
+ENOUGH = {
+    "repetitions": 12,
+    "difference": 0.05,
+    "power": 0.95,
+    "figure": "throughput_bytes_per_second",
+    "variation": 0.031,
+    "experiment_id": 41,
+    "runs": 8,
+}
+PLAN = {
+    "runs": 8,
+    "estimated_seconds": 78,
+    "points": [{"point": POINT, "runs": 4, "estimated_seconds": 39, "enough": ENOUGH}] * 2,
+    "skipped": [
+        {"point": POINT | {"placement": name}, "reason": f"no {name} here"} for name in ("cross-node", "same-core")
+    ],
+    "effective_spec": {},
+}
+TARGET = "/experiments?dry_run=true"
+
+
+@pytest.fixture
+def planned(driver, daemon, page):
+    made = []
+
+    def plan(answer):
+        made.append(Answers(driver, {"/experiments": ["dry_run"]}, **{TARGET: answer}))
+        page.driver.refresh()
+        page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+        page.go("#/new")
+        page.wait_for("#field-message_size")
+        return page
+
+    yield plan
+    for one in made:
+        one.remove()
+
+
+def test_what_it_would_be_stands_there_before_it_is_posted(planned, picture):
+    page = planned(PLAN)
+    page.wait(lambda: "2 points, 8 runs, about 1 min 18 s" in page.text("#plan"), "the plan")
+    assert "12 repetitions of each point show a difference of 5 %; this has 4." in page.text("#plan")
+    page.run("document.querySelector('#plan summary').click()")
+    assert "cross-node: no cross-node here" in page.text("#plan")
+    asked = page.run("return asked.filter(([method]) => method === 'POST')")
+    page.fill("#field-message_size", "2 KiB")
+    page.wait(lambda: len(page.run("return asked.filter(([method]) => method === 'POST')")) > len(asked), "it anew")
+    last = page.run("return asked.filter(([method]) => method === 'POST').at(-1)")
+    assert last[1] == TARGET and json.loads(last[2])["message_size"] == 2048
+    assert violations(page) == []
+    picture("preview")
+    page.size(360, 900)
+    assert page.run("return document.documentElement.scrollWidth") <= 360
+
+
+def test_what_would_be_refused_is_said(planned):
+    body = {"title": "Unprocessable", "detail": "message_size is at most 1073741824.", "pointer": "/message_size"}
+    page = planned({"status": 422, "body": body})
+    page.wait(lambda: "It would be refused: message_size is at most" in page.text("#plan"), "the refusal")
+
+
+def test_nobody_is_asked_for_a_token_to_look_round(planned):
+    page = planned(PLAN)
+    page.run("sessionStorage.clear()")
+    before = page.run("return asked.length")
+    page.fill("#field-message_size", "2 KiB")
+    page.call("await new Promise((resolve) => setTimeout(resolve, 1000))")
+    assert [one for one in page.run("return asked")[before:] if one[0] == "POST"] == []
+    assert not page.find("#token-dialog").is_displayed()
+
+
+def test_the_lines_post_the_same_spec(page, daemon):
+    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.go("#/new")
+    page.wait_for("#field-message_size")
+    page.fill("#field-name", "It's mine")
+    page.run("document.querySelector('#lines summary').click()")
+    shown = page.run("return [...document.querySelectorAll('#lines pre')].map((line) => line.textContent)")
+    spec = json.loads(shown[0])
+    assert spec["name"] == "It's mine"
+    curl = shlex.split(shown[1])
+    assert curl[0] == "curl" and f"{daemon.url}/experiments" in curl and json.loads(curl[-1]) == spec
+    command = shlex.split(shown[2])
+    assert command[:2] == ["ipclab", "run"] and json.loads(command[2]) == spec and len(command) == 3

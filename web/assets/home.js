@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+// The first page's upper part: what runs now and what waits, the decision that most people come
+// for, and the presets.
+
+import { chosen, choose } from './address.js';
+import { get, post } from './api.js';
+import { fill, h, patch, svg } from './dom.js';
+import { duration, nanoseconds, plural, pointLabel, size, splitFields, throughput } from './format.js';
+import { looks, markPath } from './marks.js';
+import { nameOf } from './list.js';
+import { serves } from './routes.js';
+import { linearMarks } from './scales.js';
+import { status } from './status.js';
+import { showError } from './views.js';
+
+const QUEUE = 10;
+const SPARKS = 40; /* runs in the running experiment's sparkline */
+
+/* ---- what runs, and what waits ---- */
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
+const clock = (seconds) => CLOCK.format(new Date(Date.now() + seconds * 1000));
+
+/** The tile of the running experiment and the queue, kept up to date until the view is `left`. */
+export function nowPanel(left) {
+    const element = h('section', { class: 'panel', id: 'now', 'aria-labelledby': 'now-title' });
+    let asking = null;
+    let last = null;
+    const read = async () => {
+        const { running_experiment: id = null, experiments_queued: queued = 0 } = status.health ?? {};
+        const key = `${id} ${queued}`;
+        if (id === null && !queued) {
+            last = key;
+            patch(
+                element,
+                h('h2', { id: 'now-title', text: 'Nothing runs' }),
+                h('p', { class: 'soft', text: 'An experiment that is posted starts at once.' }),
+            );
+            return;
+        }
+        if (key === last && asking) return;
+        last = key;
+        const [running, waiting, runs] = await Promise.all([
+            id === null ? null : get(`/experiments/${id}`),
+            queued ? get('/experiments?state=queued&limit=1000') : { items: [] },
+            id === null ? { items: [] } : get(`/experiments/${id}/runs?limit=${SPARKS}`),
+        ]);
+        if (left()) return;
+        patch(
+            element,
+            h('h2', { id: 'now-title', text: running ? 'Running now' : 'Next' }),
+            running && tile(running, runs.items),
+            queueOf(running, waiting.items.reverse()),
+        );
+    };
+    const refresh = () => {
+        asking ??= read()
+            .catch(() => {}) /* the connection's state says so */
+            .finally(() => {
+                asking = null;
+            });
+    };
+    const changed = () => (left() ? stop() : refresh());
+    const clockwork = setInterval(
+        () => (left() ? stop() : document.hidden || !status.health?.running_experiment || refresh()),
+        3000,
+    );
+    function stop() {
+        clearInterval(clockwork);
+        status.removeEventListener('change', changed);
+    }
+    status.addEventListener('change', changed);
+    if (status.health) refresh();
+    return element;
+}
+
+function tile(experiment, runs) {
+    const { runs_total: total, runs_done: done, runs_failed: failed } = experiment.progress;
+    const run = runs.find(({ state }) => state === 'running');
+    const ends = experiment.eta_seconds === null ? '' : `, ends ${clock(experiment.eta_seconds)}`;
+    return h(
+        'a',
+        { class: 'tile', href: `#/experiments/${experiment.id}`, data: { key: 'tile' } },
+        h('strong', { text: nameOf(experiment) }),
+        h('span', { text: `run ${Math.min(done + failed + 1, total)} of ${total}${ends}` }),
+        run &&
+            h('span', {
+                class: 'soft',
+                text: pointLabel(run.point, ['workload', 'transport', 'message_size', 'threads']),
+            }),
+        sparkline(runs.map(({ result }) => result?.throughput_bytes_per_second).filter((value) => value > 0)),
+    );
+}
+
+function sparkline(values) {
+    if (values.length < 2) return null;
+    const [width, height] = [160, 32];
+    const most = Math.max(...values);
+    const at = (value, index) =>
+        `${((index / (values.length - 1)) * width).toFixed(1)} ${(height - 2 - (value / most) * (height - 4)).toFixed(1)}`;
+    return svg(
+        'svg',
+        {
+            class: 'plot c1 spark',
+            viewBox: `0 0 ${width} ${height}`,
+            width,
+            height,
+            role: 'img',
+            'aria-label': `Throughput of ${plural(values.length, 'run')}, at most ${throughput(most)}`,
+        },
+        svg('path', { class: 'line', d: `M${values.map(at).join('L')}` }),
+    );
+}
+
+/* What is next on top, each with the time at which it starts: when the one before it ends. */
+function queueOf(running, waiting) {
+    let before = running?.eta_seconds ?? (running ? null : 0);
+    const rows = waiting.slice(0, QUEUE).map((one) => {
+        const start = before;
+        before = one.eta_seconds ?? null;
+        return h(
+            'li',
+            { data: { key: one.id } },
+            h('span', { class: 'soft', text: start === null ? '—' : clock(start) }),
+            h('a', { href: `#/experiments/${one.id}`, text: nameOf(one) }),
+            h('span', { class: 'soft', text: plural(one.progress.runs_total, 'run') }),
+        );
+    });
+    const rest = waiting.length - rows.length;
+    return (
+        rows.length > 0 &&
+        h(
+            'div',
+            { class: 'queue', data: { key: 'queue' } },
+            h('h3', { text: 'Starts at' }),
+            h('ol', {}, rows),
+            rest > 0 && h('p', { class: 'hint', text: `and ${rest} more` }),
+        )
+    );
+}
+
+/* ---- the decision ---- */
+
+const QUESTION = {
+    message_size: [64, 1024, 4096, 65536, 1048576].map((bytes) => [String(bytes), size(bytes)]),
+    workload: [
+        ['pingpong', 'round trip'],
+        ['stream', 'one way'],
+    ],
+    placement: [
+        ['default', 'anywhere'],
+        ['same-node', 'two cores'],
+        ['same-core', 'one core'],
+        ['same-cpu', 'one CPU'],
+        ['cross-node', 'two nodes'],
+    ],
+    want: [
+        ['latency_p50', 'typical latency'],
+        ['latency_p99', 'worst 1 % of latency'],
+        ['throughput', 'throughput'],
+        ['cpu_per_message', 'CPU per message'],
+    ],
+};
+const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where', want: 'What counts' };
+const FIRST = { message_size: '4096', workload: 'pingpong', placement: 'same-node', want: 'latency_p50' };
+const FORMATS = { throughput, latency_p50: nanoseconds, latency_p99: nanoseconds, cpu_per_message: nanoseconds };
+const REASONS = {
+    overlap: 'cannot be told apart',
+    'too-few-runs': 'too few runs',
+    'not-measured-together': 'not measured beside the best',
+    interpolated: 'interpolated',
+};
+
+/** "[4 KiB] · [round trip] · [two cores]": which mechanism, by what this host has stored. Asked at a press, or at once
+ * when the address has the question; `opened(experiment)` is called with the runs that would settle it. */
+export function decisionCard(opened) {
+    const answer = h('div', { id: 'advice', role: 'status' });
+    const question = () => Object.fromEntries(Object.keys(QUESTION).map((name) => [name, chosen(name) ?? FIRST[name]]));
+    const ask = async () => {
+        try {
+            if (!(await serves('/advice'))) throw new Error('This ipclabd gives no advice: it has no route /advice.');
+            const asked = question();
+            fill(answer, adviceOf(await get(`/advice?${new URLSearchParams(asked)}`), asked, opened));
+        } catch (error) {
+            const notice = h('p', { class: 'notice', role: 'alert' });
+            fill(answer, notice);
+            showError(notice, error);
+        }
+    };
+    const select = (name) => {
+        const change = (event) => {
+            choose({ ...question(), [name]: event.target.value });
+            ask();
+        };
+        const element = h(
+            'select',
+            { id: `ask-${name}`, on: { change } },
+            QUESTION[name].map(([value, text]) => h('option', { value, text })),
+        );
+        element.value = question()[name];
+        return h('label', { class: 'field' }, h('span', { class: 'label', text: LABELS[name] }), element);
+    };
+    const press = () => {
+        choose(question());
+        ask();
+    };
+    if (chosen('want')) ask();
+    return h(
+        'section',
+        { class: 'panel', id: 'decision', 'aria-labelledby': 'decision-title' },
+        h('h2', { id: 'decision-title', text: 'Which mechanism?' }),
+        h(
+            'div',
+            { class: 'question' },
+            Object.keys(QUESTION).map(select),
+            h('button', { type: 'button', class: 'primary', id: 'ask', on: { click: press } }, 'Advise'),
+        ),
+        answer,
+    );
+}
+
+function adviceOf({ sentence, items, experiments, settle }, asked, opened) {
+    const settleIt = async (event) => {
+        const button = event.currentTarget;
+        button.disabled = true;
+        try {
+            opened(await post('/advice', JSON.stringify({ ...asked, message_size: Number(asked.message_size) })));
+        } catch (error) {
+            button.disabled = false;
+            button.after(h('span', { class: 'field-error', role: 'alert', text: error.message }));
+        }
+    };
+    return [
+        h('p', { class: 'advice', text: sentence }),
+        items.length > 0 && ranking(items, FORMATS[asked.want]),
+        h('p', {
+            class: 'hint',
+            text: restsOn(experiments),
+        }),
+        settle &&
+            h(
+                'p',
+                { class: 'more' },
+                h('button', { type: 'button', id: 'settle', on: { click: settleIt } }, 'Measure now'),
+            ),
+    ];
+}
+
+function restsOn({ used, other_environment: others }) {
+    const leftOut = others ? `; ${others} of another are left out` : '';
+    return `From ${plural(used, 'experiment')} of this environment${leftOut}. Bars: intervals; hollow: noisy or open.`;
+}
+
+/* Ranked dots with their intervals; a list with age and noise beside each. */
+function ranking(items, format) {
+    const { varying } = splitFields(items.map(({ point }) => point));
+    const label = ({ point }) => pointLabel(point, varying.length ? varying : ['transport']);
+    const most = Math.max(...items.map(({ value, interval }) => interval?.high ?? value)) * 1.05;
+    const [width, height] = [240, 18];
+    const x = (value) => 6 + (value / most) * (width - 12);
+    return h(
+        'ol',
+        { class: 'ranked' },
+        items.map((item, at) => {
+            const style = looks(at);
+            const hollow = item.noisy || item.unsteady || item.standing === 'open';
+            const notes = [
+                REASONS[item.reason] ?? item.reason?.replaceAll('-', ' '),
+                item.noisy && 'noisy',
+                `${duration(item.age_seconds)} ago`,
+            ].filter(Boolean);
+            return h(
+                'li',
+                { data: { standing: item.standing } },
+                h('strong', { text: label(item) }),
+                svg(
+                    'svg',
+                    {
+                        class: `plot c${style.colour}`,
+                        viewBox: `0 0 ${width} ${height}`,
+                        width,
+                        height,
+                        'aria-hidden': 'true',
+                    },
+                    linearMarks(0, most, { most: 6 }).map((mark) =>
+                        svg('line', { x1: x(mark), x2: x(mark), y1: 0, y2: height, class: 'grid' }),
+                    ),
+                    item.interval &&
+                        svg('path', { d: `M${x(item.interval.low)} 9H${x(item.interval.high)}`, class: 'bar-line' }),
+                    svg('path', { d: markPath(style, x(item.value), 9, 4.5), class: hollow ? 'mark hollow' : 'mark' }),
+                ),
+                h('span', { class: 'number', text: format(item.value) }),
+                h(
+                    'span',
+                    { class: 'soft' },
+                    h('a', { href: `#/experiments/${item.experiment_id}`, text: `experiment ${item.experiment_id}` }),
+                    ` · ${notes.join(' · ')}`,
+                ),
+            );
+        }),
+    );
+}
+
+/* ---- places and presets ---- */
+
+/** The machine as nested boxes: package, node, last cache, core. Two presses choose a placement. */
+export function placesPanel({ nodes, cpus, caches = [] }) {
+    const online = cpus.filter((cpu) => cpu.online !== false);
+    const level = Math.max(0, ...caches.map((one) => one.level));
+    const shared = caches.filter((one) => one.level === level);
+    const picked = [];
+    const foot = h(
+        'p',
+        { class: 'more', role: 'status' },
+        h('span', { class: 'soft', text: 'Choose the sender’s CPU, then the receiver’s.' }),
+    );
+    const pick = (event, cpu) => {
+        if (picked.length === 2) picked.length = 0;
+        picked.push(cpu.id);
+        element
+            .querySelectorAll('.cpu')
+            .forEach((one) => one.setAttribute('aria-pressed', picked.includes(Number(one.dataset.cpu))));
+        const [from, to] = picked;
+        const spec = { placement: { sender: { cpu: from }, receiver: { cpu: to } } };
+        fill(
+            foot,
+            to === undefined
+                ? h('span', { class: 'soft', text: `From CPU ${from}; now the receiver’s CPU.` })
+                : h('a', {
+                      class: 'button',
+                      id: 'place',
+                      href: `#/new?${new URLSearchParams({ spec: JSON.stringify(spec) })}`,
+                      text: `Measure CPU ${from} → CPU ${to}`,
+                  }),
+        );
+    };
+    const cpuBox = (cpu) =>
+        h(
+            'button',
+            {
+                type: 'button',
+                class: 'cpu',
+                'aria-pressed': 'false',
+                data: { cpu: cpu.id },
+                on: { click: (event) => pick(event, cpu) },
+            },
+            `CPU ${cpu.id}`,
+        );
+    const coreBox = ([core, list]) => (list.length > 1 ? box(`core ${core}`, list.map(cpuBox)) : list.map(cpuBox));
+    const cacheBox = ([index, list]) => {
+        const cache = shared[index];
+        const content = grouped(list, (cpu) => `${cpu.package}.${cpu.core}`).map(([key, some]) =>
+            coreBox([key.split('.')[1], some]),
+        );
+        return cache ? box(`L${level} ${size(cache.size_bytes, true)}`, content) : content;
+    };
+    const nodeBox = ([id, list]) => {
+        const node = nodes.find((one) => one.id === id);
+        const words = `node ${id}${node?.memory_bytes ? ` · ${size(node.memory_bytes, true)}` : ''}`;
+        return box(words, grouped(list, (cpu) => shared.findIndex((one) => one.cpus.includes(cpu.id))).map(cacheBox));
+    };
+    const element = h(
+        'section',
+        { class: 'panel', id: 'places', 'aria-labelledby': 'places-title' },
+        h('h2', { id: 'places-title', text: 'Where its CPUs are' }),
+        h(
+            'div',
+            { class: 'boxes' },
+            grouped(online, (cpu) => cpu.package).map(([id, list]) =>
+                box(`package ${id}`, grouped(list, (cpu) => cpu.node).map(nodeBox)),
+            ),
+        ),
+        foot,
+    );
+    return element;
+}
+
+function grouped(list, key) {
+    const groups = new Map();
+    for (const one of list) groups.set(key(one), [...(groups.get(key(one)) ?? []), one]);
+    return [...groups];
+}
+
+const box = (title, content) =>
+    h('div', { class: 'box' }, h('span', { class: 'box-title', text: title }), h('div', { class: 'boxes' }, content));
+
+/** Presets as cards, read when they are opened. */
+export function presetsPanel() {
+    const cards = h('div', { class: 'preset-cards' });
+    const read = async (event) => {
+        if (!event.currentTarget.open || cards.hasChildNodes()) return;
+        try {
+            const { items } = await get('/presets');
+            fill(
+                cards,
+                items.map(({ name, title, description }) =>
+                    h(
+                        'article',
+                        { class: 'card' },
+                        h('h3', { text: title ?? name }),
+                        h('p', { class: 'soft', text: description ?? '' }),
+                        h('a', {
+                            class: 'button',
+                            href: `#/new?${new URLSearchParams({ spec: JSON.stringify({ preset: name }) })}`,
+                            'aria-label': `Open the preset ${name}`,
+                            text: 'Open',
+                        }),
+                    ),
+                ),
+            );
+        } catch (error) {
+            fill(cards, h('p', { class: 'notice', role: 'alert', text: error.message }));
+        }
+    };
+    return h(
+        'section',
+        { class: 'panel', id: 'presets', 'aria-label': 'Presets' },
+        h('details', { on: { toggle: read } }, h('summary', { text: 'Presets: studies to repeat' }), cards),
+    );
+}

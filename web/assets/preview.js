@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// What an experiment would be, before it is posted: its runs, its time and what is left out, by the daemon's own plan;
+// and the same spec as lines for a terminal.
+
+import { Problem, post, token } from './api.js';
+import { fill, h, patch } from './dom.js';
+import { duration, plural, pointLabel, splitFields } from './format.js';
+import { serves } from './routes.js';
+import { copyText } from './table.js';
+
+const SOON_MS = 400;
+
+/** One line of a shell: whatever is in it stays a word. */
+export const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** The lines that post this spec, {label: line}. */
+export function linesFor(text, origin) {
+    const compact = JSON.stringify(JSON.parse(text));
+    const { preset, ...others } = JSON.parse(text);
+    const own = preset && !Object.keys(others).length;
+    return {
+        curl: `curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' ${origin}/experiments -d ${quoted(compact)}`,
+        ipclab: `ipclab run ${own ? preset : quoted(compact)}`,
+    };
+}
+
+export class Preview {
+    constructor() {
+        this.plan = h('div', { id: 'plan', role: 'status' });
+        this.lines = h('div', { class: 'stack' });
+        this.element = h(
+            'div',
+            { class: 'preview' },
+            this.plan,
+            h(
+                'details',
+                { class: 'more', id: 'lines' },
+                h('summary', { text: 'As JSON and for a terminal' }),
+                this.lines,
+            ),
+        );
+    }
+
+    /** Of a spec's text, or null for one that is not whole yet. */
+    set(text) {
+        if (text === this.text) return;
+        this.text = text;
+        clearTimeout(this.timer);
+        fill(this.lines, this.#lines(text));
+        if (text === null) {
+            fill(this.plan);
+            return;
+        }
+        this.timer = setTimeout(() => this.#ask(text), SOON_MS);
+    }
+
+    #lines(text) {
+        let made;
+        try {
+            made = { JSON: JSON.stringify(JSON.parse(text), null, 2), ...linesFor(text, location.origin) };
+        } catch {
+            return h('p', { class: 'soft', text: 'There is no whole spec yet.' });
+        }
+        return Object.entries(made).map(([label, line]) =>
+            h(
+                'div',
+                { class: 'line' },
+                h('pre', { tabindex: '0', role: 'region', 'aria-label': label, text: line }),
+                h('button', { type: 'button', class: 'quiet', on: { click: () => copyText(line) } }, `Copy ${label}`),
+            ),
+        );
+    }
+
+    /*
+     * The newest spec's plan alone is shown. What is refused is said as it will be when it is posted. A plan is a POST,
+     * for which a person who only looks round is not asked for the token.
+     */
+    async #ask(text) {
+        if (token.state !== 'set' || !(await serves('/experiments', 'dry_run'))) return;
+        let content;
+        try {
+            content = planWords(await post('/experiments?dry_run=true', text));
+        } catch (error) {
+            if (!(error instanceof Problem)) return;
+            content = h('p', { class: 'field-error', text: `It would be refused: ${error.message}` });
+        }
+        if (text === this.text) patch(this.plan, content);
+    }
+}
+
+/* A plan in words: what it costs, how many runs would show a difference, what is left out and why. */
+function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
+    const told = points.filter(({ enough }) => enough);
+    const most = Math.max(0, ...told.map(({ enough }) => enough.repetitions));
+    const given = Math.max(...points.map((one) => one.runs));
+    const fields = splitFields(skipped.map(({ point }) => point)).varying;
+    return [
+        h(
+            'p',
+            {},
+            h('strong', {
+                text: `${plural(points.length, 'point')}, ${plural(runs, 'run')}, about ${duration(seconds)}`,
+            }),
+        ),
+        most > 0 &&
+            h('p', {
+                class: 'hint',
+                text:
+                    `By earlier runs here, ${plural(most, 'repetition')} of each point show a difference of ` +
+                    `${told[0].enough.difference * 100} %${given < most ? `; this has ${given}` : ''}.`,
+            }),
+        skipped.length > 0 &&
+            h(
+                'details',
+                {},
+                h('summary', { text: `${plural(skipped.length, 'point')} left out` }),
+                h(
+                    'ul',
+                    { class: 'hint' },
+                    skipped.map(({ point, reason }) =>
+                        h('li', { text: `${pointLabel(point, fields.length ? fields : undefined)}: ${reason}` }),
+                    ),
+                ),
+            ),
+    ];
+}

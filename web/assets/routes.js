@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// What the daemon serves, by its own description: a view whose route is not there is left out, in place of a request
+// that is refused.
+
+import { once } from './host.js';
+
+/** Whether there is a route, such as "/experiments/{id}/findings"; with `parameter`, one that takes this in its query. */
+export async function serves(path, parameter = null) {
+    const { paths } = await once('/openapi.json');
+    const operations = Object.values(paths[path] ?? {});
+    if (!operations.length || parameter === null) return operations.length > 0;
+    return operations.some((one) => one.parameters?.some(({ name }) => name === parameter));
+}

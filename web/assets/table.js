@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// What a reader does with a table: sorts it by a column, leaves columns out, copies it. Both choices stand in the address.
+
+import { chosen, choose } from './address.js';
+import { $, h, setText } from './dom.js';
+
+const SORT = 'sort';
+const WITHOUT = 'without';
+const APART = ','; /* between the titles of the columns left out */
+
+const titleOf = (head) => head.firstChild?.textContent ?? '';
+const headsOf = (table) => [...table.tHead.rows[0].cells];
+const without = () => new Set((chosen(WITHOUT) ?? '').split(APART).filter(Boolean));
+
+/** {title, falling} of the address; null: the rows stand in the order of the points. */
+function order() {
+    const asked = chosen(SORT);
+    return asked && { title: asked.replace(/^-/, ''), falling: asked.startsWith('-') };
+}
+
+/** The rows in the order that was asked for; `values` has by a column's title what a row is sorted by. What has no value
+ * comes last either way. */
+export function sorted(rows, values) {
+    const asked = order();
+    const valueOf = asked && values.get(asked.title);
+    if (!valueOf) return rows;
+    const sign = asked.falling ? -1 : 1;
+    const missing = (value) => value === null || value === undefined;
+    return rows
+        .map((row) => [valueOf(row), row])
+        .sort(([a], [b]) => {
+            if (missing(a) || missing(b)) return missing(a) - missing(b);
+            return sign * (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b)));
+        })
+        .map(([, row]) => row);
+}
+
+/** Makes the heads that are in `values` sort by a press, and takes the columns out that are not wanted. */
+export function equip(table, values, changed) {
+    const asked = order();
+    const hidden = without();
+    const gone = [];
+    headsOf(table).forEach((head, at) => {
+        const title = titleOf(head);
+        if (hidden.has(title)) gone.push(at);
+        if (!values.has(title)) return;
+        const by = asked?.title === title;
+        if (by) head.setAttribute('aria-sort', asked.falling ? 'descending' : 'ascending');
+        const press = () => {
+            choose({ [SORT]: by ? (asked.falling ? null : `-${title}`) : title });
+            changed();
+        };
+        head.firstChild.replaceWith(h('button', { type: 'button', class: 'sort', on: { click: press } }, title));
+    });
+    for (const row of table.rows) [...gone].reverse().forEach((at) => row.cells[at]?.remove());
+    return table;
+}
+
+/** Which columns are shown, folded away; the first always is. */
+export function columnChoice(titles, changed) {
+    const hidden = without();
+    const toggle = (title) => () => {
+        if (!hidden.delete(title)) hidden.add(title);
+        choose({ [WITHOUT]: [...hidden].join(APART) || null });
+        changed();
+    };
+    return h(
+        'details',
+        { class: 'columns-choice' },
+        h(
+            'summary',
+            {},
+            'Columns',
+            hidden.size > 0 && h('span', { class: 'soft', text: ` · ${hidden.size} left out` }),
+        ),
+        h(
+            'div',
+            { class: 'choices' },
+            titles
+                .slice(1)
+                .map((title) =>
+                    h(
+                        'label',
+                        { class: 'inline', data: { key: title } },
+                        h('input', { type: 'checkbox', checked: !hidden.has(title), on: { change: toggle(title) } }),
+                        ` ${title}`,
+                    ),
+                ),
+        ),
+    );
+}
+
+/* A cell's words, without what is there for those alone who hear the page. */
+function wordsOf(cell) {
+    const copy = cell.cloneNode(true);
+    copy.querySelectorAll('.sr').forEach((one) => one.remove());
+    const unit = copy.querySelector('.unit');
+    if (unit) unit.replaceWith(` (${unit.textContent})`);
+    return [...copy.childNodes]
+        .map((node) => node.textContent)
+        .join(copy.querySelector('.flag') ? ' ' : '')
+        .trim();
+}
+
+const linesOf = (table) => [...table.rows].map((row) => [...row.cells].map(wordsOf));
+
+export const asTsv = (table) =>
+    linesOf(table)
+        .map((cells) => cells.map((words) => words.replace(/\s+/g, ' ')).join('\t'))
+        .join('\n');
+
+export function asMarkdown(table) {
+    const [heads, ...lines] = linesOf(table).map((cells) => cells.map((words) => words.replaceAll('|', '\\|')));
+    const rule = headsOf(table).map((head) => (head.classList.contains('number') ? '---:' : '---'));
+    return [heads, rule, ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** Buttons that copy the table that `table()` gives, whole. */
+export function copyButtons(table) {
+    const copier = (label, format) => {
+        const copy = async () => {
+            const lines = format(table());
+            await copyText(lines);
+            setText($('announcer'), `${lines.split('\n').length} lines were copied as ${label}.`);
+        };
+        return h('button', { type: 'button', class: 'quiet', on: { click: copy } }, `Copy ${label}`);
+    };
+    return h('span', { class: 'together' }, copier('TSV', asTsv), copier('Markdown', asMarkdown));
+}
+
+/** Puts a text on the clipboard, also where the page is not in a secure context, as on a lab's network. */
+export async function copyText(text) {
+    if (navigator.clipboard) {
+        await navigator.clipboard.writeText(text);
+        return;
+    }
+    const area = h('textarea', { class: 'sr', 'aria-hidden': 'true' });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+}
