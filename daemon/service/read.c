@@ -55,7 +55,7 @@ int service_last_change(struct service *s, int64_t *ret, struct refusal *r) {
 /* Of a list the first record that cannot be read is what the client needs the name of. */
 static int fail_at_experiment(struct service *s, const struct experiment_query *q, int64_t before, int error,
                               struct refusal *r) {
-        struct experiment_query rest = {q->by_state, q->state, before, 1};
+        struct experiment_query rest = {.filter = q->filter, .before_id = before, .limit = 1};
         int64_t id;
         bool more;
         if (error == -EBADMSG && service_experiments_end(s, &rest, &id, &more, r) == 0 && id > 0)
