@@ -31,7 +31,7 @@ struct pages_damage {
         uint32_t n;    /* different pages and frames, up to PAGES_DAMAGE_MAX */
         uint32_t page; /* the first of them, from 1; 0: it was a frame of the log */
 };
-#define PAGES_DAMAGE_MAX 64u
+#define PAGES_DAMAGE_MAX 1024u
 void pages_damage(const char *path, struct pages_damage *ret);
 
 /* What the first 100 bytes of the file say. Only before this process opens the database: whoever closes a descriptor of

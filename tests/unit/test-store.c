@@ -220,19 +220,6 @@ static void test_version_4(void) {
         check_version(4);
 }
 
-static void test_version_5(void) {
-        FIXTURE f;
-        check_version(5);
-        fixture_dir(&f);
-        CHECK(opens_version(&f, 5));
-        struct sample_record *samples;
-        size_t n;
-        CHECK_INT(store_samples(f.store, 1, 0, 0, 100, &samples, &n), 0);
-        bool good = n == 2 && samples[0].begin_ns == 0 && samples[1].begin_ns == 4711000000000;
-        store_samples_free(samples, n);
-        CHECK(good);
-}
-
 static void test_reader_changes_nothing(void) {
         FIXTURE f;
         int64_t id, other;
@@ -717,7 +704,6 @@ int main(void) {
         RUN(test_version_2);
         RUN(test_version_3);
         RUN(test_version_4);
-        RUN(test_version_5);
         RUN(test_reader_changes_nothing);
         RUN(test_add_and_read);
         RUN(test_add_is_all_or_nothing);
