@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Figures that are made: what is concluded from them is known beforehand."""
 
-import contextlib
 import json
 import random
-import sqlite3
+
+from ipclabtest import database
 
 
 def write_figures(daemon, experiment, time_of):
     """Gives the experiment's done runs the figures of this law: nanoseconds of a message, by point."""
     noise = random.Random(14)
-    with contextlib.closing(sqlite3.connect(daemon.base / "state/ipclab.db", timeout=60)) as db, db:
+    with database.live(daemon.base / "state/ipclab.db") as db:
         runs = db.execute(
             "SELECT runs.id, point, result FROM runs JOIN points ON points.id = point_id"
             " WHERE runs.experiment_id = ? AND state = 'done' ORDER BY position",

@@ -4,9 +4,12 @@
 import json
 import sqlite3
 
+from ipclabtest.database import seal
+
 
 class Stored:
     def __init__(self, path):
+        self.path = path
         self.db = sqlite3.connect(path)
         self.db.row_factory = sqlite3.Row
         self.db.execute("PRAGMA foreign_keys = ON")
@@ -14,6 +17,7 @@ class Stored:
     def close(self):
         self.db.commit()
         self.db.close()
+        seal(self.path)
 
     def next_change(self, n=1):
         (value,) = self.db.execute(

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The ranking that stored runs support, what it leaves open, and the runs that settle it."""
 
-import contextlib
-import sqlite3
-
 import pytest
+from ipclabtest import database
 from made import write_figures
 
 SPEC = {"workload": "pingpong", "messages": 50, "warmup_seconds": 0, "seed": 14}
@@ -90,7 +88,7 @@ def test_another_environment_is_left_out(own_daemon):
     experiment = measure(own_daemon, transport="pipe", message_size=4096, repetitions=1)
     path = "/advice?workload=pingpong&want=latency_p50"
     assert own_daemon.unix.get(path)["experiments"]["used"] == 1
-    with contextlib.closing(sqlite3.connect(own_daemon.base / "state/ipclab.db", timeout=60)) as db, db:
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
         db.execute("UPDATE runs SET environment = json_set(environment, '$.before.kernel_release', '2.6.32')")
     write_figures(own_daemon, experiment, law)  # which is a change
     advice = own_daemon.unix.get(path)
@@ -107,7 +105,7 @@ def test_what_cannot_be_read_is_left_out(own_daemon):
     """One damaged result, and one point of another version: neither takes the other experiments' figures away."""
     unix = own_daemon.unix
     damaged, foreign, good = (measure(own_daemon, transport="pipe", repetitions=1) for _ in range(3))
-    with contextlib.closing(sqlite3.connect(own_daemon.base / "state/ipclab.db", timeout=60)) as db, db:
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
         db.execute("UPDATE runs SET result = '{' WHERE experiment_id = ?", (damaged,))
         db.execute("""UPDATE points SET point = '{"workload": "song"}' WHERE experiment_id = ?""", (foreign,))
         db.execute("UPDATE experiments SET change = change + 1000000 WHERE id < ?", (good,))
@@ -115,7 +113,7 @@ def test_what_cannot_be_read_is_left_out(own_daemon):
     assert advice["experiments"] == {"used": 1, "other_environment": 0, "open_loop_or_tuned": 0, "unreadable": 1}
     assert [item["experiment_id"] for item in advice["items"]] == [good]
     assert unix.get(f"/experiments/{foreign}/findings")["comparisons"] == 0
-    unix.refused("GET", f"/experiments/{damaged}/findings", 500, "internal-error")
+    unix.refused("GET", f"/experiments/{damaged}/findings", 500, "damaged")
 
 
 def test_where_nothing_is_known(own_daemon):

@@ -17,8 +17,9 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "crash"))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "crash")]
 from harness import Daemon  # noqa: E402
+from ipclabtest.database import live  # noqa: E402
 
 from daemon import resident_bytes  # noqa: E402
 
@@ -33,7 +34,7 @@ def nanoseconds(point):
 def fill(database, experiment, template, noise):
     """Ends every run of the experiment with the template's result, its figures by the law."""
     result, environment = (json.loads(column) for column in template)
-    with contextlib.closing(sqlite3.connect(database, timeout=60)) as db, db:
+    with live(database) as db:
         rows = db.execute(
             "SELECT runs.id, point FROM runs JOIN points ON points.id = point_id WHERE runs.experiment_id = ?",
             (experiment,),

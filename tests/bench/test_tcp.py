@@ -30,8 +30,10 @@ class Bench(unittest.TestCase):
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
     def test_missing_tool(self):
-        for part, absent in (("others", ["streams beside iperf3", "streams beside sockperf"]),
-                             ("pingpongs", ["pingpong beside sockperf"])):
+        for part, absent in (
+            ("others", ["streams beside iperf3", "streams beside sockperf"]),
+            ("pingpongs", ["pingpong beside sockperf"]),
+        ):
             done = self.bench("--only", part, "--check")
             self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
             for what in absent:
@@ -67,14 +69,17 @@ echo '{{"bytes_per_second": '$value'}}'
             done = self.bench("--only", "streams", "--check", "--minutes", "0")
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)
             self.assertIn("0 limits reached, 24 not told apart, 0 missed", done.stdout)
-            self.assertIn(f"  not told apart, median {kind} the limit: {name}: 0.{values[1]}, ≥ 0.97, 6 rounds\n",
-                          done.stdout)
+            self.assertIn(
+                f"  not told apart, median {kind} the limit: {name}: 0.{values[1]}, ≥ 0.97, 6 rounds\n", done.stdout
+            )
             self.assertNotIn("with more rounds", done.stdout)
 
     def test_more_rounds_tell(self):
         """Whatever the first 6 rounds of 24 rows had: the next tell."""
-        for later, words, code in ((1100, "24 limits reached, 0 not told apart, 0 missed", 0),
-                                   (500, "0 limits reached, 0 not told apart, 24 missed", 1)):
+        for later, words, code in (
+            (1100, "24 limits reached, 0 not told apart, 0 missed", 0),
+            (500, "0 limits reached, 0 not told apart, 24 missed", 1),
+        ):
             self.unsteady(900, 980, 990, later=later, since=24 * 6)
             done = self.bench("--only", "streams", "--check", "--minutes", "4")
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)

@@ -121,13 +121,16 @@ class Daemon(ipclabtest.daemon.Daemon):
         return self.items(f"/experiments/{identity}/runs")
 
     def wait_final(self, identity, seconds=PATIENCE_SECONDS):
-        return wait_for(lambda: (e := self.experiment(identity))["state"] in FINAL and e, seconds,
-                        f"experiment {identity} to end")
+        return wait_for(
+            lambda: (e := self.experiment(identity))["state"] in FINAL and e, seconds, f"experiment {identity} to end"
+        )
 
     def wait_running(self, identity, seconds=PATIENCE_SECONDS):
         """A run of the experiment that is running and whose agents are both there."""
+
         def look():
             return len(self.agents()) == 2 and [r for r in self.runs(identity) if r["state"] == "running"]
+
         return wait_for(look, seconds, f"a run of experiment {identity} to be running")[0]
 
     # from outside

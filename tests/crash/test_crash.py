@@ -176,8 +176,11 @@ def test_kill_at_random_moments(daemon):
     identities = [identity for identity, _ in poster.posted]
     assert len(identities) >= POSTS, "too few experiments for the kills to have met any"
     assert all(a < b for a, b in pairwise(identities)), "ids are not strictly increasing"
-    wait_for(lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")), 2 * PATIENCE_SECONDS,
-             "the queue to run empty")
+    wait_for(
+        lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")),
+        2 * PATIENCE_SECONDS,
+        "the queue to run empty",
+    )
     stored = {e["id"]: e for e in daemon.items("/experiments")}
     assert stored.keys() == set(identities) - poster.deleted
     for identity, name in poster.posted:
@@ -189,8 +192,11 @@ def test_kill_at_random_moments(daemon):
         check_runs(daemon, experiment, poster.extended[identity], poster.retried[identity])
 
     states = [e["state"] for e in stored.values()]
-    print({state: states.count(state) for state in FINAL}, f"{len(poster.deleted)} deleted",
-          f"{poster.extended.total()} extended, {poster.retried.total()} retried")
+    print(
+        {state: states.count(state) for state in FINAL},
+        f"{len(poster.deleted)} deleted",
+        f"{poster.extended.total()} extended, {poster.retried.total()} retried",
+    )
     assert poster.extended.total() > 0
     assert states.count("done") > 0
     assert states.count("failed") > 0, "no agent was hit"

@@ -30,8 +30,9 @@ class Checkout:
         shutil.copy(SOURCE / "web/package-lock.json", lock)
 
     def run(self, *arguments):
-        return subprocess.run([self.base / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=300)
+        return subprocess.run(
+            [self.base / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300
+        )
 
     def port(self):
         return int((self.base / ".ipclab/port").read_text())
@@ -123,7 +124,8 @@ def test_what_another_user_has_made(checkout, name):
     ],
 )
 def test_bad_options(arguments, status, words):
-    done = subprocess.run([SOURCE / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(
+        [SOURCE / "tools/run", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == status
     assert words in done.stderr

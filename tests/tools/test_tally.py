@@ -39,8 +39,11 @@ def test_all_passed(add_up):
     unit = meson(("json", "OK", 0, "ok   a\nok   b\n2 passed, 0 failed, 0 skipped\n"), ("plain", "OK", 0, ""))
     status, lines = add_up(unit=("json", unit), api=("xml", JUNIT.format("")))
     assert status == 0
-    assert lines == ["unit:       3 passed, 0 failed, 0 skipped", "api:        1 passed, 0 failed, 0 skipped",
-                     "4 passed, 0 failed, 0 skipped"]
+    assert lines == [
+        "unit:       3 passed, 0 failed, 0 skipped",
+        "api:        1 passed, 0 failed, 0 skipped",
+        "4 passed, 0 failed, 0 skipped",
+    ]
 
 
 def test_failed_cases_are_named(add_up):
@@ -69,8 +72,11 @@ def test_a_failed_check_is_found_among_a_log(add_up):
     said = log + "pipe stream: peer is gone\ntest-agent.c:150: failed: run_well(&d, &s)\n" + log
     _, lines = add_up(unit=("json", meson(("agent", "FAIL", 1, "FAIL b\n0 passed, 1 failed, 0 skipped\n", said))))
     at = lines.index("    failed   agent: b")
-    assert [line.strip() for line in lines[at + 1 : -1]] == ["info starts", "pipe stream: peer is gone",
-                                                           "test-agent.c:150: failed: run_well(&d, &s)"]
+    assert [line.strip() for line in lines[at + 1 : -1]] == [
+        "info starts",
+        "pipe stream: peer is gone",
+        "test-agent.c:150: failed: run_well(&d, &s)",
+    ]
 
 
 @pytest.mark.parametrize("result", ["FAIL", "ERROR", "TIMEOUT", "INTERRUPT", "UNEXPECTEDPASS"])

@@ -29,8 +29,16 @@ def experiment(state="running", done=1, failed=0, eta=None, error=None, **more):
 
 
 def sample(agent="receiver", thread=0, **more):
-    return {"run_id": 7, "agent": agent, "thread": thread, "interval_ns": 500_000_000, "messages": 1000,
-            "bytes": 4_096_000, "latency_ns": None, **more}
+    return {
+        "run_id": 7,
+        "agent": agent,
+        "thread": thread,
+        "interval_ns": 500_000_000,
+        "messages": 1000,
+        "bytes": 4_096_000,
+        "latency_ns": None,
+        **more,
+    }
 
 
 def figure(value):
@@ -43,21 +51,32 @@ def percentiles(kind, p50, p99):
 
 def row(size=4096, workload="stream", throughput=2.5e9, runs=1, flags=(), rtt=(1500, 2500), **more):
     there_and_back = workload == "pingpong" and throughput is not None
-    return {"point": {"workload": workload, "transport": "pipe", "message_size": size, **more}, "runs": runs,
-            "throughput_bytes_per_second": figure(throughput),
-            "messages_per_second": figure(throughput and throughput / size),
-            "both_ways_bytes_per_second": figure(2 * throughput if there_and_back else None), "cost_ns": None,
-            "latency_ns": percentiles("rtt", *rtt) if there_and_back else None,
-            "latency_one_way_ns": percentiles("one_way", *(v / 2 for v in rtt)) if there_and_back else None,
-            "flags": list(flags)}
+    return {
+        "point": {"workload": workload, "transport": "pipe", "message_size": size, **more},
+        "runs": runs,
+        "throughput_bytes_per_second": figure(throughput),
+        "messages_per_second": figure(throughput and throughput / size),
+        "both_ways_bytes_per_second": figure(2 * throughput if there_and_back else None),
+        "cost_ns": None,
+        "latency_ns": percentiles("rtt", *rtt) if there_and_back else None,
+        "latency_one_way_ns": percentiles("one_way", *(v / 2 for v in rtt)) if there_and_back else None,
+        "flags": list(flags),
+    }
 
 
 def cost_row(kind, cost, p50, p99, runs=1, **point):
     """Of a workload that moves nothing."""
-    return {"point": point, "runs": runs,
-            "throughput_bytes_per_second": None, "messages_per_second": figure(1e9 / cost),
-            "both_ways_bytes_per_second": None, "cost_ns": figure(cost), "latency_ns": percentiles(kind, p50, p99),
-            "latency_one_way_ns": None, "flags": []}
+    return {
+        "point": point,
+        "runs": runs,
+        "throughput_bytes_per_second": None,
+        "messages_per_second": figure(1e9 / cost),
+        "both_ways_bytes_per_second": None,
+        "cost_ns": figure(cost),
+        "latency_ns": percentiles(kind, p50, p99),
+        "latency_one_way_ns": None,
+        "flags": [],
+    }
 
 
 class Clock:
@@ -183,8 +202,10 @@ def test_table(shown):
 
 
 def test_table_has_the_fields_that_vary_and_the_flags(shown):
-    rows = [row(threads=1, engine="syscall", runs=2, flags=["noisy:steal", "slow"]),
-            row(threads=2, engine="syscall", runs=3, flags=["noisy:steal"])]
+    rows = [
+        row(threads=1, engine="syscall", runs=2, flags=["noisy:steal", "slow"]),
+        row(threads=2, engine="syscall", runs=3, flags=["noisy:steal"]),
+    ]
     assert shown(rows) == [
         "stream, pipe, 4 KiB",
         "threads     MB/s  messages/s  runs  flags",
@@ -222,10 +243,16 @@ def test_table_of_costs(shown):
 
 
 def test_table_has_fields_that_the_first_point_has_not(shown):
-    lines = shown([row(transport="pipe"), row(transport="tcp", copy_mode="two-copy"),
-                   row(transport="tcp", copy_mode="zero-copy")])
+    lines = shown(
+        [row(transport="pipe"), row(transport="tcp", copy_mode="two-copy"), row(transport="tcp", copy_mode="zero-copy")]
+    )
     assert [line.split()[:2] for line in lines] == [
-        ["stream,", "4"], ["transport", "copy_mode"], ["pipe", "2,500.0"], ["tcp", "two-copy"], ["tcp", "zero-copy"]]
+        ["stream,", "4"],
+        ["transport", "copy_mode"],
+        ["pipe", "2,500.0"],
+        ["tcp", "two-copy"],
+        ["tcp", "zero-copy"],
+    ]
 
 
 def test_table_of_an_open_loop_has_no_half_of_a_round_trip(shown):
@@ -254,24 +281,64 @@ def test_table_leaves_out_a_field_that_is_the_same_wherever_it_is(shown):
     assert lines[:2] == ["stream, 4 KiB", "transport     MB/s  messages/s"]
 
 
-SIX_MEDIA = {"mmap-file": {"wait": "block"}, "mmap-anonymous": {"wait": "block"}, "shm-sysv": {"wait": "block"},
-             "file": {"engine": "syscall"}, "fifo": {"engine": "syscall", "copy_mode": "two-copy"}, "msgq-sysv": {}}
+SIX_MEDIA = {
+    "mmap-file": {"wait": "block"},
+    "mmap-anonymous": {"wait": "block"},
+    "shm-sysv": {"wait": "block"},
+    "file": {"engine": "syscall"},
+    "fifo": {"engine": "syscall", "copy_mode": "two-copy"},
+    "msgq-sysv": {},
+}
 CALLS = ("getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall", "read-zero")
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        [row(size, workload, throughput=1.2e9, transport=transport) for workload in ("stream", "pingpong")
-         for transport in ("pipe", "fifo") for size in (64, 1024, 4096, 65536)],
-        [row(4 << 20, "pingpong", throughput=4.4e9, runs=5, transport=transport, rtt=(2_700_000, 23_000_000), **fields)
-         for transport, fields in SIX_MEDIA.items()],
-        [*(cost_row("call", 250, 310, 12_345_678, runs=3, workload="syscall", call=call) for call in CALLS),
-         *(cost_row("switch", 12_345.6, 12_345, 12_345_678, runs=3, workload="context-switch", processes=processes,
-                    working_set=working_set) for processes in (2, 8) for working_set in (0, 65536))],
-        [{**row(size, transport="tcp", threads=threads, copy_mode=mode, throughput=4e10),
-          "latency_ns": percentiles("one_way", 1_234_567, 12_345_678)}
-         for size in (16384, 1 << 20) for threads in (1, 8) for mode in ("two-copy", "zero-copy")],
+        [
+            row(size, workload, throughput=1.2e9, transport=transport)
+            for workload in ("stream", "pingpong")
+            for transport in ("pipe", "fifo")
+            for size in (64, 1024, 4096, 65536)
+        ],
+        [
+            row(
+                4 << 20,
+                "pingpong",
+                throughput=4.4e9,
+                runs=5,
+                transport=transport,
+                rtt=(2_700_000, 23_000_000),
+                **fields,
+            )
+            for transport, fields in SIX_MEDIA.items()
+        ],
+        [
+            *(cost_row("call", 250, 310, 12_345_678, runs=3, workload="syscall", call=call) for call in CALLS),
+            *(
+                cost_row(
+                    "switch",
+                    12_345.6,
+                    12_345,
+                    12_345_678,
+                    runs=3,
+                    workload="context-switch",
+                    processes=processes,
+                    working_set=working_set,
+                )
+                for processes in (2, 8)
+                for working_set in (0, 65536)
+            ),
+        ],
+        [
+            {
+                **row(size, transport="tcp", threads=threads, copy_mode=mode, throughput=4e10),
+                "latency_ns": percentiles("one_way", 1_234_567, 12_345_678),
+            }
+            for size in (16384, 1 << 20)
+            for threads in (1, 8)
+            for mode in ("two-copy", "zero-copy")
+        ],
     ],
     ids=["quick", "ipc-4mib", "syscall-and-switch", "tcp-copy-modes"],
 )
@@ -354,7 +421,10 @@ def ask(openapi):
             try:
                 return subprocess.run(
                     [PROGRAM, "--socket", base / "socket", "watch", "3"],
-                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
                 )
             finally:
                 server.shutdown()
@@ -388,7 +458,8 @@ def test_anything_else_is_a_failure(ask, last, words):
 
 
 def test_nobody_there():
-    done = subprocess.run([PROGRAM, "--socket", "/nonexistent/socket", "watch", "3"],
-                          capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [PROGRAM, "--socket", "/nonexistent/socket", "watch", "3"], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 5
     assert done.stderr.startswith("ipclab: no answer from /nonexistent/socket: ")
