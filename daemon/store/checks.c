@@ -119,8 +119,9 @@ static int read_checks(struct db *db, const char *name, uint32_t limit, struct c
                           "SELECT * FROM (SELECT c.experiment_id, e.name, e.version, c.finished_at, alike, undecided, "
                           "faster, slower, equivalent, c.error, differences FROM baseline_checks c "
                           "JOIN experiments e ON e.id = c.experiment_id "
-                          "WHERE c.name = ? AND c.finished_at IS NOT NULL "
-                          "ORDER BY c.experiment_id DESC LIMIT ?) ORDER BY experiment_id",
+                          "WHERE c.name = ? AND c.finished_at IS NOT NULL AND " SHOWN(
+                                  "e.id") " "
+                                          "ORDER BY c.experiment_id DESC LIMIT ?) ORDER BY experiment_id",
                           DB_TEXT(name), DB_INT(limit));
         while (r == 0 && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) items, &size, *n, sizeof(**items));
@@ -200,8 +201,9 @@ static int read_series(struct db *db, const char *name, int64_t from_id, struct 
         int r = db_select(db, &q,
                           "SELECT point, figure, r.experiment_id, ratio, low, high, verdict FROM baseline_ratios r "
                           "JOIN baseline_checks c ON c.name = r.name AND c.experiment_id = r.experiment_id "
-                          "AND c.finished_at IS NOT NULL "
-                          "WHERE r.name = ? AND r.experiment_id >= ? ORDER BY point, figure, r.experiment_id",
+                          "AND c.finished_at IS NOT NULL AND " SHOWN(
+                                  "c.experiment_id") " WHERE r.name = ? AND r.experiment_id >= ? ORDER BY point, "
+                                                     "figure, r.experiment_id",
                           DB_TEXT(name), DB_INT(from_id));
         while (r == 0 && (r = db_step(&q)) > 0)
                 r = take_value(&q, list);

@@ -57,10 +57,14 @@ def test_a_shuffled_one_has_no_blocks(unix):
     assert {run["block"] for run in runs} == {None}
 
 
-def test_it_waits_behind_those_that_wait_already(unix, long_run):
+@pytest.fixture
+def early(unix):
+    return unix.wait_final(unix.post(SMALL)["id"])
+
+
+def test_it_waits_behind_those_that_wait_already(unix, early, long_run):
     """Queued again, it has no right of way before what was queued meanwhile; one that waits keeps its place."""
     waiting = unix.post(SMALL)
-    early = unix.get("/experiments?state=done&limit=1000")["items"][-1]
     total = early["progress"]["runs_total"]
     more = extend(unix, early["id"], {"blocks": 1})
     assert more["state"] == "queued" and more["finished_at"] is None

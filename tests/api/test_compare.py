@@ -61,6 +61,7 @@ def known():
         "drifting": {
             "repetitions": 12,
             "adapt": scaled(lambda point: 1.04 if point["transport"] == "pipe" else 1, drift=0.2),
+            "merged": {"order": "shuffled"},
         },
         "failing": {"repetitions": 6, "adapt": failing},
         "restarted": {"repetitions": 12, "adapt": scaled(1, salt=4), "environment": {"boot_id": "another"}},
@@ -237,7 +238,7 @@ def test_two_values_of_an_axis(known):
 
 
 def test_an_axis_of_numbers(unix):
-    spec = {"message_size": [64, 65536], "repetitions": 8, "messages": 2000, "warmup_seconds": 0}
+    spec = {"message_size": [64, 65536], "repetitions": 8, "messages": 2000, "warmup_seconds": 0, "order": "shuffled"}
     experiment = unix.wait_final(unix.post(spec)["id"])
     answer = unix.get(f"/compare?experiment={experiment['id']}&axis=message_size&baseline=64&candidate=65536")
     assert answer["baseline"]["value"] == 64 and len(answer["rows"]) == 1
