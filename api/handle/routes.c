@@ -143,7 +143,7 @@ const struct route routes[] = {
         {METHOD_POST, "/experiments/{id}/extend", handle_extend, "extendExperiment",
          "Add blocks to an experiment that is queued, running or done; one that is done goes back to the queue",
          .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "Extension", .status = 200,
-         .media = experiment_media, .problems = "400 401 404 409 411 413 415 422 503"},
+         .media = experiment_media, .problems = "400 401 404 409 411 413 415 422 429 503 507"},
         {METHOD_POST, "/experiments/{id}/retry", handle_retry, "retryExperiment",
          "Queue its failed, cancelled and interrupted runs again", .writes = true, .keyed = true, .body = BODY_OPTIONAL,
          .status = 200, .media = experiment_media, .problems = "400 401 404 409 422 503"},

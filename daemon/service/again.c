@@ -109,6 +109,9 @@ static int extend(struct service *s, const struct again *a, const struct experim
                 error = check_limit(a, "repetitions", repetitions, most, r);
         if (error == 0)
                 error = check_limit(a, "runs", repetitions * e->n_points, SPEC_RUNS_MAX, r);
+        if (error == 0)
+                error = submission_check_room(s, s->store, e->state == STATE_DONE,
+                                              (uint64_t) a->repetitions * e->n_points, r);
         if (error < 0) {
                 spec_free(spec);
                 return error == -ENOMEM ? service_fail(s, r, error, "reading the spec", 0) : error;

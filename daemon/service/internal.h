@@ -67,8 +67,8 @@ struct service {
         /* main thread only */
         sd_event_source *calls_source, *tidy_source;
         _Atomic uint64_t loop_longest_ns, loop_slow; /* of the main loop's sources; written by the main thread */
-        bool measuring;     /* housekeeping waits */
-        bool has_baselines; /* there may be some: later experiments are held against them */
+        bool measuring;                              /* housekeeping waits */
+        bool has_baselines;                          /* there may be some: later experiments are held against them */
         bool has_checker;
         pthread_t checker;
 

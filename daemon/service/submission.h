@@ -39,6 +39,10 @@ static inline void submission_freep(struct submission **p) {
         submission_free(*p);
 }
 
+/* Whether so many more experiments and runs may wait: the limits of ipclabd.conf. 0; -errno with *r, 429 or 507. */
+int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
+                          struct refusal *r);
+
 /* Planned length of a run of the point in nanoseconds, and of a block in seconds. */
 uint64_t submission_estimate(const struct spec *spec, const struct point *p);
 double submission_block_seconds(const struct submission *sub);

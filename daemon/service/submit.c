@@ -142,17 +142,18 @@ static int refuse_room(struct refusal *r, int status, const char *limit, uint64_
 }
 
 /* Whether n runs more may wait. The queue empties by itself: 429; the database does not: 507. */
-static int check_room(struct service *s, struct store *store, uint64_t n, struct refusal *r) {
+int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
+                          struct refusal *r) {
         const struct service_hooks *most = &s->hooks;
         struct store_backlog waiting;
         int error = store_backlog(store, &waiting);
         if (error < 0)
                 return service_fail(s, r, error, "counting what waits", 0);
-        if (most->max_queued_experiments && waiting.experiments + 1 > most->max_queued_experiments)
+        if (most->max_queued_experiments && waiting.experiments + experiments > most->max_queued_experiments)
                 return refuse_room(r, 429, "max_queued_experiments", most->max_queued_experiments,
-                                   waiting.experiments + 1, "experiments that wait");
-        if (most->max_queued_runs && waiting.runs + n > most->max_queued_runs)
-                return refuse_room(r, 429, "max_queued_runs", most->max_queued_runs, waiting.runs + n,
+                                   waiting.experiments + experiments, "experiments that wait");
+        if (most->max_queued_runs && waiting.runs + runs > most->max_queued_runs)
+                return refuse_room(r, 429, "max_queued_runs", most->max_queued_runs, waiting.runs + runs,
                                    "runs that wait");
         if (most->max_database_bytes && waiting.bytes > most->max_database_bytes)
                 return refuse_room(r, 507, "max_database_bytes", most->max_database_bytes, waiting.bytes,
@@ -166,7 +167,7 @@ static int check_room_by_reader(struct service *s, uint64_t n, struct refusal *r
         int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = check_room(s, reader->store, n, r);
+        error = submission_check_room(s, reader->store, 1, n, r);
         service_reader_put(s, reader);
         return error;
 }
@@ -313,7 +314,7 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
                 if (error < 0 || sub->id > 0)
                         return error;
         }
-        int error = check_room(s, s->store, (uint64_t) sub->points.n_points * sub->repetitions, r);
+        int error = submission_check_room(s, s->store, 1, (uint64_t) sub->points.n_points * sub->repetitions, r);
         if (error < 0)
                 return error;
         error = store_add_some(

@@ -34,6 +34,17 @@ def test_runs_that_may_wait(narrow):
     client.post(LONG | {"repetitions": 2})
 
 
+def test_an_extension_is_counted(narrow):
+    client = narrow.unix
+    done = client.wait_final(client.post(SHORT)["id"])
+    client.post(LONG | {"repetitions": 8})
+    target = f"/experiments/{done['id']}/extend"
+    problem = client.refused("POST", target, 429, "queue-full", {"blocks": 3})
+    assert problem["limit"] == {"name": "max_queued_runs", "value": 10} and problem["value"] == 11
+    assert client.get(f"/experiments/{done['id']}")["state"] == "done"
+    assert client.request("POST", target, {"blocks": 2}).json["progress"]["runs_total"] == 3
+
+
 def test_experiments_that_may_wait(narrow):
     client = narrow.unix
     for _ in range(3):
