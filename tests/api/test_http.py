@@ -88,7 +88,7 @@ def test_options_of_what_is_not_readable(unix):
         "/health/",
         "/findings",
         "/comparison",
-        "/experiments/1/findings",
+        "/experiments/1/finding",
         "/a/b/c/d/e/f/g/h/i/j",
         "/experiments%2F1",
         "/./health",

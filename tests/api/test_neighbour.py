@@ -305,8 +305,10 @@ def test_agents_go_before_the_daemon_when_memory_is_short(daemon, long_run):
     def score(pid):
         return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
-    agents = agents_of(daemon)
-    assert agents
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (agents := agents_of(daemon)):  # the run is under way before they are started
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     for pid in agents:
         assert score(pid) > score(daemon.process.pid)
 

@@ -179,8 +179,8 @@ def test_runs_as_csv_are_the_same(client, done):
         assert int(line["window_ns"]) == result["window_ns"]
         latency = result["latency_ns"]
         assert line["latency_ns_p99"] == ("" if latency is None else str(latency["p99"]))
-        counters = result["counters"][result["counted_by"]]
-        assert int(line["context_switches"]) == counters["context_switches"]
+        of_one = result[result["counted_by"]]["context_switches_per_message"]
+        assert float(line["context_switches_per_message_sender"]) == of_one
         assert line["flags"].split() == run["flags"] and line["error"] == ""
         assert line["workload"] == run["point"]["workload"]
     paged = client.request("GET", f"{path}?limit=3", headers={"Accept": "text/csv"})

@@ -227,8 +227,7 @@ static const char *const figure_results[] = {
         "{\"throughput_bytes_per_second\": 300.5, \"cost_ns\": 7, \"hop_ns\": null, \"counted_by\": \"sender\", "
         "\"latency_ns\": {\"p50\": 20, \"p90\": 30, \"p99\": 40, \"p99_9\": 50.25, \"max\": 60}, "
         "\"sender\": {\"cpu_ns_per_message\": 12.25}, \"receiver\": {\"cpu_ns_per_message\": 1}}",
-        "{\"latency_ns\": null, \"counted_by\": \"receiver\", \"receiver\": {\"cpu_ns_per_message\": 3}, \"hop_ns\": "
-        "1e-3}",
+        "{\"latency_ns\": null, \"counted_by\": \"none\", \"none\": {\"cpu_ns_per_message\": 3}, \"hop_ns\": 1e-3}",
         "{\"sender\": {\"cpu_ns_per_message\": 12.25}}",
 };
 
@@ -294,8 +293,8 @@ static void test_results_of_counters(void) {
                 {"{\"effective\": {\"chunk_bytes\": 8192}, \"counters\": {}}"},
         };
         static const char *const reasons[] = {
-                "\"messages_per_second\":\"the runs do not tell it\",\"both_ways_bytes_per_second\":\"of pingpong "
-                "only\",",
+                "\"messages_per_second\":\"the runs do not tell it\",",
+                "\"both_ways_bytes_per_second\":\"of pingpong only\",",
                 "\"cpu_ns_per_gigabyte\":\"the runs do not tell it\",",
                 "\"llc_misses_per_message\":\"not allowed\",",
                 "\"cycles_per_byte_sender\":\"no bytes\",",
