@@ -187,10 +187,13 @@ static void test_stopped_end(void) {
         strike_ends(SIGSTOP);
 }
 
+/* Among the pages by node, before those by size: the latter are of what is mapped, whoever made it. */
 static bool is_listed(const struct driver_end *e, const char *what) {
         char object[64];
         (void) snprintf(object, sizeof object, "{\"what\":\"%s\"", what);
-        return strstr(e->report.proof.text, object) != NULL;
+        const char *found = strstr(e->report.proof.text, object),
+                   *sizes = strstr(e->report.proof.text, "\"page_sizes\"");
+        return found && sizes && found < sizes;
 }
 
 /* Which call moves the message, and whose the slots are that it lies in. */
