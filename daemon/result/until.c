@@ -251,8 +251,8 @@ int until_decide(struct store *store, const struct experiment_record *e, const s
                 r = -EBADMSG;
         if (r == 0)
                 r = decide(&t, e, spec, &d, &state);
-        if (r < 0)
-                return r;
+        if (r < 0 || t.n == 0)
+                return r < 0 ? r : -EBADMSG;
         uint32_t blocks = e->runs_total / (uint32_t) t.n;
         struct until_decision decision = {.more = d.next_blocks - blocks};
         _cleanup_(json_writer_deinit) struct json_writer w;
