@@ -609,7 +609,7 @@ static void test_add_in_portions(void) {
         CHECK_INT(fixture_reopen(&f), 0);
         CHECK_INT(store_backlog(f.store, &waiting), 0);
         CHECK_UINT(waiting.experiments, 2);
-        while ((r = store_tidy_forgotten(f.store)) == 1)
+        while (store_tidy_forgotten(f.store) == 1)
                 CHECK(++steps < 100);
         CHECK_INT(rows(&f), (1 + 64 + 64 * 16) + 3);
 }
