@@ -50,8 +50,12 @@ static void note_commit(void *userdata) {
         }
         if (r < 0)
                 log_warning("%s/" IDENTITY_FILE " is not up to date: %s", s->dir, strerrordesc_np(-r));
-        else
-                s->identity = now;
+        else { /* the UUID stays as it is: other threads read it (store_identity()) */
+                s->identity.change = now.change;
+                s->identity.experiment = now.experiment;
+                s->identity.run = now.run;
+                s->identity.open = now.open;
+        }
 }
 
 int integrity_before_open(struct store *s) {
